@@ -20,7 +20,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: deps-build deps-test deps-lint alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
+.PHONY: deps-build deps-test deps-lint test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -46,11 +46,18 @@ build: deps-build ## build bin/edge-infer
 demo: build ## build, then detect parts on the demo conveyor belt with an embedded MQTT broker
 	bin/edge-infer --camera demo $(DEMO_FLAGS)
 
-test: deps-test ## install what is missing and run every test
+test: deps-test ## install what is missing and run every test; under 10 minutes on two idle cores
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go vet ./...
-	go test -race -timeout 20m ./...
-	go test -run NoAllocations ./cmd/edge-infer/... ./postprocess/predict
+	go test -timeout 30m ./...
+
+test-race: deps-test ## every test with the race detector, about 13 minutes on two idle cores
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	go test -race -timeout 40m ./...
+
+test-load: deps-test ## the tests TEST_LOAD_RUNS (20) times next to six busy loops and a build; prints how many passed and the longest
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	@cross/test-load $(or $(TEST_LOAD_RUNS),20)
 
 check-demo: build ## run the demo headless for 20 s and check what it printed
 	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo
@@ -62,6 +69,7 @@ lint: deps-lint ## golangci-lint, clang-format, shellcheck, hadolint, generated 
 	shellcheck $$(git ls-files -co --exclude-standard | xargs grep -lE '^#!.*(bash|/sh)')
 	$(deps)/hadolint/bin/hadolint cross/docker/Dockerfile
 	@$(MAKE) -s ptx-check
+	go test -count=1 -run '^(TestRetiredWords|TestFunctionsAreShort)$$' ./cmd/edge-infer
 
 vulncheck: ## look up the linked modules' known vulnerabilities; needs the network, so not in CI
 	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/govulncheck-$(GOVULNCHECK_VERSION)
@@ -83,9 +91,9 @@ track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `box
 	@[ -d $(deps)/trackers ] || python3 -m venv $(deps)/trackers
 	@$(deps)/trackers/bin/pip install -q --disable-pip-version-check trackers==$(TRACKERS_VERSION) trackeval==$(TRACKEVAL_VERSION) \
 		$(if $(BOXMOT),boxmot==$(BOXMOT_VERSION))
-	$(deps)/trackers/bin/python postprocess/track/peers/videos.py bin/edge-infer $(deps)/videos bin/videos
-	go run ./postprocess/track/peers -out bin/track-bench -videos bin/videos $(TRACK_FLAGS)
-	$(deps)/trackers/bin/python postprocess/track/peers/peers.py bin/track-bench
+	$(deps)/trackers/bin/python cmd/track-benchmark/sequences.py bin/edge-infer $(deps)/videos bin/videos
+	go run ./cmd/track-benchmark -out bin/track-bench -videos bin/videos $(TRACK_FLAGS)
+	$(deps)/trackers/bin/python cmd/track-benchmark/compare.py bin/track-bench
 
 soak: build ## the program for SOAK_TIME (10m) with four cameras and a real broker: late frames, fairness, memory, leaks, faults
 	@cross/deps test

@@ -7,37 +7,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wakeup wakes the goroutine that gathers frames. Its thread waits in the kernel and is woken there by the thread that rings. A channel would
-// have Go's scheduler find a thread for the goroutine first, an ordinary one, which waits for a CPU where all are busy before it passes the
-// goroutine on to the thread that it is locked to. The zero value is ready; it is not copied.
+// Wakeup wakes the goroutine that gathers frames. The waiting thread blocks in futex(2) and is woken directly by the signalling thread.
+// With a channel Go's scheduler would first need an ordinary thread to run the goroutine, and that thread waits for a CPU when all are busy
+// before it hands over to the thread that the goroutine is locked to. The zero value is ready; it must not be copied.
 type Wakeup struct{ state atomic.Uint32 }
 
-// The states of a bell.
+// The states of a Wakeup.
 const (
-	silent uint32 = iota
-	rung          // since the last Wait
-	awaited
+	idle      uint32 = iota
+	signalled        // since the last Wait
+	waiting
 )
 
-// Of futex(2), private to this process.
+// Operations of futex(2), private to this process.
 const (
 	futexWait = 0 | 128
 	futexWake = 1 | 128
 )
 
-// Signal has the next or the current Wait return. It never blocks, and any goroutine may call it; rings that nobody waited for are one.
+// Signal makes the current or the next Wait return. It never blocks and is safe for concurrent use; signals without a Wait in between count
+// as one.
 func (b *Wakeup) Signal() {
-	if b.state.Swap(rung) == awaited {
-		_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, b.address(), futexWake, 1, 0, 0, 0) // nobody there is no error
+	if b.state.Swap(signalled) == waiting {
+		_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, b.address(), futexWake, 1, 0, 0, 0) // waking no thread is not an error
 	}
 }
 
-// Wait returns when the bell has been rung since the last Wait. One goroutine at a time calls it; its thread is blocked.
+// Wait returns once the Wakeup has been signalled since the last Wait. It blocks its thread; one goroutine at a time may call it.
 func (b *Wakeup) Wait() {
-	for !b.state.CompareAndSwap(rung, silent) {
-		b.state.CompareAndSwap(silent, awaited)
-		// It returns at once when the state is another one, and early after a signal.
-		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, b.address(), futexWait, uintptr(awaited), 0, 0, 0)
+	for !b.state.CompareAndSwap(signalled, idle) {
+		b.state.CompareAndSwap(idle, waiting)
+		// Returns immediately if the state has changed, and early after a Unix signal.
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, b.address(), futexWait, uintptr(waiting), 0, 0, 0)
 	}
 }
 

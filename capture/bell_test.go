@@ -52,7 +52,7 @@ func TestBellWaitsForANewRing(t *testing.T) {
 		bell.Wait()
 		close(woken)
 	}()
-	require.Eventually(t, func() bool { return bell.state.Load() == awaited }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return bell.state.Load() == waiting }, 30*time.Second, time.Millisecond)
 	select {
 	case <-woken:
 		require.Fail(t, "nobody rang")

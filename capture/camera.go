@@ -12,13 +12,13 @@ import (
 	"github.com/edge-infer/edge-infer/engine/backoff"
 )
 
-// AtEnd is what a camera does when a file, a directory or another finite source ends.
+// AtEnd selects what a camera does when a file, a directory or another finite source ends.
 type AtEnd uint8
 
 // The end-of-file policies.
 const (
 	Stop AtEnd = iota // Run returns
-	Loop              // starts again; sequence numbers go on
+	Loop              // restarts the source; sequence numbers continue
 )
 
 // Defaults of Camera's fields.
@@ -28,85 +28,83 @@ const (
 )
 
 const (
-	// settled is how long images must have come before trouble is over: the next loss is then news again, and the first try after it comes
-	// soon.
-	settled = 30 * time.Second
-	// maxPatience is how many times OpenTimeout a source gets to give its first image, after it has not done so in less.
-	maxPatience = 8
-	// defaultRate paces a source that does not say how fast it is, in frames a second.
+	// stableAfter is how long images must arrive before an outage is over: a later loss is then logged again and retried soon.
+	stableAfter = 30 * time.Second
+	// maxOpenFactor bounds how many times OpenTimeout a source gets for its first image after it has timed out.
+	maxOpenFactor = 8
+	// defaultRate paces a source without a declared rate, in frames per second.
 	defaultRate = 25
 )
 
-// Camera keeps one source running: it opens it, hands out its newest frame, paces files, notices stalls and tries again for ever. Set the
-// exported fields, call Run in a goroutine of its own, Take in the consumer's, and Close at the end. The fields must not change after that.
+// Camera keeps one source running: it opens it, hands out its newest frame, paces files, detects stalls and reconnects for ever. Set the
+// exported fields, call Run in its own goroutine, Take in the consumer's, and Close at the end. The fields must not change after that.
 type Camera struct {
-	// Name is for messages and topics; URI says what to open (ParseURI).
+	// Name appears in messages and topics; URI is what to open (ParseURI).
 	Name, URI string
-	// Open opens the source, each time anew: source.Open.
+	// Open opens the source for each connection, normally source.Open.
 	Open Opener
-	// Alloc gives the memory of the frames, see Pool; it must outlive Close. Buffers is how many there are, DefaultBuffers when 0.
+	// Alloc provides the memory of the frames, see Pool; it must outlive Close. Buffers is their number, DefaultBuffers when 0.
 	Alloc   Alloc
 	Buffers int
-	// MaxPixels is how many pixels an image may have, see Options. The frames take up to Buffers times 3 bytes of each.
+	// MaxPixels bounds the pixels of an image, see Options. The frames take up to Buffers times 3 bytes per pixel.
 	MaxPixels int
-	// StallTimeout is the time without a good image after which the source is given up. OpenTimeout is the same for the first image; it
-	// doubles up to maxPatience times while the source gives none, for there are slow ones.
+	// StallTimeout is the time without a good image after which the source is closed. OpenTimeout is the same for the first image; it
+	// doubles, up to maxOpenFactor times, while the source gives none.
 	StallTimeout, OpenTimeout time.Duration
-	// Retry bounds the pause before another try, half a second to half a minute when it is not set; DeniedRetry that after user name or
-	// password were missing or refused, 2 to 30 minutes: cameras lock accounts after a few wrong passwords.
+	// Retry bounds the delay before reconnecting, 0.5 to 30 s by default. DeniedRetry applies after missing or refused credentials, 2 to 30
+	// minutes by default: cameras lock accounts after a few wrong passwords.
 	Retry, DeniedRetry backoff.Exponential
 	AtEnd              AtEnd
-	// Lossless lets the consumer set the pace: the source waits until each frame is taken. Else a finite source runs at its own rate and
-	// a frame that is not taken in time is displaced by the next one.
+	// Lossless lets the consumer set the pace: the source waits until each frame is taken. Otherwise a finite source runs at its own rate,
+	// and a newer frame replaces one that has not been taken in time.
 	Lossless bool
-	// Once makes the camera a job: the source is opened once, and Run returns the error of one that cannot be opened or read. Else whatever
-	// goes wrong, at the first start or later, is tried again for ever.
+	// Once opens the source a single time, and Run returns the error if it cannot be opened or read. Otherwise every failure is retried.
 	Once bool
-	// Gate looks at every frame and says whether nothing moves in it. Run's goroutine calls it; nil for none. *motion.Gate is one.
+	// Gate reports for every frame whether the scene is still, see Frame.Still. Run's goroutine calls it; nil disables it. *motion.Gate is
+	// one.
 	Gate interface {
 		Still(image engine.Image, at int64) bool
 	}
-	// Thread is called by a thread that from then on does nothing but wait for the images of a live source, and ends with it: there it may
-	// have a CPU or a scheduling of its own. Nil for none.
+	// SetupThread is called on the thread that waits for the images of a live source, and only does that until it exits. It may set CPU
+	// affinity or a scheduling policy. May be nil.
 	SetupThread func()
-	// Notify is called when there is a new frame and when Run ends; see Mailbox.
+	// Notify is called for each new frame and when Run ends; see Mailbox.
 	Notify func()
-	// Changed hears of each new state, and of images of a new size or format while running, with the snapshot after it. The calls come from
-	// Run's goroutine, in order, at most a quarter of a second after what they tell of; the last one tells of Ended or Failed. It must return
-	// soon and must not call Close. Nil for none.
+	// OnChange receives a snapshot after each change of state, image size or format. The calls come from Run's goroutine, in order, at most
+	// 250 ms after the change; the last one reports Ended or Failed. It must return soon and must not call Close. May be nil.
 	OnChange func(Stats)
-	// Logger hears about lost and recovered connections, once per reason; nil for slog.Default().
+	// Logger receives lost and recovered connections, once per reason; slog.Default() when nil.
 	Logger *slog.Logger
 
 	once     sync.Once
 	pool     Pool
-	freed    <-chan struct{}
+	released <-chan struct{}
 	mailbox  Mailbox
-	taken    chan struct{} // holds a token after Take, when Lossless
-	hanging  chan struct{} // holds a token for every session that has not returned
+	taken    chan struct{} // holds a token after Take if Lossless
+	sessions chan struct{} // one token per session that has not returned
 	finished chan struct{} // closed when Run returns
 
-	journal journal // Run's goroutine only
-	told    Stats   // what Changed has heard; Run's goroutine only
+	log      healthLog // Run's goroutine only
+	reported Stats     // last Stats given to OnChange; Run's goroutine only
 
-	mu     sync.Mutex
-	stop   context.CancelFunc // set while Run is running
-	closed bool
-	next   uint64 // sequence number
-	stats  Stats
-	lost   uint64    // captured without a free buffer
-	period float64   // smoothed time between frames in nanoseconds
-	last   int64     // when the newest frame came, CLOCK_MONOTONIC
-	shown  time.Time // the newest frame's own time
+	mu           sync.Mutex
+	stop         context.CancelFunc // set while Run is running
+	closed       bool
+	next         uint64 // sequence number
+	stats        Stats
+	noBuffer     uint64    // images received without a free buffer
+	period       float64   // smoothed time between frames in nanoseconds
+	lastCaptured int64     // capture time of the newest frame, CLOCK_MONOTONIC
+	lastTime     time.Time // Frame.Time of the newest frame
 }
 
 func (c *Camera) prepare() {
 	c.once.Do(func() {
 		c.pool.Alloc, c.pool.Buffers = c.Alloc, c.Buffers
-		c.freed = c.pool.Released()
+		c.released = c.pool.Released()
 		c.mailbox.Notify = c.Notify
 		c.taken = make(chan struct{}, 1)
-		c.hanging = make(chan struct{}, maxHanging)
+		c.sessions = make(chan struct{}, maxSessions)
 		if c.StallTimeout <= 0 {
 			c.StallTimeout = DefaultStallTimeout
 		}
@@ -118,13 +116,13 @@ func (c *Camera) prepare() {
 		if c.Logger == nil {
 			c.Logger = slog.Default()
 		}
-		c.journal = journal{logger: c.Logger, camera: c.Name}
+		c.log = healthLog{logger: c.Logger, camera: c.Name}
 		c.stats = Stats{Name: c.Name, URI: Redact(c.URI), State: Connecting, Since: time.Now()}
 	})
 }
 
-// Run captures until the context ends, Close is called or the source ends; then it returns nil. It returns an *Error when going on is
-// pointless, which only a malformed URI is, unless the camera is a job (Once). It runs once.
+// Run captures until the context ends, Close is called or the source ends, and then returns nil. It returns an *Error for a malformed URI
+// and, if Once is set, for any failure. It may be called once.
 func (c *Camera) Run(ctx context.Context) error {
 	c.prepare()
 	ctx, cancel := context.WithCancel(ctx)
@@ -135,13 +133,13 @@ func (c *Camera) Run(ctx context.Context) error {
 	err := c.run(ctx)
 	c.mu.Lock()
 	if c.stats.Reason = ""; err == nil {
-		c.enter(Ended)
+		c.setState(Ended)
 	} else {
-		c.enter(Failed)
+		c.setState(Failed)
 		c.stats.Reason = reason(err)
 	}
 	c.mu.Unlock()
-	c.announce()
+	c.publishState()
 	if c.Notify != nil {
 		c.Notify()
 	}
@@ -164,14 +162,14 @@ func (c *Camera) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var tries tries
+	var retries retries
 	for again := false; ; {
-		c.opening(again)
-		s, err := c.connect(ctx, u, tries.patience(c.OpenTimeout))
+		c.markOpening(again)
+		s, err := c.runSession(ctx, u, retries.openTimeout(c.OpenTimeout))
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the end was asked for, whatever came of the connection
-		case errors.Is(err, io.EOF) && s.running():
+			return nil //nolint:nilerr // cancelled, whatever the connection returned
+		case errors.Is(err, io.EOF) && s.hasImage():
 			if c.AtEnd != Loop && !u.Loop {
 				return nil
 			}
@@ -183,8 +181,8 @@ func (c *Camera) run(ctx context.Context) error {
 		if c.Once || errors.Is(err, ErrURI) {
 			return err
 		}
-		pause := tries.pause(c, s, err)
-		c.failed(err, pause)
+		pause := retries.pause(c, s, err)
+		c.markFailed(err, pause)
 		if !sleep(ctx, pause) {
 			return nil
 		}
@@ -192,34 +190,34 @@ func (c *Camera) run(ctx context.Context) error {
 	}
 }
 
-// tries counts what has gone wrong in a row.
-type tries struct {
+// retries counts consecutive failures.
+type retries struct {
 	failures, denials int
-	slow              int // openings that took too long
+	slow              int // sources that timed out before the first image
 }
 
-// pause counts a session that has failed and says how long to wait.
-func (t *tries) pause(c *Camera, s *session, err error) time.Duration {
-	if s.settled() {
-		*t = tries{}
+// pause counts a failed session and returns the delay before the next one.
+func (t *retries) pause(c *Camera, s *session, err error) time.Duration {
+	if s.stable() {
+		*t = retries{}
 	}
 	switch {
 	case errors.Is(err, ErrDenied):
 		t.denials++
 		return c.DeniedRetry.After(t.denials - 1)
-	case errors.Is(err, ErrStalled) && !s.running():
+	case errors.Is(err, ErrStalled) && !s.hasImage():
 		t.slow++
 	}
 	t.failures++
 	return c.Retry.After(t.failures - 1)
 }
 
-// patience is how long the next source may take to give its first image.
-func (t *tries) patience(first time.Duration) time.Duration {
-	return first * time.Duration(min(1<<min(t.slow, 8), maxPatience))
+// openTimeout is the time that the next source has for its first image.
+func (t *retries) openTimeout(first time.Duration) time.Duration {
+	return first * time.Duration(min(1<<min(t.slow, 8), maxOpenFactor))
 }
 
-// sleep waits and reports whether the context has lasted.
+// sleep reports whether it has waited without the context ending.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -231,23 +229,23 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Take hands over the newest frame, which the caller must release; false when there is no new one. One goroutine at a time may call it.
+// Take returns the newest frame, which the caller must release, or false if there is no new one. One goroutine at a time may call it.
 func (c *Camera) Take() (Frame, bool) {
 	c.prepare()
 	f, ok := c.mailbox.Take()
 	if ok {
-		signal(c.taken)
+		notify(c.taken)
 	}
 	return f, ok
 }
 
-// Reallocate has the frames after the ones that are out come in new memory from Alloc, which may by then be another engine's.
+// Reallocate makes later frames use new memory from Alloc, which may by then be another engine's.
 func (c *Camera) Reallocate() {
 	c.prepare()
 	c.pool.Reallocate()
 }
 
-// Close ends Run and frees the buffers, those that are lent as soon as they are released. It waits for Run, not for a capture that hangs
+// Close ends Run and frees the buffers; lent ones are freed when they are released. It waits for Run, but not for a capture that hangs
 // inside OpenCV, which holds no buffer. It is idempotent and may be called without Run.
 func (c *Camera) Close() error {
 	c.prepare()

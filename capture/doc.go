@@ -1,6 +1,7 @@
-// Package capture keeps cameras running and hands out their frames. It decodes nothing itself: what can be opened is in capture/source.
+// Package capture keeps cameras running and hands out their frames. It decodes nothing itself; capture/source opens cameras, streams and
+// files.
 //
-// An image goes into a buffer of the caller's choice (Pool), a frame is a lease on such a buffer (Frame), the newest frame of a camera
-// waits in a Mailbox, and a Camera keeps a Source running: it paces files, tries again for ever what fails, leaves captures behind that
-// hang, and tells at every moment how the source is (Stats).
+// An image is decoded into a buffer of the caller's choice (Pool). A frame is a lease on such a buffer (Frame). A Mailbox holds the newest
+// frame of a camera. A Camera keeps a Source running: it paces files, reconnects for ever, abandons captures that hang, and reports its
+// state at any time (Stats).
 package capture

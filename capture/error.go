@@ -5,29 +5,29 @@ import (
 	"strings"
 )
 
-// What a caller can decide by, with errors.Is on any error of this package.
+// Error kinds, for errors.Is on any error of this package.
 var (
 	ErrURI         = errors.New("malformed camera URI")
 	ErrNotFound    = errors.New("camera not found")
-	ErrUnavailable = errors.New("camera unavailable") // the source is there or may come back, but gives no image now
-	ErrDenied      = errors.New("access denied")      // user name or password are missing or refused
+	ErrUnavailable = errors.New("camera unavailable") // gives no image now, but may recover
+	ErrDenied      = errors.New("access denied")      // credentials are missing or refused
 	ErrFormat      = errors.New("unsupported image format")
-	ErrImage       = errors.New("damaged image") // the source goes on with the next one
+	ErrImage       = errors.New("damaged image") // the source continues with the next image
 	ErrStalled     = errors.New("camera stalled")
 	ErrMemory      = errors.New("out of memory")
 )
 
-// Error is every error that this package returns, apart from io.EOF and the context's own. It never holds credentials.
+// Error is the type of all errors of this package except io.EOF and context errors. It never contains credentials.
 type Error struct {
 	Op      string // parse, open, read, allocate
 	URI     string // redacted
 	Kind    error  // one of the Err values above
 	Message string
-	Hint    string // what to do about it
+	Hint    string // the remedy
 	Err     error  // the cause, or nil
 }
 
-// Error returns "op uri: message: cause (hint)" with the empty parts left out.
+// Error returns "op uri: message: cause (hint)", without the empty parts.
 func (e *Error) Error() string {
 	subject, why := strings.TrimSpace(e.Op+" "+e.URI), e.Reason()
 	if why == "" {
@@ -39,7 +39,7 @@ func (e *Error) Error() string {
 	return subject + ": " + why
 }
 
-// Reason is the error without operation and camera.
+// Reason returns the error without operation and camera.
 func (e *Error) Reason() string {
 	text := e.Message
 	if e.Err != nil {

@@ -6,44 +6,44 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Object is one thing that a drawn scene really shows.
+// Object is the ground truth of one object in a rendered scene.
 type Object struct {
-	ID      int64 // the same for as long as the object is in the scene
+	ID      int64 // constant while the object is in the scene
 	Label   string
 	Class   int
-	Box     [4]float32 // x1, y1, x2, y2 of its visible part in pixels of the frame
-	Visible float32    // share of the object that can be seen, up to 1
+	Box     [4]float32 // x1, y1, x2, y2 of the visible part in pixels of the frame
+	Visible float32    // visible share of the object, 0 to 1
 }
 
-// Frame is an image and the lease on the buffer that holds it. It is a value: copies share one lease, and whoever ends up with the frame
-// calls Release on one of them. Data and Truth must not be touched after that.
+// Frame is an image and the lease on the buffer that holds it. It is a value: copies share one lease, and the last owner calls Release on
+// any of them. Data and Truth must not be used after that.
 type Frame struct {
-	Data          []byte // Stride * Format.Rows(Height) bytes of the pool's memory
+	Data          []byte // Stride * Format.Rows(Height) bytes of pool memory
 	Width, Height int    // pixels
-	Stride        int    // bytes from row to row
+	Stride        int    // bytes per row
 	Format        engine.PixelFormat
 
-	// Seq numbers the frames of a camera from 0, displaced ones included.
+	// Seq numbers the frames of a camera from 0, dropped ones included.
 	Seq uint64
-	// Captured is when the frame arrived, in nanoseconds of CLOCK_MONOTONIC; Time is the same moment as people tell it. In a video that a
-	// Camera plays at another pace than its own, Time is the video's: what moves in it keeps its speed.
+	// Captured is when the frame arrived, in nanoseconds of CLOCK_MONOTONIC; Time is the same moment as wall-clock time. For a video that a
+	// Camera plays faster or slower than recorded, Time follows the video, so that measured speeds are right.
 	Captured int64
 	Time     time.Time
-	// Ready is when a Camera had its decoded pixels, in the same clock as Captured; 0 where no Camera did.
+	// Ready is when a Camera had the decoded pixels, in the clock of Captured; 0 without a Camera.
 	Ready int64
-	// Still says that the Camera's Gate has seen nothing move.
+	// Still reports that the Camera's Gate detected no motion.
 	Still bool
-	// Truth is what a drawn scene shows, nil for every other source. It belongs to the buffer, like Data.
+	// Truth is the ground truth of a rendered scene, nil for other sources. It belongs to the buffer, like Data.
 	Truth []Object
 
-	Position time.Duration // in the video, from its beginning; 0 where there is none
-	FPS      float64       // frames a second that the video says it has; 0 where there is none, or it does not say
+	Position time.Duration // position in the video; 0 for other sources
+	FPS      float64       // declared rate of the video, 0 if unknown
 
 	buffer *buffer
 	lease  uint64
 }
 
-// SetTruthLen makes Truth a list of that many objects, in the buffer's memory, for a source to fill in.
+// SetTruthLen makes Truth a list of n objects in the buffer's memory, for a source to fill in.
 func (f *Frame) SetTruthLen(objects int) {
 	truth := f.buffer.truth
 	if cap(truth) < objects {
@@ -52,18 +52,18 @@ func (f *Frame) SetTruthLen(objects int) {
 	f.buffer.truth, f.Truth = truth, truth[:objects]
 }
 
-// Image is the image as an engine reads it. It belongs to the lease as Data does.
+// Image returns the frame as an engine's input. It belongs to the lease, like Data.
 func (f *Frame) Image() engine.Image {
 	return engine.Image{Data: f.Data, Width: f.Width, Height: f.Height, Stride: f.Stride, Format: f.Format}
 }
 
-// Release gives the buffer back to its pool. Only the first call of all copies does so, later ones and those on the zero Frame do nothing,
-// also when the buffer has been lent again meanwhile. It may be called from any goroutine.
+// Release returns the buffer to its pool. Only the first call among all copies has an effect; later calls and calls on the zero Frame do
+// nothing, even if the buffer has been lent again. It is safe for concurrent use.
 func (f Frame) Release() {
 	if f.buffer != nil {
 		f.buffer.release(f.lease)
 	}
 }
 
-// Monotonic reads CLOCK_MONOTONIC in nanoseconds, the clock that time stamps taken in C use.
+// Monotonic returns CLOCK_MONOTONIC in nanoseconds, the clock of time stamps taken in C.
 func Monotonic() int64 { return engine.Monotonic() }

@@ -8,39 +8,39 @@ import (
 )
 
 const (
-	// firstSummary and lastSummary bound the growing pauses between log lines about a trouble that the log has named already.
-	firstSummary = 10 * time.Minute
-	lastSummary  = 24 * time.Hour
-	// maxReasons bounds how many reasons of one trouble are logged.
+	// minLogInterval and maxLogInterval bound the growing intervals between log lines about the same outage.
+	minLogInterval = 10 * time.Minute
+	maxLogInterval = 24 * time.Hour
+	// maxReasons bounds the distinct reasons logged per outage.
 	maxReasons = 8
 )
 
-// journal writes a camera's troubles into the log: each reason once, the recovery once, and a summary now and then if it lasts. It belongs
-// to one goroutine.
-type journal struct {
+// healthLog logs the outages of a camera: each reason once, the recovery once, and a summary at growing intervals. It belongs to one
+// goroutine.
+type healthLog struct {
 	logger *slog.Logger
 	camera string
 
-	reasons  []string  // of this trouble, that the log names
-	began    time.Time // the trouble
-	failures int       // of this trouble
-	down     bool      // the log's last word is that the camera is away
-	back     time.Time // when images came again; zero while there are none
-	losses   summary
+	reasons     []string  // logged in this outage, normalized
+	since       time.Time // start of the outage
+	failures    int       // in this outage
+	offline     bool      // the last log line reported an outage
+	recoveredAt time.Time // when images arrived again; zero while there are none
+	throttle    logThrottle
 
-	images uint64 // damaged ones that the log tells of
-	damage summary
+	damagedLogged  uint64 // damaged images reported so far
+	damageThrottle logThrottle
 }
 
-// failed hears of a try that is over: Lost or Waiting.
-func (j *journal) failed(state State, err error, pause time.Duration) {
-	j.forget()
-	j.back = time.Time{}
+// failed logs a failed attempt; state is Lost or Waiting.
+func (j *healthLog) failed(state State, err error, pause time.Duration) {
+	j.expire()
+	j.recoveredAt = time.Time{}
 	if j.failures == 0 {
-		j.began = time.Now()
+		j.since = time.Now()
 	}
 	j.failures++
-	key := lasting(reason(err))
+	key := normalize(reason(err))
 	known := slices.Contains(j.reasons, key)
 	switch {
 	case !known && len(j.reasons) < maxReasons:
@@ -50,68 +50,68 @@ func (j *journal) failed(state State, err error, pause time.Duration) {
 			message = "camera lost"
 		}
 		j.logger.Warn(message, "camera", j.camera, "error", err, "retry", pause.Round(time.Millisecond))
-		j.losses.begin()
-	case j.losses.due():
+		j.throttle.start()
+	case j.throttle.due():
 		j.logger.Warn("camera still failing", "camera", j.camera, "error", err,
-			"failures", j.failures, "for", time.Since(j.began).Round(time.Second))
+			"failures", j.failures, "for", time.Since(j.since).Round(time.Second))
 	default:
 		return
 	}
-	j.down = true
+	j.offline = true
 }
 
-// running hears, again and again, that images come.
-func (j *journal) running() {
-	if j.back.IsZero() {
-		j.back = time.Now()
+// running is called repeatedly while images arrive.
+func (j *healthLog) running() {
+	if j.recoveredAt.IsZero() {
+		j.recoveredAt = time.Now()
 	}
-	if j.down {
-		j.down = false
-		j.logger.Info("camera back", "camera", j.camera, "failures", j.failures, "after", time.Since(j.began).Round(time.Millisecond))
+	if j.offline {
+		j.offline = false
+		j.logger.Info("camera back", "camera", j.camera, "failures", j.failures, "after", time.Since(j.since).Round(time.Millisecond))
 	}
-	j.forget()
+	j.expire()
 }
 
-// forget ends a trouble that is over.
-func (j *journal) forget() {
-	if !j.back.IsZero() && time.Since(j.back) >= settled {
+// expire forgets an outage once the camera has been stable.
+func (j *healthLog) expire() {
+	if !j.recoveredAt.IsZero() && time.Since(j.recoveredAt) >= stableAfter {
 		j.reasons, j.failures = j.reasons[:0], 0
 	}
 }
 
-// damaged hears how many images were damaged until now, and what was wrong with the last one.
-func (j *journal) damaged(images uint64, reason string) {
-	if images == j.images || !j.damage.due() {
+// damaged logs new damaged images; images is their total and reason that of the last one.
+func (j *healthLog) damaged(images uint64, reason string) {
+	if images == j.damagedLogged || !j.damageThrottle.due() {
 		return
 	}
-	j.logger.Warn("damaged images", "camera", j.camera, "count", images-j.images, "reason", reason)
-	j.images = images
+	j.logger.Warn("damaged images", "camera", j.camera, "count", images-j.damagedLogged, "reason", reason)
+	j.damagedLogged = images
 }
 
-// summary says when to write the next line about something that lasts.
-type summary struct {
+// logThrottle limits how often a lasting condition is logged.
+type logThrottle struct {
 	last  time.Time
 	pause time.Duration
 }
 
-// begin starts the pauses after a line.
-func (s *summary) begin() { s.last, s.pause = time.Now(), firstSummary }
+// start begins the intervals after a log line.
+func (s *logThrottle) start() { s.last, s.pause = time.Now(), minLogInterval }
 
-// due reports whether a line may be written now; the pause until the next one then doubles.
-func (s *summary) due() bool {
+// due reports whether a line may be logged now; the interval then doubles.
+func (s *logThrottle) due() bool {
 	switch {
 	case s.last.IsZero():
-		s.begin()
+		s.start()
 	case time.Since(s.last) >= s.pause:
-		s.last, s.pause = time.Now(), min(2*s.pause, lastSummary)
+		s.last, s.pause = time.Now(), min(2*s.pause, maxLogInterval)
 	default:
 		return false
 	}
 	return true
 }
 
-// changing is what may differ between two tellings of one reason: addresses, ports, times, counts and sizes.
-var changing = regexp.MustCompile(`\[[^\]\s]*\]|(\d+([.:]\d+)*(ms|µs|ns|s|m|h)?)+`)
+// variablePart matches what may differ between two reports of the same reason: addresses, ports, times, counts and sizes.
+var variablePart = regexp.MustCompile(`\[[^\]\s]*\]|(\d+([.:]\d+)*(ms|µs|ns|s|m|h)?)+`)
 
-// lasting is a reason without what changes from try to try.
-func lasting(reason string) string { return changing.ReplaceAllLiteralString(reason, "#") }
+// normalize returns a reason without its variable parts.
+func normalize(reason string) string { return variablePart.ReplaceAllLiteralString(reason, "#") }

@@ -14,7 +14,7 @@ import (
 )
 
 // lines is a journal and what it has written, without the times.
-func lines() (*journal, func() []string) {
+func lines() (*healthLog, func() []string) {
 	var out bytes.Buffer
 	handler := slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
@@ -22,7 +22,7 @@ func lines() (*journal, func() []string) {
 		}
 		return a
 	}})
-	return &journal{logger: slog.New(handler), camera: "gate"}, func() []string {
+	return &healthLog{logger: slog.New(handler), camera: "gate"}, func() []string {
 		written := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 		out.Reset()
 		return written
@@ -61,7 +61,7 @@ func TestJournalOfALoss(t *testing.T) {
 		j.running()
 		assert.Equal(t, []string{`msg="camera back" camera=gate failures=14501 after=24h9m51s`}, written())
 
-		time.Sleep(settled)
+		time.Sleep(stableAfter)
 		j.running()
 		time.Sleep(time.Second)
 		j.failed(Lost, errors.New("the stream ended"), 400*time.Millisecond)
@@ -122,8 +122,8 @@ func TestLasting(t *testing.T) {
 		{"image of 30000x30000", "image of 1x40000"},
 	}
 	for _, pair := range same {
-		assert.Equal(t, lasting(pair[0]), lasting(pair[1]))
+		assert.Equal(t, normalize(pair[0]), normalize(pair[1]))
 	}
-	assert.NotEqual(t, lasting("no image for 5s"), lasting("no first image for 5s"))
-	assert.NotEqual(t, lasting("the server answers 404 Not Found"), lasting("the server answers 503 Service Unavailable"))
+	assert.NotEqual(t, normalize("no image for 5s"), normalize("no first image for 5s"))
+	assert.NotEqual(t, normalize("the server answers 404 Not Found"), normalize("the server answers 503 Service Unavailable"))
 }

@@ -2,25 +2,25 @@ package capture
 
 import "sync/atomic"
 
-// Mailbox holds the newest frame of one camera. One goroutine puts, one takes. The zero value is ready.
+// Mailbox holds the newest frame of one camera, for one producer and one consumer. The zero value is ready.
 type Mailbox struct {
-	// Notify is called after every Put and must not block: the Ring of one Bell shared by several mailboxes wakes the goroutine that gathers
-	// from all of them. Nil for none.
+	// Notify is called after every Put and must not block. The Signal method of a Wakeup shared by several mailboxes wakes the goroutine
+	// that gathers from all of them. May be nil.
 	Notify func()
 
-	newest    atomic.Pointer[buffer]
-	displaced atomic.Uint64
+	newest  atomic.Pointer[buffer]
+	dropped atomic.Uint64
 }
 
-// Put leaves the frame for the consumer. An older one that is still there is released and counted.
+// Put stores a frame for the consumer. A frame that has not been taken is released and counted as dropped.
 func (m *Mailbox) Put(f Frame) {
 	b := f.buffer
 	if b == nil {
-		b = &buffer{} // a frame that came from no pool
+		b = &buffer{} // not from a pool
 	}
 	b.frame = f
 	if old := m.newest.Swap(b); old != nil {
-		m.displaced.Add(1)
+		m.dropped.Add(1)
 		old.frame.Release()
 	}
 	if m.Notify != nil {
@@ -28,7 +28,7 @@ func (m *Mailbox) Put(f Frame) {
 	}
 }
 
-// Take hands over the newest frame, which the caller releases; false when there is no new one.
+// Take returns the newest frame, which the caller releases, or false if there is no new one.
 func (m *Mailbox) Take() (Frame, bool) {
 	b := m.newest.Swap(nil)
 	if b == nil {
@@ -37,18 +37,18 @@ func (m *Mailbox) Take() (Frame, bool) {
 	return b.frame, true
 }
 
-// Full reports whether a frame waits.
+// Full reports whether a frame is waiting.
 func (m *Mailbox) Full() bool { return m.newest.Load() != nil }
 
-// Drop releases the frame that waits and counts it, so that its buffer can take a newer one. It reports whether there was one.
+// Drop releases and counts the waiting frame, so that its buffer can take a newer one. It reports whether there was one.
 func (m *Mailbox) Drop() bool {
 	f, ok := m.Take()
 	if ok {
-		m.displaced.Add(1)
+		m.dropped.Add(1)
 		f.Release()
 	}
 	return ok
 }
 
-// Dropped counts the frames that no consumer took.
-func (m *Mailbox) Dropped() uint64 { return m.displaced.Load() }
+// Dropped returns the number of frames that were not taken.
+func (m *Mailbox) Dropped() uint64 { return m.dropped.Load() }

@@ -10,60 +10,60 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// DefaultBuffers is enough for one frame being written, one waiting and two with the engine.
+// DefaultBuffers allows one frame being written, one waiting and two in the engine.
 const DefaultBuffers = 4
 
 const (
-	// wasteful is how many times the memory of an image its buffer may take for more than maxSpare images in a row.
-	wasteful = 4
-	maxSpare = 250
+	// A pool shrinks after more than maxOversized consecutive images whose buffers were maxOversize times too large.
+	maxOversize  = 4
+	maxOversized = 250
 )
 
-// ErrNoBuffer says that every buffer of a pool is lent.
+// ErrNoBuffer reports that all buffers of a pool are lent.
 var ErrNoBuffer = errors.New("every frame buffer is in use")
 
 var errPoolClosed = errors.New("frame pool is closed")
 
-// Alloc gives memory for one buffer and the function that frees it, which is called once. The memory must not be the Go heap's, because
+// Alloc returns memory for one buffer and the function that frees it, which is called once. The memory must not be on the Go heap, because
 // OpenCV keeps its address.
 type Alloc func(size int) (data []byte, free func(), err error)
 
-// Pool lends a fixed number of equally large buffers. They become larger when an image needs that, and smaller when a long row of images
-// does not need them: images that alternate between sizes cost no memory anew, which of a GPU's kind is slow to get and stops the GPU.
-// The zero value is ready; all methods are safe for concurrent use.
+// Pool lends a fixed number of buffers of equal size. They grow when an image needs it and shrink only after many smaller images, so that
+// images of alternating sizes cause no new allocations, which are slow on a GPU and block it. The zero value is ready; all methods are safe
+// for concurrent use.
 type Pool struct {
-	// Alloc is where the memory comes from; nil means page-aligned memory outside the Go heap.
+	// Alloc provides the memory, page-aligned memory outside the Go heap when nil.
 	Alloc Alloc
-	// Buffers is how many there are, DefaultBuffers when 0.
+	// Buffers is the number of buffers, DefaultBuffers when 0.
 	Buffers int
 
-	mu     sync.Mutex
-	free   []*buffer
-	size   int    // bytes of a buffer
-	spare  int    // images in a row that needed little of a buffer
-	sizes  uint64 // how often the size has changed
-	made   int    // buffers of the present size, lent ones included
-	lent   int    // buffers of any size
-	closed bool
-	freed  chan struct{} // holds a token after a release
+	mu         sync.Mutex
+	free       []*buffer
+	size       int    // bytes per buffer
+	oversized  int    // consecutive images that needed little of a buffer
+	generation uint64 // incremented when the size changes
+	allocated  int    // buffers of this generation, lent ones included
+	lent       int    // buffers of any generation
+	closed     bool
+	released   chan struct{} // holds a token after a release
 }
 
-// buffer is memory with the frame that it holds at the moment.
+// buffer is memory with the frame that it currently holds.
 type buffer struct {
-	pool  *Pool
-	data  []byte
-	free  func()
-	sizes uint64        // the pool's when the buffer was made
-	lease atomic.Uint64 // odd while lent
-	frame Frame         // what waits in a mailbox
-	truth []Object      // memory for Frame.Truth
+	pool       *Pool
+	data       []byte
+	free       func()
+	generation uint64        // of the pool at allocation
+	lease      atomic.Uint64 // odd while lent
+	frame      Frame         // the frame in a mailbox
+	truth      []Object      // memory for Frame.Truth
 }
 
-// Frame lends a buffer for an image of that format and size in pixels, rows without padding. When none is free it returns ErrNoBuffer.
+// Frame lends a buffer for an image of the given format and size in pixels, rows without padding. It returns ErrNoBuffer if none is free.
 func (p *Pool) Frame(format engine.PixelFormat, width, height int) (Frame, error) {
 	stride := format.RowBytes(width)
 	size := stride * format.Rows(height)
-	b, err := p.take(size)
+	b, err := p.acquire(size)
 	if err != nil {
 		return Frame{}, err
 	}
@@ -73,21 +73,21 @@ func (p *Pool) Frame(format engine.PixelFormat, width, height int) (Frame, error
 	}, nil
 }
 
-func (p *Pool) take(size int) (*buffer, error) {
+func (p *Pool) acquire(size int) (*buffer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, errPoolClosed
 	}
-	if size >= p.size/wasteful {
-		p.spare = 0
+	if size >= p.size/maxOversize {
+		p.oversized = 0
 	} else {
-		p.spare++
+		p.oversized++
 	}
-	if size > p.size || p.spare > maxSpare {
-		p.drop()
-		p.size, p.made, p.spare = size, 0, 0
-		p.sizes++
+	if size > p.size || p.oversized > maxOversized {
+		p.freeIdle()
+		p.size, p.allocated, p.oversized = size, 0, 0
+		p.generation++
 	}
 	if last := len(p.free) - 1; last >= 0 {
 		b := p.free[last]
@@ -95,7 +95,7 @@ func (p *Pool) take(size int) (*buffer, error) {
 		p.lent++
 		return b, nil
 	}
-	if p.made >= p.limit() {
+	if p.allocated >= p.limit() {
 		return nil, ErrNoBuffer
 	}
 	alloc := p.Alloc
@@ -106,12 +106,12 @@ func (p *Pool) take(size int) (*buffer, error) {
 	if err != nil {
 		return nil, &Error{Op: "allocate", Kind: ErrMemory, Message: "no memory for a frame", Err: err}
 	}
-	p.made++
+	p.allocated++
 	p.lent++
-	return &buffer{pool: p, data: data[:p.size:p.size], free: free, sizes: p.sizes}, nil
+	return &buffer{pool: p, data: data[:p.size:p.size], free: free, generation: p.generation}, nil
 }
 
-// Lent is how many buffers are out.
+// Lent returns the number of lent buffers.
 func (p *Pool) Lent() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,8 +125,8 @@ func (p *Pool) limit() int {
 	return DefaultBuffers
 }
 
-// drop frees the buffers that nobody holds. The lock is held.
-func (p *Pool) drop() {
+// freeIdle frees the buffers that are not lent. The lock is held.
+func (p *Pool) freeIdle() {
 	for i, b := range p.free {
 		b.discard()
 		p.free[i] = nil
@@ -134,36 +134,36 @@ func (p *Pool) drop() {
 	p.free = p.free[:0]
 }
 
-// Reallocate gives the memory up and gets new from Alloc with the next frame; buffers that are lent are freed when they are released.
+// Reallocate frees the buffers and allocates new ones from Alloc with the next frame; lent buffers are freed when they are released.
 func (p *Pool) Reallocate() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.drop()
-	p.size, p.made, p.spare = 0, 0, 0
-	p.sizes++
+	p.freeIdle()
+	p.size, p.allocated, p.oversized = 0, 0, 0
+	p.generation++
 }
 
-// Released gets a token after every release; it serves one waiter.
+// Released receives a token after every release; it serves one receiver.
 func (p *Pool) Released() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.token()
+	return p.releasedChan()
 }
 
-// token returns the channel for Freed. The lock is held.
-func (p *Pool) token() chan struct{} {
-	if p.freed == nil {
-		p.freed = make(chan struct{}, 1)
+// releasedChan returns the channel of Released. The lock is held.
+func (p *Pool) releasedChan() chan struct{} {
+	if p.released == nil {
+		p.released = make(chan struct{}, 1)
 	}
-	return p.freed
+	return p.released
 }
 
-// Close frees every buffer, those that are lent as soon as they are released. It is idempotent.
+// Close frees every buffer, lent ones when they are released. It is idempotent.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	p.drop()
+	p.freeIdle()
 	return nil
 }
 
@@ -177,14 +177,14 @@ func (b *buffer) release(lease uint64) {
 	p := b.pool
 	p.mu.Lock()
 	p.lent--
-	if p.closed || b.sizes != p.sizes {
+	if p.closed || b.generation != p.generation {
 		b.discard()
 	} else {
 		p.free = append(p.free, b)
 	}
-	freed := p.token()
+	freed := p.releasedChan()
 	p.mu.Unlock()
-	signal(freed)
+	notify(freed)
 }
 
 func (b *buffer) discard() {
@@ -194,15 +194,15 @@ func (b *buffer) discard() {
 	b.data, b.free = nil, nil
 }
 
-// signal leaves a token in a channel of capacity 1 and never waits.
-func signal(c chan<- struct{}) {
+// notify puts a token into a channel of capacity 1 without blocking.
+func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// allocPages gives zeroed, page-aligned memory of the process' own.
+// allocPages returns zeroed, page-aligned memory outside the Go heap.
 func allocPages(size int) ([]byte, func(), error) {
 	data, err := unix.Mmap(-1, 0, max(size, 1), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {

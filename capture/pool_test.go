@@ -87,13 +87,13 @@ func TestPoolOfAlternatingSizes(t *testing.T) {
 	}
 	assert.Equal(t, 2, l.Made, "one of each size")
 	assert.Equal(t, 1000*1000, l.Bytes)
-	for range maxSpare + 1 {
+	for range maxOversized + 1 {
 		f, err := p.Frame(engine.GRAY8, 10, 10)
 		require.NoError(t, err)
 		f.Release()
 	}
 	assert.Equal(t, 100, l.Bytes)
-	for range 2 * maxSpare {
+	for range 2 * maxOversized {
 		f, err := p.Frame(engine.GRAY8, 6, 6) // more than a quarter
 		require.NoError(t, err)
 		f.Release()
@@ -122,7 +122,7 @@ func TestPoolOwnMemoryIsPageAligned(t *testing.T) {
 
 func TestMailboxNewestWins(t *testing.T) {
 	notify := make(chan struct{}, 1)
-	p, m := &Pool{Buffers: 2}, &Mailbox{Notify: func() { signal(notify) }}
+	p, m := &Pool{Buffers: 2}, &Mailbox{Notify: func() { notify(notify) }}
 	defer p.Close()
 	put := func(seq uint64) {
 		f, err := p.Frame(engine.GRAY8, 4, 4)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// secret matches name=value in a query or a pipeline where the name says that the value is to be kept.
+// secret matches name=value in a query or a pipeline if the name suggests a secret.
 var secret = regexp.MustCompile(
 	`(?i)([a-z0-9_-]*(?:pass|passwd|password|pwd|pw|token|secret|key|auth|signature|sig|user-id|username|user)=)` +
 		`("[^"]*"|'[^']*'|[^\s&"'!]*)`)
@@ -25,7 +25,7 @@ func Redact(uri string) string {
 		if end < 0 {
 			end = len(tail)
 		}
-		out.WriteString(withoutUser(tail[:end]))
+		out.WriteString(redactUser(tail[:end]))
 		rest = tail[end:]
 	}
 	if !strings.Contains(uri, "=") {
@@ -34,9 +34,9 @@ func Redact(uri string) string {
 	return secret.ReplaceAllString(out.String(), "${1}***")
 }
 
-// withoutUser replaces what stands before the @ of an address. A user name or password may hold '/', '?' or '#' that nobody encoded; then
-// what looks like the port is not a number, or a colon comes later. Rather too much is hidden than too little.
-func withoutUser(address string) string {
+// redactUser replaces the user info before the @ of an address. A user name or password may contain an unencoded '/', '?' or '#'; then what
+// looks like the port is not a number, or a colon follows later. When in doubt, more is hidden.
+func redactUser(address string) string {
 	end := strings.IndexAny(address, "/?#")
 	if end < 0 {
 		end = len(address)
@@ -44,9 +44,9 @@ func withoutUser(address string) string {
 	authority, rest := address[:end], address[end:]
 	at := strings.LastIndexByte(authority, '@')
 	_, port, found := strings.Cut(authority[at+1:], ":")
-	odd := found && !digits(port) && !strings.HasPrefix(authority[at+1:], "[")
+	malformedPort := found && !digits(port) && !strings.HasPrefix(authority[at+1:], "[")
 	colon, last := strings.IndexByte(rest, ':'), strings.LastIndexByte(rest, '@')
-	if last >= 0 && (odd || colon >= 0 && colon < last) {
+	if last >= 0 && (malformedPort || colon >= 0 && colon < last) {
 		at = end + last
 	}
 	if at < 0 {

@@ -19,24 +19,24 @@ var quick = backoff.Exponential{Min: time.Millisecond, Max: 20 * time.Millisecon
 func TestPatience(t *testing.T) {
 	silent := &session{}
 	c := &Camera{Retry: quick}
-	var tries tries
+	var tries retries
 	var given []time.Duration
 	for range 6 {
-		given = append(given, tries.patience(time.Second))
+		given = append(given, tries.openTimeout(time.Second))
 		tries.pause(c, silent, &Error{Kind: ErrStalled})
 	}
 	assert.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 8 * time.Second, 8 * time.Second}, given)
 	settled := &session{}
 	settled.first.Store(1) // images since the machine was started
 	tries.pause(c, settled, &Error{Kind: ErrUnavailable})
-	assert.Equal(t, time.Second, tries.patience(time.Second))
+	assert.Equal(t, time.Second, tries.openTimeout(time.Second))
 	assert.Equal(t, 1, tries.failures, "the next try comes soon")
 }
 
 // TestWaitAfterDenialGrows: the pause after a denial is that of denials, and other failures between them do not shorten it.
 func TestWaitAfterDenialGrows(t *testing.T) {
 	c := &Camera{Retry: quick, DeniedRetry: backoff.Exponential{Min: time.Minute, Max: 4 * time.Minute}}
-	var tries tries
+	var tries retries
 	denied, other := &Error{Kind: ErrDenied}, &Error{Kind: ErrUnavailable}
 	for _, most := range []time.Duration{1, 2, 4, 4} {
 		pause := tries.pause(c, &session{}, denied)
@@ -54,16 +54,16 @@ func TestWaitAfterDenialGrows(t *testing.T) {
 func TestSilenceIsTheSources(t *testing.T) {
 	s := &session{}
 	interval := 100 * time.Millisecond
-	q := silence{look: Monotonic() - int64(time.Hour)}
-	assert.Equal(t, 2*interval, q.of(s, interval))
-	q.look -= int64(50 * time.Millisecond)
-	assert.GreaterOrEqual(t, q.of(s, interval), 250*time.Millisecond)
-	s.excused.Store(true)
-	q.look -= int64(interval)
-	assert.Zero(t, q.of(s, interval))
-	s.excused.Store(false)
-	q.look -= int64(interval)
-	assert.GreaterOrEqual(t, q.of(s, interval), interval)
-	s.life.Add(1)
-	assert.Zero(t, q.of(s, interval))
+	q := stallTimer{checked: Monotonic() - int64(time.Hour)}
+	assert.Equal(t, 2*interval, q.update(s, interval))
+	q.checked -= int64(50 * time.Millisecond)
+	assert.GreaterOrEqual(t, q.update(s, interval), 250*time.Millisecond)
+	s.blocked.Store(true)
+	q.checked -= int64(interval)
+	assert.Zero(t, q.update(s, interval))
+	s.blocked.Store(false)
+	q.checked -= int64(interval)
+	assert.GreaterOrEqual(t, q.update(s, interval), interval)
+	s.progress.Add(1)
+	assert.Zero(t, q.update(s, interval))
 }

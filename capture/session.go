@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// session is one life of a camera's source, from open to failure. Everything runs in its own goroutine, which may hang inside OpenCV.
+// session is one connection to a camera's source, from open to failure. It runs in its own goroutine, which may hang inside OpenCV.
 type session struct {
 	camera      *Camera
 	uri         URI
@@ -18,29 +18,31 @@ type session struct {
 	openTimeout time.Duration
 	done        chan error
 
-	began, shown time.Time // of the video, and of its newest image
+	started, lastTime time.Time // wall-clock start of the video and time of its newest frame
 
-	// Read by the camera's goroutine.
-	life    atomic.Uint64          // signs of life
-	excused atomic.Bool            // the source waits for somebody else
-	first   atomic.Int64           // when the first image came, CLOCK_MONOTONIC; 0 before
-	damage  atomic.Pointer[string] // what is wrong with the images that came since the last good one
+	// Read by the camera's goroutine:
+	progress atomic.Uint64          // signs of life
+	blocked  atomic.Bool            // the source waits for its consumer
+	first    atomic.Int64           // when the first image arrived, CLOCK_MONOTONIC; 0 before
+	damage   atomic.Pointer[string] // why the images since the last good one were damaged
 
-	left bool // guarded by camera.mu: the camera has gone on without this session
+	abandoned bool // guarded by camera.mu: the camera has moved on without this session
 }
 
-var errLeft = errors.New("the camera has gone on")
+var errAbandoned = errors.New("the camera has gone on")
 
-// running reports whether there has been an image.
-func (s *session) running() bool { return s.first.Load() != 0 }
+// hasImage reports whether an image has arrived.
+func (s *session) hasImage() bool { return s.first.Load() != 0 }
 
-// settled reports whether images have come for long enough that another try need not wait.
-func (s *session) settled() bool { return s.running() && Monotonic()-s.first.Load() >= int64(settled) }
+// stable reports whether images have arrived long enough that a retry need not wait.
+func (s *session) stable() bool {
+	return s.hasImage() && Monotonic()-s.first.Load() >= int64(stableAfter)
+}
 
-// stalled is the error of a session that shows no life.
-func (s *session) stalled(limit time.Duration) error {
+// stallError returns the error of a session without progress.
+func (s *session) stallError(limit time.Duration) error {
 	which := "image"
-	if !s.running() {
+	if !s.hasImage() {
 		which = "first image"
 	}
 	if damage := s.damage.Load(); damage != nil {
@@ -59,10 +61,10 @@ func (s *session) run() error {
 	}
 	defer source.Close()
 	if c.SetupThread != nil && source.Live() {
-		runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
+		runtime.LockOSThread() // never unlocked: the thread exits with this goroutine, and its settings with it
 		c.SetupThread()
 	}
-	p := pace{session: s}
+	p := pacer{session: s}
 	if !c.Lossless && !source.Live() {
 		if p.rate = source.FPS(); p.rate <= 0 {
 			p.rate = defaultRate
@@ -78,14 +80,14 @@ func (s *session) run() error {
 			f.Release()
 			return s.ctx.Err()
 		case errors.Is(err, ErrNoBuffer):
-			err = s.missed()
+			err = s.dropped()
 		case errors.Is(err, ErrImage):
 			if err = s.damaged(err); !source.Live() {
-				s.life.Add(1) // it gets on, to its end
+				s.progress.Add(1) // a file makes progress despite damaged images
 			}
 		case err == nil:
 			if c.Lossless && !source.Live() {
-				f.Time = s.filmed(&f)
+				f.Time = s.videoTime(&f)
 			}
 			err = s.deliver(f)
 		}
@@ -95,26 +97,25 @@ func (s *session) run() error {
 	}
 }
 
-// filmed is the video's time of a frame: that of its beginning, which is now, and its position. It never goes back, also when a video begins
-// again.
-func (s *session) filmed(f *Frame) time.Time {
-	if s.began.IsZero() {
-		s.began = f.Time
-		if last := s.camera.newest(); last.After(s.began) {
-			s.began = last
+// videoTime is the start of the video, taken as now, plus the frame's position. It never goes backwards, not even when a video restarts.
+func (s *session) videoTime(f *Frame) time.Time {
+	if s.started.IsZero() {
+		s.started = f.Time
+		if last := s.camera.lastFrameTime(); last.After(s.started) {
+			s.started = last
 		}
-		s.shown = s.began
+		s.lastTime = s.started
 	}
 	if f.Position == 0 && f.Seq > 0 {
-		return f.Time // there is no other time
+		return f.Time // no position known
 	}
-	if at := s.began.Add(f.Position); at.After(s.shown) {
-		s.shown = at
+	if at := s.started.Add(f.Position); at.After(s.lastTime) {
+		s.lastTime = at
 	}
-	return s.shown
+	return s.lastTime
 }
 
-// Frame is the Lender of the source. When all buffers are out, the frame that waits for the consumer gives up its own.
+// Frame implements Lender for the source. When all buffers are lent, the frame waiting for the consumer is dropped.
 func (s *session) Frame(format engine.PixelFormat, width, height int) (Frame, error) {
 	c := s.camera
 	for {
@@ -129,15 +130,15 @@ func (s *session) Frame(format engine.PixelFormat, width, height int) (Frame, er
 			if !c.mailbox.Drop() {
 				return Frame{}, err
 			}
-		case !s.await(c.freed):
+		case !s.waitFor(c.released):
 			return Frame{}, s.ctx.Err()
 		}
 	}
 }
 
-// await waits for somebody else than the source; false when the context has ended.
-func (s *session) await(signal <-chan struct{}) bool {
-	defer s.excused.Store(s.excused.Swap(true))
+// waitFor waits for the consumer; it returns false when the context has ended.
+func (s *session) waitFor(signal <-chan struct{}) bool {
+	defer s.blocked.Store(s.blocked.Swap(true))
 	select {
 	case <-signal:
 		return true
@@ -152,79 +153,79 @@ func (s *session) deliver(f Frame) error {
 	f.Ready = Monotonic()
 	f.Still = c.Gate != nil && c.Gate.Still(f.Image(), f.Captured)
 	for c.Lossless && c.mailbox.Full() {
-		if !s.await(c.taken) {
+		if !s.waitFor(c.taken) {
 			f.Release()
 			return s.ctx.Err()
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.left {
+	if s.abandoned {
 		f.Release()
-		return errLeft
+		return errAbandoned
 	}
-	s.alive()
-	c.count(&f)
+	s.markGood()
+	c.countFrame(&f)
 	c.mailbox.Put(f)
 	return nil
 }
 
-// missed counts an image that found every buffer in use.
-func (s *session) missed() error {
+// dropped counts an image for which no buffer was free.
+func (s *session) dropped() error {
 	c := s.camera
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.left {
-		return errLeft
+	if s.abandoned {
+		return errAbandoned
 	}
-	s.alive()
-	c.missed()
+	s.markGood()
+	c.countDropped()
 	return nil
 }
 
-// damaged counts an image that is none.
+// damaged counts an image that could not be decoded.
 func (s *session) damaged(err error) error {
 	why := reason(err)
 	s.damage.Store(&why)
 	c := s.camera
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.left {
-		return errLeft
+	if s.abandoned {
+		return errAbandoned
 	}
-	c.damaged(why)
+	c.countDamaged(why)
 	return nil
 }
 
-// alive notes a good image.
-func (s *session) alive() {
-	if !s.running() {
+// markGood records a good image.
+func (s *session) markGood() {
+	if !s.hasImage() {
 		s.first.Store(Monotonic())
 	}
 	s.damage.Store(nil)
-	s.life.Add(1)
+	s.progress.Add(1)
 }
 
-// pace holds a source to a rate.
-type pace struct {
+// pacer limits a source to a rate.
+type pacer struct {
 	session *session
-	rate    float64 // frames a second, 0 for as fast as it goes
-	start   int64   // CLOCK_MONOTONIC of the frame that frames counts from
+	rate    float64 // frames per second, 0 for no limit
+	start   int64   // CLOCK_MONOTONIC of frame 0 of the schedule
 	frames  int64
 	timer   *time.Timer
 }
 
-// lag is how late a frame may be before the schedule starts anew, in nanoseconds.
-const lag = int64(time.Second)
+// maxLag is the delay in nanoseconds after which the schedule restarts.
+const maxLag = int64(time.Second)
 
-// wait returns when the next frame is due; false when the context has ended.
-func (p *pace) wait() bool {
+// wait returns when the next frame is due, or false when the context has ended.
+func (p *pacer) wait() bool {
 	if p.rate <= 0 {
 		return p.session.ctx.Err() == nil
 	}
 	now := Monotonic()
 	due := p.start + int64(float64(p.frames)*float64(time.Second)/p.rate)
-	if p.frames == 0 || now-due > lag {
+	if p.frames == 0 || now-due > maxLag {
 		p.start, p.frames, due = now, 0, now
 	}
 	p.frames++
@@ -236,7 +237,7 @@ func (p *pace) wait() bool {
 	} else {
 		p.timer.Reset(time.Duration(due - now))
 	}
-	defer p.session.excused.Store(p.session.excused.Swap(true))
+	defer p.session.blocked.Store(p.session.blocked.Swap(true))
 	select {
 	case <-p.timer.C:
 		return true

@@ -7,47 +7,47 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// State is what a camera is doing.
+// State is the connection state of a camera.
 type State string
 
-// The states of a camera. From Lost and Waiting it goes on to Connecting for ever; Ended and Failed are the last ones.
+// The states of a camera. Lost and Waiting lead back to Connecting; Ended and Failed are final.
 const (
 	Connecting State = "connecting" // the source is being opened, or is open and has given no image yet
-	Running    State = "running"    // images come
-	Stalled    State = "stalled"    // no good image has come for too long; the source is being given up
-	Lost       State = "lost"       // there were images, then the source broke off; tried again at NextTry
-	Waiting    State = "waiting"    // the last try gave no image; tried again at NextTry
-	Hung       State = "hung"       // so many captures hang inside OpenCV that no more are begun; a new start of the process mends that
-	Ended      State = "ended"      // the source has ended, or the camera was told to
-	Failed     State = "failed"     // it cannot be read and will not be tried again
+	Running    State = "running"    // images arrive
+	Stalled    State = "stalled"    // no good image for too long; the source is being closed
+	Lost       State = "lost"       // the source failed after images had arrived; retried at NextTry
+	Waiting    State = "waiting"    // the last attempt gave no image; retried at NextTry
+	Hung       State = "hung"       // too many captures hang inside OpenCV; only a restart of the process helps
+	Ended      State = "ended"      // the source has ended or the camera was stopped
+	Failed     State = "failed"     // cannot be read and will not be retried
 )
 
-// Stats is a snapshot of a camera. Captured = taken by the consumer + Displaced + 1 while Pending.
+// Stats is a snapshot of a camera. Captured = taken by the consumer + Dropped + 1 while Pending.
 type Stats struct {
 	Name      string             `json:"name"`
 	URI       string             `json:"uri"` // without credentials
 	State     State              `json:"state"`
 	Since     time.Time          `json:"since,omitzero"`    // when the state began
-	Reason    string             `json:"reason,omitempty"`  // why no images come, and what to do about it; empty while running
+	Reason    string             `json:"reason,omitempty"`  // why no images arrive, with a hint; empty while running
 	NextTry   time.Time          `json:"next_try,omitzero"` // while Lost or Waiting
-	Tries     uint64             `json:"tries"`             // times it was opened since the last image
-	LastImage time.Time          `json:"last,omitzero"`     // when the newest good image came
+	Tries     uint64             `json:"tries"`             // attempts since the last image
+	LastImage time.Time          `json:"last,omitzero"`     // arrival of the newest good image
 	Width     int                `json:"width"`             // of the newest frame, pixels
 	Height    int                `json:"height"`
 	Format    engine.PixelFormat `json:"format"`
 	FPS       float64            `json:"fps"` // measured
 
-	Captured   uint64 `json:"captured"`         // good images that arrived
-	Dropped    uint64 `json:"displaced"`        // of these, the ones that no consumer took in time
+	Captured   uint64 `json:"captured"`         // good images received
+	Dropped    uint64 `json:"displaced"`        // of these, not taken by the consumer in time
 	Damaged    uint64 `json:"damaged"`          // images that cannot be decoded or exceed a limit
-	LastDamage string `json:"damage,omitempty"` // what is wrong with the last of these
-	Reconnects uint64 `json:"reconnects"`       // times it was opened again
-	Abandoned  uint64 `json:"abandoned"`        // captures left behind because they hung
-	Pending    bool   `json:"pending"`          // a frame waits for the consumer
-	Lent       int    `json:"lent"`             // buffers that are out: with the source, in wait, or with the consumer
+	LastDamage string `json:"damage,omitempty"` // reason of the last one
+	Reconnects uint64 `json:"reconnects"`       // times the source was reopened
+	Abandoned  uint64 `json:"abandoned"`        // captures abandoned because they hung
+	Pending    bool   `json:"pending"`          // a frame is waiting for the consumer
+	Lent       int    `json:"lent"`             // buffers held by the source, the mailbox or the consumer
 }
 
-// Stats may be called from any goroutine at any time.
+// Stats returns a snapshot. It is safe for concurrent use.
 func (c *Camera) Stats() Stats {
 	c.prepare()
 	pending := c.mailbox.Full()
@@ -55,131 +55,131 @@ func (c *Camera) Stats() Stats {
 	defer c.mu.Unlock()
 	s := c.stats
 	s.Pending, s.Lent = pending, c.pool.Lent()
-	s.Dropped = c.mailbox.Dropped() + c.lost
+	s.Dropped = c.mailbox.Dropped() + c.noBuffer
 	if c.period > 0 {
-		// A camera that has fallen silent is as slow as its silence is long.
-		s.FPS = float64(time.Second) / max(c.period, float64(Monotonic()-c.last)-c.period)
+		// The rate of a silent camera falls with the length of its silence.
+		s.FPS = float64(time.Second) / max(c.period, float64(Monotonic()-c.lastCaptured)-c.period)
 	}
 	return s
 }
 
-// enter begins a state, if it is another one. The lock is held.
-func (c *Camera) enter(state State) {
+// setState enters a state unless it is the current one. The lock is held.
+func (c *Camera) setState(state State) {
 	if c.stats.State != state {
 		c.stats.State, c.stats.Since = state, time.Now()
 	}
 	c.stats.NextTry = time.Time{}
 }
 
-// announce tells Changed of a new state, or of images of another form. It belongs to Run's goroutine.
-func (c *Camera) announce() {
+// publishState calls OnChange after a change of state, image size or format. It belongs to Run's goroutine.
+func (c *Camera) publishState() {
 	now := c.Stats()
 	if now.State == Running {
-		c.journal.running()
+		c.log.running()
 	}
-	c.journal.damaged(now.Damaged, now.LastDamage)
-	if !now.Changed(&c.told) {
+	c.log.damaged(now.Damaged, now.LastDamage)
+	if !now.Changed(&c.reported) {
 		return
 	}
-	c.told = now
+	c.reported = now
 	if c.OnChange != nil {
 		c.OnChange(now)
 	}
 }
 
-// Changed reports whether the camera has entered another state, or its images have another form.
+// Changed reports whether the state or the image size or format differ from before.
 func (s *Stats) Changed(before *Stats) bool {
 	return s.State != before.State || !s.Since.Equal(before.Since) ||
 		s.Width != before.Width || s.Height != before.Height || s.Format != before.Format
 }
 
-// opening notes that the source is opened. A video that begins again goes on running.
-func (c *Camera) opening(again bool) {
+// markOpening records that the source is being opened. A looping video stays Running.
+func (c *Camera) markOpening(again bool) {
 	c.mu.Lock()
 	if again {
 		c.stats.Reconnects++
 	}
 	if c.stats.State != Running {
 		c.stats.Tries++
-		c.enter(Connecting)
+		c.setState(Connecting)
 	}
 	c.mu.Unlock()
-	c.announce()
+	c.publishState()
 }
 
-// trouble begins a state in which no images come.
-func (c *Camera) trouble(state State, err error) {
+// setFailing enters a state without images.
+func (c *Camera) setFailing(state State, err error) {
 	c.mu.Lock()
-	c.enter(state)
+	c.setState(state)
 	c.stats.Reason = reason(err)
 	c.mu.Unlock()
-	c.announce()
+	c.publishState()
 }
 
-// failed notes a try that is over, and the pause until the next.
-func (c *Camera) failed(err error, pause time.Duration) {
+// markFailed records a failed attempt and the delay before the next.
+func (c *Camera) markFailed(err error, pause time.Duration) {
 	c.mu.Lock()
 	state := Waiting
-	if c.stats.Tries == 0 { // there were images
+	if c.stats.Tries == 0 { // images had arrived
 		state = Lost
 	}
-	c.enter(state)
+	c.setState(state)
 	c.stats.Reason = reason(err)
 	c.stats.NextTry = time.Now().Add(pause)
 	c.mu.Unlock()
-	c.announce()
-	c.journal.failed(state, err, pause)
+	c.publishState()
+	c.log.failed(state, err, pause)
 }
 
-// newest is the video's time of the newest frame.
-func (c *Camera) newest() time.Time {
+// lastFrameTime returns Frame.Time of the newest frame.
+func (c *Camera) lastFrameTime() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.shown
+	return c.lastTime
 }
 
-// smoothing is the weight of the newest interval in the measured rate.
-const smoothing = 0.1
+// rateSmoothing is the weight of the newest interval in the measured rate.
+const rateSmoothing = 0.1
 
-// count numbers a frame and adds it to the statistics. The lock is held.
-func (c *Camera) count(f *Frame) {
+// countFrame numbers a frame and adds it to the statistics. The lock is held.
+func (c *Camera) countFrame(f *Frame) {
 	f.Seq = c.next
 	c.next++
 	c.stats.Captured++
-	c.alive()
+	c.markRunning()
 	c.stats.Width, c.stats.Height, c.stats.Format = f.Width, f.Height, f.Format
-	c.shown = f.Time
-	if c.last != 0 {
-		interval := float64(f.Captured - c.last)
+	c.lastTime = f.Time
+	if c.lastCaptured != 0 {
+		interval := float64(f.Captured - c.lastCaptured)
 		if c.period == 0 || interval > 10*c.period {
 			c.period = interval
 		}
-		c.period += smoothing * (interval - c.period)
+		c.period += rateSmoothing * (interval - c.period)
 	}
-	c.last = f.Captured
+	c.lastCaptured = f.Captured
 }
 
-// alive notes a good image. The lock is held.
-func (c *Camera) alive() {
-	c.enter(Running)
+// markRunning records a good image. The lock is held.
+func (c *Camera) markRunning() {
+	c.setState(Running)
 	c.stats.Reason, c.stats.Tries, c.stats.LastImage = "", 0, time.Now()
 }
 
-// missed counts an image that found every buffer in use. The lock is held.
-func (c *Camera) missed() {
+// countDropped counts an image for which no buffer was free. The lock is held.
+func (c *Camera) countDropped() {
 	c.next++
 	c.stats.Captured++
-	c.lost++
-	c.alive()
+	c.noBuffer++
+	c.markRunning()
 }
 
-// damaged counts an image that is none. The lock is held.
-func (c *Camera) damaged(why string) {
+// countDamaged counts an image that could not be decoded. The lock is held.
+func (c *Camera) countDamaged(why string) {
 	c.stats.Damaged++
 	c.stats.LastDamage = why
 }
 
-// reason is why there are no images, for somebody who knows which camera it is about.
+// reason returns an error without the camera's name.
 func reason(err error) string {
 	var typed *Error
 	if errors.As(err, &typed) {

@@ -11,10 +11,10 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Kind is the sort of source that a URI names.
+// Kind is the kind of source that a URI names.
 type Kind uint8
 
-// The kinds, in the order in which the documentation lists them.
+// The kinds, in the order of the documentation.
 const (
 	Device   Kind = iota // 0, /dev/video0, v4l2:///dev/video0
 	CSI                  // csi://0
@@ -25,20 +25,20 @@ const (
 	Demo                 // demo
 )
 
-// URI is a parsed camera URI. Which parameters there are depends on the kind; the zero value of each means the source's own choice.
+// URI is a parsed camera URI. The kind determines which parameters apply; the zero value of each leaves the choice to the source.
 type URI struct {
 	Kind Kind
-	// Address is what the kind is opened by: device path, sensor number, URL with its credentials, file path, pipeline.
+	// Address is what to open: device path, sensor number, URL with credentials, file path or pipeline.
 	Address string
 
 	Width, Height int     // pixels
-	FPS           float64 // frames a second
+	FPS           float64 // frames per second
 	Encoding      string  // Device: yuyv or mjpeg
 	Mode          int     // CSI: sensor mode, -1 for the driver's choice
 	Flip          int     // CSI: 0 to 7, nvvidconv's flip-method
 	Seed          int64   // Demo
-	Frames        int     // Demo: ends after that many, 0 never
-	Loop          bool    // File: starts again at the end
+	Frames        int     // Demo: ends after that many, 0 for never
+	Loop          bool    // File: restarts at the end
 }
 
 // String returns the address without credentials.
@@ -54,12 +54,12 @@ func (u URI) String() string {
 	return Redact(u.Address)
 }
 
-// NewError makes an error about what the URI names.
+// NewError returns an error about the URI.
 func (u URI) NewError(op string, kind error, message, hint string, cause error) *Error {
 	return &Error{Op: op, URI: u.String(), Kind: kind, Message: message, Hint: hint, Err: cause}
 }
 
-// parameters lists what each kind takes after a question mark. URLs of servers keep theirs, and so do plain paths and pipelines.
+// parameters lists what each kind accepts after a question mark. Server URLs keep their queries; plain paths and pipelines have none.
 var parameters = map[Kind][]string{
 	Device: {"width", "height", "fps", "format"},
 	CSI:    {"width", "height", "fps", "mode", "flip"},
@@ -67,10 +67,10 @@ var parameters = map[Kind][]string{
 	Demo:   {"width", "height", "fps", "seed", "frames"},
 }
 
-// MaxRate is the most that a URI can ask for, in frames a second.
+// MaxRate is the highest rate that a URI may request, in frames per second.
 const MaxRate = 1000
 
-// ParseURI reads a camera URI. It touches no file and no device. Errors are an *Error of kind ErrURI.
+// ParseURI parses a camera URI without touching files or devices. Errors are *Error of kind ErrURI.
 func ParseURI(text string) (URI, error) {
 	p := parser{text: strings.TrimSpace(text)}
 	u := p.parse()
@@ -134,7 +134,7 @@ func (p *parser) server(scheme string) URI {
 	parsed, err := url.Parse(p.text)
 	switch {
 	case err != nil:
-		// The cause quotes the address with its credentials, so it stays out of the message.
+		// The cause quotes the address with its credentials and is left out.
 		p.fail("not a valid URL", "percent-encode special characters of the user name and password")
 	case parsed.Hostname() == "":
 		p.fail("URL without a host", "")
@@ -183,7 +183,7 @@ func (p *parser) file(rest string) URI {
 	return p.query(URI{Kind: File, Address: path}, query)
 }
 
-// query reads the parameters that the kind of u takes.
+// query parses the parameters that the kind of u accepts.
 func (p *parser) query(u URI, query string) URI {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -249,7 +249,7 @@ func (p *parser) parameter(u *URI, name, value string) {
 	}
 }
 
-// side is an image's width or height.
+// side parses an image's width or height.
 func (p *parser) side(kind Kind, name, value string) int {
 	if kind == Demo {
 		return p.integer(name, value, scene.MinSide, scene.MaxSide)
@@ -269,7 +269,7 @@ func digits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// plainScheme tells ftp://x from a file whose name happens to hold "://".
+// plainScheme distinguishes ftp://x from a file whose name contains "://".
 func plainScheme(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789+-.") == ""
 }

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Tracer finds the outlines of masks by marching squares: the lines along which the grid is 0, between its points as bilinear interpolation
-// has them. It keeps its memory from mask to mask. One goroutine at a time.
+// Tracer extracts the outlines of masks by marching squares: the lines along which the bilinearly interpolated grid is 0. It reuses its
+// memory. One goroutine at a time may use it.
 type Tracer struct {
-	// Most is how many corners the outlines of a mask have together, 0 for 128. Outlines are simplified until they fit, at first by no more
-	// than half a pixel.
+	// MaxCorners bounds the corners of all outlines of a mask together, 0 for 128. Outlines are simplified until they fit, starting with a
+	// tolerance of half a pixel.
 	MaxCorners int
 
 	visited  []bool
@@ -22,10 +22,10 @@ type Tracer struct {
 	simple   [][]Point
 }
 
-const mostCorners = 128
+const defaultMaxCorners = 128
 
-// Outlines are those of the parts that the mask has, largest first, each closed from its last corner to its first, in pixels where 0, 0 is
-// the outer corner of the first one. Holes have none. They are valid until the next call.
+// Outlines returns the outlines of the mask's parts, largest first, without holes. Each is closed from its last corner to its first, in
+// pixels where 0, 0 is the outer corner of the first pixel. They are valid until the next call.
 func (t *Tracer) Outlines(m *Mask) [][]Point {
 	t.points, t.outlines = t.points[:0], t.outlines[:0]
 	if !m.Valid() || m.Bounds.Empty() {
@@ -35,34 +35,34 @@ func (t *Tracer) Outlines(m *Mask) [][]Point {
 	t.visited = flags(t.visited, wide*(m.Height+1))
 	for row := -1; row < m.Height; row++ {
 		for column := -1; column < m.Width; column++ {
-			// Every part has a place where the object begins below a point that is not of it: an outline crosses there from left to right.
+			// Every part has a grid point whose upper neighbour is outside: there the outline runs from left to right.
 			if !m.inside(column, row) && m.inside(column, row+1) && !t.visited[(row+1)*wide+column+1] {
 				t.trace(m, column, row)
 			}
 		}
 	}
-	slices.SortStableFunc(t.outlines, func(a, b []Point) int { return cmp.Compare(surface(b), surface(a)) })
+	slices.SortStableFunc(t.outlines, func(a, b []Point) int { return cmp.Compare(signedArea(b), signedArea(a)) })
 	return t.simplify()
 }
 
-// flags are so many that are not set, in memory that is used again.
+// flags returns count false values in reused memory.
 func flags(memory []bool, count int) []bool {
 	memory = slices.Grow(memory[:0], count)[:count]
 	clear(memory)
 	return memory
 }
 
-// inside reports whether a point of the grid belongs to the object; the grid has a border that does not.
+// inside reports whether a grid point belongs to the object; points beyond the grid do not.
 func (m *Mask) inside(column, row int) bool { return m.value(column, row) > 0 }
 
 func (m *Mask) value(column, row int) float32 {
 	if column < 0 || row < 0 || column >= m.Width || row >= m.Height {
-		return -1e-6 // so that an outline at the border runs along it
+		return -1e-6 // makes an outline at the border run along it
 	}
 	return m.Logits[row*m.Width+column]
 }
 
-// The four ways along the grid's cells, clockwise.
+// The headings along the cells of the grid, clockwise.
 const (
 	north = iota
 	east
@@ -70,14 +70,14 @@ const (
 	west
 )
 
-// trace follows the outline that crosses the edge of the grid from column, row to the point below it, clockwise around the object, and
-// keeps it unless it is the outline of a hole. A cell is named by its top left point.
+// trace follows the outline that crosses the grid edge from column, row to the point below it, clockwise around the object, and keeps it
+// unless it is a hole. A cell is identified by its top left point.
 func (t *Tracer) trace(m *Mask, column, row int) {
 	wide, first := m.Width+1, len(t.points)
-	// The outline leaves the cell left of that edge to the east: into the cell right of it.
+	// The outline leaves the cell on the left of that edge and heads east.
 	x, y, heading := column, row, east
 	for {
-		var a, b [2]int // the edge that is crossed
+		var a, b [2]int // the crossed edge
 		switch heading {
 		case east:
 			a, b = [2]int{x, y}, [2]int{x, y + 1}
@@ -105,22 +105,22 @@ func (t *Tracer) trace(m *Mask, column, row int) {
 			break
 		}
 	}
-	if outline := t.points[first:len(t.points):len(t.points)]; surface(outline) > 0 {
+	if outline := t.points[first:len(t.points):len(t.points)]; signedArea(outline) > 0 {
 		t.outlines = append(t.outlines, outline)
 	} else {
 		t.points = t.points[:first]
 	}
 }
 
-// turn is where an outline that has come into a cell by a heading leaves it. The object is on its right.
+// turn returns the heading with which an outline leaves a cell. The object is on its right.
 func (m *Mask) turn(x, y, heading int) int {
-	// The far corners of the cell, as the outline sees them.
+	// The corners of the cell; the far ones depend on the heading.
 	corners := [4][2]int{{x, y}, {x + 1, y}, {x + 1, y + 1}, {x, y + 1}} // clockwise from the top left
 	left, right := corners[heading], corners[(heading+1)%4]
 	atLeft, atRight := m.inside(left[0], left[1]), m.inside(right[0], right[1])
 	switch {
 	case atLeft && !atRight:
-		// A saddle: what is in the middle decides whether the two corners of the object are joined.
+		// A saddle: the mean decides whether the two corners of the object are connected.
 		middle := float32(0)
 		for _, c := range corners {
 			middle += m.value(c[0], c[1])
@@ -137,7 +137,7 @@ func (m *Mask) turn(x, y, heading int) int {
 	return (heading + 1) % 4
 }
 
-// crossing is where the grid is 0 between two neighbouring points, on the image.
+// crossing returns the image position where the grid is 0 between two neighbouring points.
 func (m *Mask) crossing(a, b [2]int) Point {
 	va, vb := m.value(a[0], a[1]), m.value(b[0], b[1])
 	part := float32(0.5)
@@ -155,8 +155,8 @@ func (m *Mask) crossing(a, b [2]int) Point {
 	}
 }
 
-// surface is the area within a closed line that runs clockwise on the image, negative for one that runs the other way.
-func surface(line []Point) float64 {
+// signedArea returns the area within a closed line, positive if it runs clockwise on the image.
+func signedArea(line []Point) float64 {
 	sum := 0.0
 	for i := range line {
 		a, b := line[i], line[(i+1)%len(line)]
@@ -165,11 +165,11 @@ func surface(line []Point) float64 {
 	return sum / 2
 }
 
-// simplify takes corners away until the outlines have few enough together. Parts that are left with fewer than three are left out.
+// simplify removes corners until the outlines have at most MaxCorners. Parts left with fewer than three are dropped.
 func (t *Tracer) simplify() [][]Point {
 	most := t.MaxCorners
 	if most < 3 {
-		most = mostCorners
+		most = defaultMaxCorners
 	}
 	for tolerance := 0.5; ; tolerance *= 2 {
 		t.flat, t.simple = t.flat[:0], t.simple[:0]
@@ -188,7 +188,7 @@ func (t *Tracer) simplify() [][]Point {
 	}
 }
 
-// reduce appends the corners to t.flat that Ramer's and Douglas and Peucker's method needs to stay within the tolerance.
+// reduce appends the corners to t.flat that the Ramer-Douglas-Peucker algorithm keeps at this tolerance.
 func (t *Tracer) reduce(outline []Point, tolerance float64) {
 	t.keep = flags(t.keep, len(outline))
 	far, distance := 0, -1.0
@@ -205,7 +205,7 @@ func (t *Tracer) reduce(outline []Point, tolerance float64) {
 		a, b := outline[piece[0]], outline[piece[1]%len(outline)]
 		far, distance := 0, tolerance
 		for i := piece[0] + 1; i < piece[1]; i++ {
-			if d := fromLine(outline[i], a, b); d > distance {
+			if d := lineDistance(outline[i], a, b); d > distance {
 				far, distance = i, d
 			}
 		}
@@ -221,8 +221,8 @@ func (t *Tracer) reduce(outline []Point, tolerance float64) {
 	}
 }
 
-// fromLine is the distance of a point from the line through two others, or from the point that both are.
-func fromLine(p, a, b Point) float64 {
+// lineDistance returns the distance of a point from the line through two others, or from the point if they are equal.
+func lineDistance(p, a, b Point) float64 {
 	dx, dy := float64(b.X-a.X), float64(b.Y-a.Y)
 	px, py := float64(p.X-a.X), float64(p.Y-a.Y)
 	if length := math.Hypot(dx, dy); length > 0 {

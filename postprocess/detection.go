@@ -1,5 +1,6 @@
-// Package postprocess is what the rooms after the network talk of: detections on the source image, their tracks, labels and thresholds. Its
-// directories make them (head, scan), give them to whoever has images (predict), and go on from them.
+// Package postprocess holds the results of networks: detections on the source image, tracks, maps, masks, labels and thresholds. Its
+// subdirectories recognise and decode network outputs (head, decode, scan), run networks on images (predict), and process detections
+// further (track, zone, draw, evaluate, format).
 package postprocess
 
 import (
@@ -10,16 +11,16 @@ import (
 // Box is an axis-aligned rectangle in pixels: X1, Y1 is the top left corner, X2, Y2 the bottom right one.
 type Box struct{ X1, Y1, X2, Y2 float32 }
 
-// Width is the horizontal side in pixels.
+// Width returns the horizontal side in pixels.
 func (b Box) Width() float32 { return b.X2 - b.X1 }
 
-// Height is the vertical side in pixels.
+// Height returns the vertical side in pixels.
 func (b Box) Height() float32 { return b.Y2 - b.Y1 }
 
-// Area is width times height in square pixels.
+// Area returns the area in square pixels.
 func (b Box) Area() float32 { return (b.X2 - b.X1) * (b.Y2 - b.Y1) }
 
-// IoU is the intersection over the union of two boxes, 0 when they do not touch or have no area.
+// IoU returns the intersection over union of two boxes, 0 if they do not overlap or have no area.
 func (b Box) IoU(other Box) float32 {
 	width := min(b.X2, other.X2) - max(b.X1, other.X1)
 	height := min(b.Y2, other.Y2) - max(b.Y1, other.Y1)
@@ -30,49 +31,47 @@ func (b Box) IoU(other Box) float32 {
 	return shared / (b.Area() + other.Area() - shared)
 }
 
-// Finding is one object in one image, in pixels of the source image. A classification is a Finding whose box is the whole image.
-//
-// What only some tasks give is in Detail.
+// Detection is one object in one image, in pixels of the source image. A classification is a Detection whose box is the whole image.
 type Detection struct {
 	Box
 	Score  float32 // 0 to 1
 	Class  int     // index into the model's labels
-	Detail *Detail // nil where the task gives none
+	Detail *Detail // nil for tasks without details
 }
 
-// Detail is what some tasks say of an object beside its box; what the task does not give is nil. It belongs to whoever gave the detection
-// and is valid for as long as the slice that holds the detection; Finding.Clone makes one that can be kept. It is apart from the detection so
-// that a plain detector's detections are not made longer by it.
+// Detail holds the results of a detection that only some tasks provide; fields that the task does not provide are nil. It belongs to the
+// producer of the detection and is valid as long as the slice that holds the detection; Detection.Clone returns a copy that can be kept. It
+// is a separate struct to keep the detections of plain detectors small.
 type Detail struct {
 	// Mask is the object's shape within the box.
 	Mask *Mask
-	// Keypoints are the object's, in the order that the model was trained with.
+	// Keypoints are in the order of the model's training data.
 	Keypoints []Keypoint
-	// Skeleton names the keypoints; nil where nobody knows their names.
+	// Skeleton names the keypoints; nil if their names are unknown.
 	Skeleton *Skeleton
-	// OrientedBox is the rotated rectangle that Box encloses.
+	// Oriented is the oriented box (OBB) that Box encloses.
 	Oriented *OrientedBox
-	// Probabilities are those of every class, by class number.
+	// Probabilities of all classes, by class number.
 	Probabilities []float32
-	// Embedding tells objects of one kind apart: a vector of length 1, the nearer to that of another image the more they look alike.
+	// Embedding is a vector of length 1 for re-identification; the cosine of two embeddings measures the similarity of the objects.
 	Embedding []float32
-	// Attributes are what further networks say of the object.
+	// Attributes are the results of second networks.
 	Attributes []Attribute
 }
 
-// Keypoint is one point of an object in pixels of the source image.
+// Keypoint is a keypoint of an object in pixels of the source image.
 type Keypoint struct {
 	X, Y  float32
-	Score float32 // that the point is visible, 0 to 1; 1 for models that do not tell
+	Score float32 // probability that it is visible, 0 to 1; 1 for models without one
 }
 
-// OrientedBox is a rectangle around its centre in pixels of the source image, turned clockwise by Angle radians.
+// OrientedBox is a rectangle given by centre and size in pixels of the source image, rotated clockwise by Angle radians.
 type OrientedBox struct {
 	X, Y, Width, Height float32
 	Angle               float32
 }
 
-// Translate shifts the detection, with all its details, by so many pixels.
+// Translate moves the detection with all its details by a number of pixels.
 func (f *Detection) Translate(by image.Point) {
 	x, y := float32(by.X), float32(by.Y)
 	f.X1, f.X2, f.Y1, f.Y2 = f.X1+x, f.X2+x, f.Y1+y, f.Y2+y

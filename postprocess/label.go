@@ -2,7 +2,7 @@ package postprocess
 
 import "strconv"
 
-// Label is the class's name, or its number where the model has no name for it.
+// Label returns the name of a class, or "class N" without a name.
 func Label(labels []string, class int) string {
 	if class >= 0 && class < len(labels) {
 		return labels[class]

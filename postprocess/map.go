@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// NoClass is the class of a place of which a network says nothing, or of which what it says is none of the labels.
+// NoClass marks cells of a segmentation map without a class of the model.
 const NoClass = 255
 
-// DenseMap is what a network says of every place of an image: its class, or how far it is. It is a grid, coarser or finer than the image, of
-// cells whose centres lie within it: what a network says of the bars of a letterbox is not in it.
+// DenseMap is the per-pixel output of a network: a segmentation map or a depth map. It is a grid, coarser or finer than the image, whose
+// cells have their centres within the image; letterbox padding is not part of it.
 type DenseMap struct {
 	// Width and Height are the grid's columns and rows.
 	Width, Height int
-	// Classes are the cells' class numbers by the model's labels, NoClass for none, row after row; nil for a map of depths.
+	// Classes holds the class numbers of the cells, row by row, NoClass for none; nil for a depth map.
 	Classes []uint8
-	// Depths are the cells' in the network's own unit, row after row, and may be NaN or infinite; nil for a map of classes.
+	// Depths holds the depths of the cells in the network's unit, row by row, possibly NaN or infinite; nil for a segmentation map.
 	Depths []float32
-	// The centre of pixel x, y lies at column X + x*StepX and row Y + y*StepY of the grid.
+	// The centre of pixel x, y is at column X + x*StepX and row Y + y*StepY of the grid.
 	X, Y, StepX, StepY float32
 }
 
-// Translate shifts the map by so many pixels.
+// Translate moves the map by a number of pixels.
 func (m *DenseMap) Translate(by image.Point) {
 	m.X, m.Y = m.X-float32(by.X)*m.StepX, m.Y-float32(by.Y)*m.StepY
 }
 
-// Clone returns a map that shares no memory with m; nil of nil.
+// Clone returns a map that shares no memory with m; nil for nil.
 func (m *DenseMap) Clone() *DenseMap {
 	if m == nil {
 		return nil
@@ -36,20 +36,20 @@ func (m *DenseMap) Clone() *DenseMap {
 	return &c
 }
 
-// CellAt is the column and the row of the cell that a pixel lies in, or nearest to where it lies in none.
+// CellAt returns column and row of the cell that contains a pixel, or of the nearest one.
 func (m *DenseMap) CellAt(x, y int) (column, row int) {
 	return nearest(m.X+float32(x)*m.StepX, m.Width), nearest(m.Y+float32(y)*m.StepY, m.Height)
 }
 
-// Covers reports whether a pixel lies on the grid, or less than a cell beside it where the image does not end with a cell. Beyond that is
-// what the network was not shown.
+// Contains reports whether a pixel is on the grid, or less than a cell beyond it if the image does not end with a cell. The network has not
+// seen pixels further away.
 func (m *DenseMap) Contains(x, y int) bool {
 	column, row := m.X+float32(x)*m.StepX, m.Y+float32(y)*m.StepY
 	return column > -1.5 && row > -1.5 && column < float32(m.Width)+.5 && row < float32(m.Height)+.5
 }
 
-// Depth is that of a place in pixels, of whose centres the first one has 0, 0: bilinearly between the centres of cells, and that of the
-// border beyond them.
+// DepthAt returns the depth at a position in pixels, where the first pixel's centre is 0, 0. It interpolates bilinearly between cell
+// centres and extends the border.
 func (m *DenseMap) DepthAt(x, y float32) float32 {
 	column, right := between(m.X+x*m.StepX, m.Width)
 	row, down := between(m.Y+y*m.StepY, m.Height)
@@ -61,12 +61,12 @@ func (m *DenseMap) DepthAt(x, y float32) float32 {
 	return above + (at(min(row+1, m.Height-1))-above)*down
 }
 
-// Centre is where a cell has its centre, in pixels from the upper left corner of the image.
+// Centre returns the centre of a cell in pixels from the upper left corner of the image.
 func (m *DenseMap) Centre(column, row int) (x, y float32) {
 	return (float32(column)-m.X)/m.StepX + 0.5, (float32(row)-m.Y)/m.StepY + 0.5
 }
 
-// nearest is the cell, of so many, that a place belongs to.
+// nearest returns the index of the cell that contains a position.
 func nearest(place float32, cells int) int {
 	return int(min(max(place+0.5, 0), float32(cells-1)))
 }

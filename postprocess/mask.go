@@ -5,39 +5,39 @@ import (
 	"image"
 )
 
-// Mask is the shape of an object on the source image: a grid of log odds that the network gave, coarser than the image. A pixel belongs
-// to the object when the grid is over 0 at its place, bilinearly between the grid's points and as its border beyond them.
+// Mask is the shape of an object on the source image: a grid of the network's logits, coarser than the image. A pixel belongs to the object
+// if the logit at its position is over 0, interpolated bilinearly and extended beyond the border.
 type Mask struct {
-	// Bounds are the pixels that the mask was cut to: its box, or where all of it lies for a network that does not cut it. No pixel outside
-	// belongs to the object.
+	// Bounds is the rectangle that the mask is cut to: the object's box, or all of its pixels for networks that do not cut it. No pixel
+	// outside belongs to the object.
 	Bounds image.Rectangle
-	// Width and Height are the grid's columns and rows, Logits its rows one after the other.
+	// Width and Height are the grid's columns and rows; Logits is stored row by row.
 	Width, Height int
 	Logits        []float32
-	// The centre of pixel x, y lies at column X + x*StepX and row Y + y*StepY of the grid.
+	// The centre of pixel x, y is at column X + x*StepX and row Y + y*StepY of the grid.
 	X, Y, StepX, StepY float32
 
-	// Runs are the runs of a mask of which Draw has kept no more.
+	// Runs holds the pixels of a rasterized mask.
 	Runs Runs
 }
 
-// Draw turns the mask into its pixels on an image of that size, for one that is kept: they take less room than the grid. AppendRuns for
-// that image is all that it can do then.
+// Rasterize replaces the grid by its pixels on an image of the given size, which take less memory. After that only AppendRuns for the same
+// image may be used.
 func (m *Mask) Rasterize(width, height int) {
 	m.Runs = m.AppendRuns(nil, width, height)
 	m.Logits = nil
 }
 
-// Valid reports whether the grid is one: all that a mask is asked holds for sane ones alone.
+// Valid reports whether the grid is consistent; other methods need a valid mask.
 func (m *Mask) Valid() bool {
 	return m.Width > 0 && m.Height > 0 && len(m.Logits) == m.Width*m.Height && m.StepX > 0 && m.StepY > 0 && m.X-m.X == 0 && m.Y-m.Y == 0
 }
 
-// Runs are the lengths of what does and does not belong to an object, by turns, column after column of the image. The first run does
-// not, and may be empty. They are COCO's uncompressed counts.
+// Runs are COCO's uncompressed run lengths: the numbers of pixels outside and inside the object, alternating, column by column of the
+// image. The first run is outside and may be 0.
 type Runs []uint32
 
-// AppendRuns appends the runs of the mask on an image of that size to dst, which allocates nothing where it has room.
+// AppendRuns appends the runs of the mask on an image of the given size. It allocates nothing if dst has room.
 func (m *Mask) AppendRuns(dst Runs, width, height int) Runs {
 	if m.Runs != nil {
 		return append(dst, m.Runs...)
@@ -48,7 +48,7 @@ func (m *Mask) AppendRuns(dst Runs, width, height int) Runs {
 		w.add(false, width*height)
 		return w.end()
 	}
-	var room [512]float32 // as many rows as the networks have, on the stack
+	var room [512]float32 // on the stack, enough for usual networks
 	column := room[:]
 	if m.Height > len(column) {
 		column = make([]float32, m.Height)
@@ -65,7 +65,7 @@ func (m *Mask) AppendRuns(dst Runs, width, height int) Runs {
 	return w.end()
 }
 
-// column is the grid at a column of pixels.
+// column interpolates the grid at a column of pixels.
 func (m *Mask) column(to []float32, x int) {
 	left, part := between(m.X+float32(x)*m.StepX, m.Width)
 	right := min(left+1, m.Width-1)
@@ -75,7 +75,7 @@ func (m *Mask) column(to []float32, x int) {
 	}
 }
 
-// cross writes the pixels of a column from one row to another. Between two points of the grid with the same sign every pixel has it.
+// cross appends the pixels of a column from one row to another. Between two grid points of the same sign all pixels have that sign.
 func (m *Mask) cross(column []float32, from, to int, w *runWriter) {
 	for y := from; y < to; {
 		above, _ := between(m.Y+float32(y)*m.StepY, m.Height)
@@ -99,7 +99,7 @@ func (m *Mask) cross(column []float32, from, to int, w *runWriter) {
 	}
 }
 
-// between is the point of the grid before a place, and how far behind it that is, 0 to 1. There are so many points.
+// between returns the grid point before a position and the distance behind it, 0 to 1.
 func between(place float32, points int) (before int, part float32) {
 	place = min(max(place, 0), float32(points-1))
 	before = min(int(place), max(points-2, 0))
@@ -114,7 +114,7 @@ func ceil(v float32) int {
 	return n
 }
 
-// runWriter joins runs of the same kind.
+// runWriter merges consecutive runs of the same kind.
 type runWriter struct {
 	runs   Runs
 	inside bool
@@ -134,7 +134,7 @@ func (w *runWriter) add(inside bool, length int) {
 
 func (w *runWriter) end() Runs { return append(w.runs, w.length) }
 
-// Area is the number of pixels that belong to the object.
+// Area returns the number of pixels of the object.
 func (r Runs) Area() (pixels int) {
 	for i := 1; i < len(r); i += 2 {
 		pixels += int(r[i])
@@ -142,7 +142,7 @@ func (r Runs) Area() (pixels int) {
 	return pixels
 }
 
-// IoU is the intersection over the union of two objects on images of the same size. With crowd it is the part of r that lies in other.
+// IoU returns the intersection over union of two objects on images of the same size. With crowd it is the share of r inside other.
 func (r Runs) IoU(other Runs, crowd bool) float64 {
 	shared, own, others := 0, 0, 0
 	i, j := 0, 0
@@ -178,8 +178,8 @@ func (r Runs) IoU(other Runs, crowd bool) float64 {
 	return float64(shared) / float64(union)
 }
 
-// AppendCounts appends the runs as COCO writes them compressed: each as its difference to the one of the same kind before, in groups of
-// five bits as letters. It is ASCII and may hold a backslash.
+// AppendCounts appends the runs in COCO's compressed form: each as the difference to the previous run of its kind, in groups of five bits
+// as letters. It is ASCII and may contain backslashes.
 func (r Runs) AppendCounts(dst []byte) []byte {
 	for i := range r {
 		value := int64(r[i])
@@ -201,8 +201,7 @@ func (r Runs) AppendCounts(dst []byte) []byte {
 	return dst
 }
 
-// Smooth takes runs shorter than that many pixels out of r, in place: what lies between two of a kind becomes of that kind. The first run
-// stays, and so does the sum.
+// Smooth removes runs of fewer than least pixels in place and merges their neighbours. The first run and the sum are kept.
 func (r Runs) Smooth(least uint32) Runs {
 	if len(r) == 0 {
 		return r
@@ -211,7 +210,7 @@ func (r Runs) Smooth(least uint32) Runs {
 	for i := 1; i < len(r); i++ {
 		last := len(kept) - 1
 		switch {
-		case (i-last)&1 == 0: // of the kind of the last one kept, the run between them was taken out
+		case (i-last)&1 == 0: // same kind as the last one kept, after a removed run
 			kept[last] += r[i]
 		case r[i] < least:
 			kept[last] += r[i]
@@ -222,9 +221,9 @@ func (r Runs) Smooth(least uint32) Runs {
 	return kept
 }
 
-// ParseCounts reads what AppendCounts writes.
+// ParseCounts parses the output of AppendCounts.
 func ParseCounts(text []byte) (Runs, error) {
-	const most = 1 << 30 // pixels of an image
+	const most = 1 << 30 // pixels per image
 	var runs Runs
 	for i := 0; i < len(text); {
 		value, shift := int64(0), 0

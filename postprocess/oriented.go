@@ -2,10 +2,10 @@ package postprocess
 
 import "math"
 
-// Point is a place on the source image in pixels.
+// Point is a position on the source image in pixels.
 type Point struct{ X, Y float32 }
 
-// Corners are the rectangle's corners in order; the first is the bottom right one while the angle is 0.
+// Corners returns the corners in order; at angle 0 the first is the bottom right one.
 func (o *OrientedBox) Corners() [4]Point {
 	sin, cos := math.Sincos(float64(o.Angle))
 	ux, uy := float32(cos)*o.Width/2, float32(sin)*o.Width/2
@@ -15,7 +15,7 @@ func (o *OrientedBox) Corners() [4]Point {
 	}
 }
 
-// Bounds is the smallest axis-parallel box around the rectangle.
+// Bounds returns the smallest axis-aligned box around the rectangle.
 func (o *OrientedBox) Bounds() Box {
 	sin, cos := math.Sincos(float64(o.Angle))
 	s, c := float32(math.Abs(sin)), float32(math.Abs(cos))
@@ -23,7 +23,7 @@ func (o *OrientedBox) Bounds() Box {
 	return Box{o.X - width, o.Y - height, o.X + width, o.Y + height}
 }
 
-// Gaussian is a rectangle as the normal distribution that has its centre for mean and the variances of a uniform distribution over it:
+// Gaussian is an oriented box as the normal distribution with its centre as mean and the covariance of a uniform distribution over it:
 // "Gaussian Bounding Boxes and Probabilistic Intersection-over-Union for Object Detection", Llerena et al., 2021 (arXiv 2106.06072).
 type Gaussian struct {
 	x, y       float64
@@ -32,7 +32,7 @@ type Gaussian struct {
 	longest    float64 // the larger variance along a side
 }
 
-// Gaussian is the rectangle's.
+// Gaussian returns the normal distribution of the rectangle.
 func (o *OrientedBox) Gaussian() Gaussian {
 	sin, cos := math.Sincos(float64(o.Angle))
 	along, across := float64(o.Width)*float64(o.Width)/12, float64(o.Height)*float64(o.Height)/12
@@ -43,15 +43,15 @@ func (o *OrientedBox) Gaussian() Gaussian {
 	}
 }
 
-// ProbIoU is the probabilistic IoU: 1 minus the Hellinger distance of the two distributions, 0 to 1. Of two sets of equal rectangles it
-// orders the overlaps much as IoU does, but is larger for small overlaps.
+// ProbIoU returns the probabilistic IoU, 1 minus the Hellinger distance of the two distributions, 0 to 1. For rectangles of equal size it
+// orders overlaps much like IoU, but is larger for small overlaps.
 func (g *Gaussian) ProbIoU(other *Gaussian) float64 {
 	const least, most = 1e-7, 100
 	distance := min(max(g.bhattacharyya(other), least), most)
 	return 1 - math.Sqrt(1-math.Exp(-distance))
 }
 
-// bhattacharyya is the distance of the two distributions; NaN or infinite for rectangles without an area.
+// bhattacharyya returns the Bhattacharyya distance; NaN or infinite for rectangles without area.
 func (g *Gaussian) bhattacharyya(other *Gaussian) float64 {
 	xx, yy, xy := (g.xx+other.xx)/2, (g.yy+other.yy)/2, (g.xy+other.xy)/2
 	dx, dy := g.x-other.x, g.y-other.y
@@ -59,18 +59,18 @@ func (g *Gaussian) bhattacharyya(other *Gaussian) float64 {
 	return (yy*dx*dx+xx*dy*dy-2*xy*dx*dy)/(8*det) + math.Log(det/math.Sqrt(g.det*other.det))/2
 }
 
-// OverlapTest says which pairs have a probabilistic IoU over a limit, at less cost than computing it.
+// OverlapTest tests whether the probabilistic IoU of two boxes exceeds a limit, at less cost than computing it.
 type OverlapTest struct{ distance float64 }
 
-// NewOverlapTest is the question for a limit between 0 and 1.
+// NewOverlapTest returns the test for a limit between 0 and 1.
 func NewOverlapTest(limit float32) OverlapTest {
 	hellinger := 1 - float64(limit)
 	return OverlapTest{-math.Log(1 - hellinger*hellinger)}
 }
 
-// Exceeds reports whether the probabilistic IoU of a and b is over the limit.
+// Exceeds reports whether the probabilistic IoU of a and b exceeds the limit.
 func (c OverlapTest) Exceeds(a, b *Gaussian) bool {
-	// The first term of the distance is no less than it would be were both spread as far as they are along their longest sides.
+	// Bounds the first term of the distance from below, with both variances as large as along the longest side.
 	dx, dy := a.x-b.x, a.y-b.y
 	if dx*dx+dy*dy > 4*c.distance*(a.longest+b.longest) {
 		return false

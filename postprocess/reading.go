@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Span is a run of cells of a map's rows laid one after the other: from From to before To.
+// Span is the range of cells From <= i < To of a map stored row by row.
 type Span struct{ From, To int }
 
-// PixelStats is what a map says of a part of an image. The zero value is ready; its memory is used again, so that one that is taken of maps
-// of one size allocates nothing from the second on.
+// PixelStats are the statistics of a part of a segmentation or depth map. The zero value is ready. It reuses its memory: for maps of one
+// size it allocates nothing after the first.
 type PixelStats struct {
-	// Shares are what the classes take of the part's area, by class number. What has no class counts as area too. 0 for depths.
+	// Shares are the shares of the part's area by class number; cells without a class count as area. 0 for depth maps.
 	Shares [NoClass]float32
-	// Known is how many cells of the part have a depth. Low, Median and High are of these, 0 where there are none; the median of an even
-	// number is the lower of the two.
+	// Known is the number of cells with a finite depth. Low, Median and High are their minimum, lower median and maximum, 0 if there are
+	// none.
 	Known             int
 	Low, Median, High float32
 
@@ -22,7 +22,7 @@ type PixelStats struct {
 	keys   []uint32
 }
 
-// Measure reads a part of a map.
+// Measure computes the statistics of a part of a map.
 func (r *PixelStats) Measure(m *DenseMap, part []Span) {
 	if m.Depths != nil {
 		r.depths(m, part)
@@ -41,23 +41,23 @@ func (r *PixelStats) Measure(m *DenseMap, part []Span) {
 	}
 }
 
-// depths finds the median by its rank: sorting a map takes a hundred times as long.
+// depths finds the median by radix selection, a hundred times faster than sorting.
 func (r *PixelStats) depths(m *DenseMap, part []Span) {
 	r.Known, r.Low, r.Median, r.High = 0, 0, 0, 0
 	r.keys = r.keys[:0]
 	for _, s := range part {
 		for _, depth := range m.Depths[s.From:s.To] {
 			if depth-depth == 0 {
-				r.keys = append(r.keys, ordered(depth))
+				r.keys = append(r.keys, sortKey(depth))
 			}
 		}
 	}
 	if r.Known = len(r.keys); r.Known == 0 {
 		return
 	}
-	r.Low, r.High = disordered(slices.Min(r.keys)), disordered(slices.Max(r.keys))
+	r.Low, r.High = fromSortKey(slices.Min(r.keys)), fromSortKey(slices.Max(r.keys))
 	keys, rank, found := r.keys, uint32(r.Known-1)/2, uint32(0)
-	for shift := 24; shift >= 0; shift -= 8 { // the key's digits one after the other, among keys that begin with those before
+	for shift := 24; shift >= 0; shift -= 8 { // digit by digit, among the keys with the same higher digits
 		clear(r.counts[:])
 		for _, key := range keys {
 			r.counts[key>>shift&255]++
@@ -76,11 +76,11 @@ func (r *PixelStats) depths(m *DenseMap, part []Span) {
 		}
 		keys = keys[:kept]
 	}
-	r.Median = disordered(found)
+	r.Median = fromSortKey(found)
 }
 
-// ordered is a number whose order among such is that of the depths; disordered takes it back.
-func ordered(depth float32) uint32 {
+// sortKey maps a depth to a number with the same order; fromSortKey is its inverse.
+func sortKey(depth float32) uint32 {
 	bits := math.Float32bits(depth)
 	if bits>>31 != 0 {
 		return ^bits
@@ -88,12 +88,12 @@ func ordered(depth float32) uint32 {
 	return bits | 1<<31
 }
 
-func disordered(key uint32) float32 {
+func fromSortKey(key uint32) float32 {
 	if key>>31 != 0 {
 		return math.Float32frombits(key &^ (1 << 31))
 	}
 	return math.Float32frombits(^key)
 }
 
-// AppendSpans is all of a map's cells, appended to dst.
+// AppendSpans appends the span of all cells.
 func (m *DenseMap) AppendSpans(dst []Span) []Span { return append(dst, Span{0, m.Width * m.Height}) }

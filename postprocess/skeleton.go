@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Skeleton is what is known of the keypoints of a class's objects. All detections of a network share it, and nobody changes it.
+// Skeleton describes the keypoints of a class. All detections of a network share it, and it is immutable.
 type Skeleton struct {
-	// Names are the keypoints', in the order that the model was trained with.
+	// Names are in the order of the model's training data.
 	Names []string
-	// Person says that they are COCO's 17 of a person: which of them are joined, and which stand on the ground, is known.
+	// Person reports COCO's 17 keypoints of a person, whose edges and ankles are known.
 	Person bool
 
-	mirrored []int // the number of the point that takes a point's place in a mirrored image
+	mirrored []int // index of the opposite keypoint
 }
 
-// NewSkeleton knows what the names say.
+// NewSkeleton returns the skeleton for keypoint names.
 func NewSkeleton(names []string) *Skeleton {
 	s := &Skeleton{Names: names, Person: slices.Equal(names, PersonKeypoints()), mirrored: make([]int, len(names))}
 	for i, name := range names {
@@ -27,7 +27,7 @@ func NewSkeleton(names []string) *Skeleton {
 	return s
 }
 
-// PersonKeypoints are the names of COCO's keypoints of a person, in their order.
+// PersonKeypoints returns the names of COCO's keypoints of a person, in order.
 func PersonKeypoints() []string {
 	return []string{
 		"nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder", "left_elbow", "right_elbow", "left_wrist",
@@ -35,7 +35,7 @@ func PersonKeypoints() []string {
 	}
 }
 
-// opposite is a name with left for right and right for left, where that is a word of it.
+// opposite exchanges the words left and right in a name.
 func opposite(name string) string {
 	words := strings.Split(name, "_")
 	for i, word := range words {
@@ -49,8 +49,8 @@ func opposite(name string) string {
 	return strings.Join(words, "_")
 }
 
-// Mirror gives the points of an object that was seen in a mirrored image the names that they have in the image itself: what was left is
-// right. It reports whether it could: there must be as many points as names.
+// SwapSides exchanges left and right keypoints after an image was mirrored. It reports false if the number of points differs from the
+// number of names.
 func (s *Skeleton) SwapSides(points []Keypoint) bool {
 	if len(points) != len(s.Names) {
 		return false
@@ -63,7 +63,7 @@ func (s *Skeleton) SwapSides(points []Keypoint) bool {
 	return true
 }
 
-// Keypoint is the keypoint of that name, and whether the object has one that is named so.
+// Keypoint returns the keypoint with that name, false if there is none.
 func (d *Detail) Keypoint(name string) (Keypoint, bool) {
 	if d == nil || d.Skeleton == nil || len(d.Keypoints) != len(d.Skeleton.Names) {
 		return Keypoint{}, false

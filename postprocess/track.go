@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// TrackState is where a track is in its life.
+// TrackState is a track's state in its life cycle.
 type TrackState uint8
 
-// The states. A track is Tentative until a second detection confirms it, Lost while no detection fits it, and Ended in the one result in
-// which the tracker gives it up.
+// The states. A track is Tentative until a second detection confirms it, Lost while no detection matches it, and Ended in the one result in
+// which the tracker removes it.
 const (
 	Tentative TrackState = iota
 	Active
@@ -26,19 +26,19 @@ func (s TrackState) String() string {
 	return fmt.Sprintf("TrackState(%d)", uint8(s))
 }
 
-// Track is one followed object as of the latest frame.
+// Track is one tracked object as of the latest frame.
 type Track struct {
-	// ID is unique for the life of the tracker and never used again; it starts at 1.
+	// ID is unique for the life of the tracker and never reused; it starts at 1.
 	ID uint64
-	// Finding holds the box of the matched detection, or the predicted one when there is none; the class that the detections so far
-	// vote for; the score of the last detection. Its Detail is that of this frame's detection, nil without one.
+	// Detection holds the box of the matched detection or, without one, the predicted box; the class by majority vote; and the score of the
+	// last detection. Detail belongs to this frame's detection, nil without one.
 	Detection
 	State TrackState
-	// Index is the number of the matched detection in this frame, -1 when the box is a prediction.
+	// Index is the index of the matched detection in this frame, -1 if the box is a prediction.
 	Index int
-	// VX and VY are the centre's velocity in source pixels a second.
+	// VX and VY are the velocity of the centre in source pixels per second.
 	VX, VY float32
-	// Hits is the number of detections so far, First and Last the times of the first and the latest of them.
+	// Hits is the number of matched detections, First and Last the times of the first and the latest of them.
 	Hits        int
 	First, Last time.Time
 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// fit finds the affine map that most corners go with, by least squares whose weights fall with how far a corner is off (Geman and McClure).
+// fit finds the affine map that most corners agree with, by iteratively reweighted least squares (Geman and McClure).
 func fit(corners []corner) (Affine, bool) {
-	if len(corners) < fewest {
+	if len(corners) < minCorners {
 		return Affine{}, false
 	}
-	m := Affine{A: 1, E: 1, C: middle(corners, func(k *corner) float64 { return k.toX - k.x })}
-	m.F = middle(corners, func(k *corner) float64 { return k.toY - k.y })
+	m := Affine{A: 1, E: 1, C: median(corners, func(k *corner) float64 { return k.toX - k.x })}
+	m.F = median(corners, func(k *corner) float64 { return k.toY - k.y })
 	const rounds, sharpest = 10, 0.2 // small pixels
 	scale := 3.0
 	for range rounds {
@@ -33,16 +33,16 @@ func fit(corners []corner) (Affine, bool) {
 			with++
 		}
 	}
-	return m, with >= fewest && float64(with) >= agreeing*float64(len(corners))
+	return m, with >= minCorners && float64(with) >= minAgreement*float64(len(corners))
 }
 
-// off is how far a corner is from where the map takes it.
+// off returns the distance of a corner from its mapped position.
 func (m *Affine) off(k *corner) float64 {
 	return math.Hypot(m.A*k.x+m.B*k.y+m.C-k.toX, m.D*k.x+m.E*k.y+m.F-k.toY)
 }
 
-// middle is a median. It uses the corners' off.
-func middle(corners []corner, value func(*corner) float64) float64 {
+// median returns the median of value over the corners. It uses the corners' off.
+func median(corners []corner, value func(*corner) float64) float64 {
 	for i := range corners {
 		corners[i].off = value(&corners[i])
 	}
@@ -58,7 +58,7 @@ func middle(corners []corner, value func(*corner) float64) float64 {
 	return corners[len(corners)/2].off
 }
 
-// leastSquares fits by the corners' weights, around their mean so that the sums stay small.
+// leastSquares fits with the corners' weights, relative to their mean to keep the sums small.
 func leastSquares(corners []corner) (Affine, bool) {
 	var n, x, y, u, v float64
 	for i := range corners {
@@ -74,7 +74,7 @@ func leastSquares(corners []corner) (Affine, bool) {
 		xu, yu, xv, yv = xu+a*s, yu+b*s, xv+a*t, yv+b*t
 	}
 	determinant := xx*yy - xy*xy
-	if !(determinant > 1e-3*xx*yy) { // all on one line, or nothing has weight
+	if !(determinant > 1e-3*xx*yy) { // all corners are collinear or have no weight
 		return Affine{}, false
 	}
 	m := Affine{

@@ -1,66 +1,66 @@
-// Package motion tells images in which something moves from still ones, so that a network need not look at those.
+// Package motion detects motion in camera images, so that still images need no inference (Gate), and estimates the motion of the camera
+// itself (Estimator). Both work on small grey thumbnails.
 package motion
 
 import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edge-infer/edge-infer/capture/thumb"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Settings say what counts as motion.
+// Settings configures a Gate.
 type Settings struct {
-	// Enabled off calls no image still and looks at none.
+	// Enabled is false to report every image as moving, without analysing it.
 	Enabled bool
-	// Sensitivity is from 0 to 1; DefaultSensitivity notices a person of a hundredth of the image's area, and 1 a bird.
+	// Sensitivity is from 0 to 1; at DefaultSensitivity a person of 1 % of the image area is detected, at 1 a bird.
 	Sensitivity float64
-	// X, Y, Width and Height are the part of the image that is looked at, as shares of its sides; all of it when Width or Height is 0.
+	// X, Y, Width and Height are the analysed part of the image, as shares of its sides; all of it if Width or Height is 0.
 	X, Y, Width, Height float64
 }
 
-// DefaultSensitivity is in the middle.
+// DefaultSensitivity is a medium sensitivity.
 const DefaultSensitivity = 0.5
 
-// linger is how long images still count as moving after the last motion: what came to rest is looked at once more, and an image that
-// nobody took leaves word of what moved in it.
-const linger = time.Second
+// holdTime is how long images still count as moving after the last motion: what came to rest gets another inference, and motion in a
+// dropped image is not lost.
+const holdTime = time.Second
 
-// Gate watches one camera. It keeps a background of small grey images, the running mean of every pixel, and how much each pixel flickers
-// by itself. What differs from the background by several times that, in several pixels close together, is motion. Settings may be changed
-// by anybody at any time; Still is called by one goroutine, with every image in order.
+// Gate detects motion of one camera. It keeps a background of thumbnails, a running mean per pixel, and how much each pixel flickers.
+// Several neighbouring pixels that differ from the background by a multiple of their flicker are motion. Set is safe for concurrent use;
+// Still is called by one goroutine, with every image in order.
 type Gate struct {
 	settings atomic.Pointer[Settings]
 
 	// Still's goroutine only.
-	reducer    thumb.Reducer
-	background []uint16 // grey values times 256
-	flicker    []uint16 // mean difference from the background, times 256
-	cells      []uint8  // pixels that differ, of each cell of cellSide*cellSide
-	used       Settings // that the background was made with
-	width      int
-	learned    int   // images that the background is made of, up to settled
-	moved      int64 // when something moved last
+	reducer       Reducer
+	background    []uint16 // grey values times 256
+	flicker       []uint16 // mean absolute difference from the background, times 256
+	changedPixels []uint8  // number of differing pixels in each cell of cellSide*cellSide
+	used          Settings // settings of the background
+	width         int
+	learned       int   // images in the background, up to warmUpImages
+	lastMotion    int64 // time of the last motion
 }
 
 const (
 	cellSide = 4
-	// settled is how many images make a background: before, everything counts as moving.
-	settled = 10
-	// The background follows a pixel by 1/16 of each difference that is flicker and by 1/64 of one that is not: what stays long enough
-	// belongs to it. The flicker is learnt more slowly.
+	// warmUpImages is the number of images in a background; before that everything counts as moving.
+	warmUpImages = 10
+	// The background follows a pixel by 1/16 of a difference within its flicker and by 1/64 of a larger one, so that lasting changes become
+	// part of it. Flicker is learned more slowly.
 	followStill, followMoved, followFlicker = 4, 6, 5
-	// leastFlicker is what every pixel is taken to flicker at least, mostFlicker at most: a bush in the wind, not a road.
-	leastFlicker, mostFlicker = 1 << 8, 24 << 8
-	// flooded is the share of differing pixels, in percent, from which the light has changed: the background begins anew.
-	flooded = 60
+	// minFlicker and maxFlicker bound a pixel's flicker: a bush in the wind, not a road.
+	minFlicker, maxFlicker = 1 << 8, 24 << 8
+	// lightChangePercent is the percentage of differing pixels that means a change of light: the background restarts.
+	lightChangePercent = 60
 )
 
-// Set changes what counts as motion, from the next image on.
+// Set changes the settings from the next image on.
 func (g *Gate) Set(s Settings) { g.settings.Store(&s) }
 
-// Still says whether nothing moves in an image that was taken at a time, in nanoseconds of CLOCK_MONOTONIC. It takes less than 0.3 ms of a
-// core at 1920x1080 and allocates when images of another size come. An image that does not fit its memory is not still.
+// Still reports whether nothing moves in an image taken at a time, in nanoseconds of CLOCK_MONOTONIC. It takes less than 0.3 ms of a core
+// at 1920x1080 and allocates when the image size changes. An invalid image is not still.
 func (g *Gate) Still(image engine.Image, at int64) bool {
 	s := g.settings.Load()
 	if s == nil || !s.Enabled {
@@ -74,14 +74,14 @@ func (g *Gate) Still(image engine.Image, at int64) bool {
 		g.begin(small)
 		g.used = *s
 	}
-	if g.look(small, s.Sensitivity) {
-		g.moved = at
+	if g.detect(small, s.Sensitivity) {
+		g.lastMotion = at
 	}
-	return at-g.moved > int64(linger)
+	return at-g.lastMotion > int64(holdTime)
 }
 
-// reduce makes the small image of the part that is looked at.
-func (g *Gate) reduce(image *engine.Image, s *Settings) (*thumb.Thumbnail, error) {
+// reduce returns the thumbnail of the analysed part.
+func (g *Gate) reduce(image *engine.Image, s *Settings) (*Thumbnail, error) {
 	if err := image.Check(); err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (g *Gate) reduce(image *engine.Image, s *Settings) (*thumb.Thumbnail, error
 	return g.reducer.Reduce(image)
 }
 
-// luma is the image without its colours where these have a plane of their own: any part of the rest is an image again.
+// luma returns the image without separate colour planes, so that any part of it is an image again.
 func luma(image *engine.Image) engine.Image {
 	part := *image
 	if part.Format == engine.NV12 {
@@ -107,30 +107,30 @@ func luma(image *engine.Image) engine.Image {
 	return part
 }
 
-// begin takes an image for the background of all that follow.
-func (g *Gate) begin(small *thumb.Thumbnail) {
+// begin starts a new background from an image.
+func (g *Gate) begin(small *Thumbnail) {
 	g.width = small.Width
 	if len(g.background) != len(small.Pix) {
 		g.background, g.flicker = make([]uint16, len(small.Pix)), make([]uint16, len(small.Pix))
-		g.cells = make([]uint8, (small.Width/cellSide+2)*(small.Height/cellSide+2))
+		g.changedPixels = make([]uint8, (small.Width/cellSide+2)*(small.Height/cellSide+2))
 	}
 	for i, value := range small.Pix {
-		g.background[i], g.flicker[i] = uint16(value)<<8, 2*leastFlicker
+		g.background[i], g.flicker[i] = uint16(value)<<8, 2*minFlicker
 	}
 	g.learned = 0
 }
 
-// look compares an image with the background, which learns from it, and says whether something moves.
-func (g *Gate) look(small *thumb.Thumbnail, sensitivity float64) bool {
+// detect compares an image with the background, updates the background and reports motion.
+func (g *Gate) detect(small *Thumbnail, sensitivity float64) bool {
 	// From 8 times the flicker and 12 pixels at sensitivity 0 to 3 times and 2 pixels at 1.
 	times, enough := uint32(8.5-5*sensitivity), 12-int(10*sensitivity)
-	clear(g.cells)
-	across := small.Width/cellSide + 2 // one that stays empty, so that a square does not reach around
+	clear(g.changedPixels)
+	across := small.Width/cellSide + 2 // plus an empty column, so that a square does not wrap around
 	differ := 0
 	for y := range small.Height {
 		row := small.Pix[y*small.Width:][:small.Width]
 		background, flicker := g.background[y*small.Width:][:len(row)], g.flicker[y*small.Width:][:len(row)]
-		cells := g.cells[y/cellSide*across:][:across]
+		cells := g.changedPixels[y/cellSide*across:][:across]
 		for x, value := range row {
 			was, usual := int32(background[x]), uint32(flicker[x])
 			difference := int32(value)<<8 - was
@@ -142,29 +142,30 @@ func (g *Gate) look(small *thumb.Thumbnail, sensitivity float64) bool {
 				cells[x/cellSide]++
 				differ++
 				background[x] = uint16(was + difference>>followMoved)
-				// Flicker grows where a pixel keeps changing, at a bounded pace: one pass of an object must not blind the place.
-				flicker[x] = uint16(min(mostFlicker, usual+usual>>7+1))
+				// Flicker grows where a pixel keeps changing, at a bounded rate: one passing object must not desensitize it.
+				flicker[x] = uint16(min(maxFlicker, usual+usual>>7+1))
 				continue
 			}
 			background[x] = uint16(was + difference>>followStill)
-			flicker[x] = uint16(max(leastFlicker, int32(usual)+(int32(size)-int32(usual))>>followFlicker))
+			flicker[x] = uint16(max(minFlicker, int32(usual)+(int32(size)-int32(usual))>>followFlicker))
 		}
 	}
-	if 100*differ > flooded*len(small.Pix) {
+	if 100*differ > lightChangePercent*len(small.Pix) {
 		g.begin(small)
 		return true
 	}
-	if g.learned < settled {
+	if g.learned < warmUpImages {
 		g.learned++
 		return true
 	}
 	return g.gathered(across, enough)
 }
 
-// gathered says whether enough pixels differ in one square of two by two cells, which no small object falls between.
+// gathered reports whether enough pixels differ within a square of two by two cells; the squares overlap, so that a small object is never
+// split.
 func (g *Gate) gathered(across, enough int) bool {
-	for i := 0; i+across+1 < len(g.cells); i++ {
-		if int(g.cells[i])+int(g.cells[i+1])+int(g.cells[i+across])+int(g.cells[i+across+1]) >= enough {
+	for i := 0; i+across+1 < len(g.changedPixels); i++ {
+		if int(g.changedPixels[i])+int(g.changedPixels[i+1])+int(g.changedPixels[i+across])+int(g.changedPixels[i+across+1]) >= enough {
 			return true
 		}
 	}

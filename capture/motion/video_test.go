@@ -36,7 +36,7 @@ const entering = 12
 // noise of a sensor: as they are, mirrored, as small as a half, and paler, which makes 500 of some twenty. None may come in unseen.
 func TestNoPedestrianOfAVideoIsMissed(t *testing.T) {
 	if *videoPath == "" || *truthPath == "" {
-		t.Skip("-video and -truth name none: opencv-doc's vtest.avi and the truth that postprocess/track/peers/videos.py writes")
+		t.Skip("-video and -truth name none: opencv-doc's vtest.avi and the truth that cmd/track-benchmark/sequences.py writes")
 	}
 	empty, people := readPedestrians(t, *videoPath, *truthPath)
 	f := newVideo(empty, 3)

@@ -18,7 +18,7 @@ type credentials struct {
 	user, password string
 }
 
-// credentialsOf reads them from an address; ok is false when it has none.
+// credentialsOf returns the credentials of a URL; ok is false if it has none.
 func credentialsOf(address *url.URL) (c credentials, ok bool) {
 	if address.User == nil {
 		return credentials{}, false
@@ -28,9 +28,9 @@ func credentialsOf(address *url.URL) (c credentials, ok bool) {
 	return c, true
 }
 
-// answer is the Authorization header for a server that wants one: digest where it offers that, else the password itself. It is empty for a
-// server that wants what is not known here.
-func (c credentials) answer(challenges http.Header, method, uri string) string {
+// authorization returns the Authorization header for the server's challenges: digest if offered, otherwise basic. It is empty if the server
+// supports neither.
+func (c credentials) authorization(challenges http.Header, method, uri string) string {
 	if challenge, err := digest.FindChallenge(challenges); err == nil {
 		made, err := digest.Digest(challenge, digest.Options{Method: method, URI: uri, Username: c.user, Password: c.password, Count: 1})
 		if err == nil {
@@ -43,7 +43,7 @@ func (c credentials) answer(challenges http.Header, method, uri string) string {
 			return c.basic()
 		}
 	}
-	if len(offered) == 0 { // some small servers do not say what they want
+	if len(offered) == 0 { // some small servers send no challenge
 		return c.basic()
 	}
 	return ""
@@ -53,7 +53,7 @@ func (c credentials) basic() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.user+":"+c.password))
 }
 
-// denied is the error of a camera that lets nobody in who has not the right credentials.
+// denied returns the error for missing or refused credentials.
 func denied(u capture.URI, given bool, status string) *capture.Error {
 	switch {
 	case !given:

@@ -10,42 +10,42 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// errNoImage is a decoder's word that OpenCV gave nothing.
+// errNoImage reports that OpenCV delivered no image.
 var errNoImage = errors.New("no image")
 
-// decoder lets OpenCV write into lent buffers, through one cv::Mat over each buffer, made when the buffer is first seen.
+// decoder lets OpenCV write into lent buffers through one cv::Mat per buffer, created when the buffer is first used.
 type decoder struct {
-	// into decodes the current image and reports whether there was one.
-	into func(mat *gocv.Mat) bool
-	// image says what an OpenCV matrix of that form is.
-	img   func(form form) (format engine.PixelFormat, size size, err error)
-	limit sizeLimit
+	// decode decodes the current image and reports whether there was one.
+	decode func(mat *gocv.Mat) bool
+	// interpret returns pixel format and size of an image with the given matrix layout.
+	interpret func(layout matLayout) (format engine.PixelFormat, size size, err error)
+	limit     sizeLimit
 
-	form   form // of the last image; zero before the first
-	format engine.PixelFormat
-	size   size
-	over   []gocv.Mat
-	data   []*byte // what each of over lies over
-	own    *gocv.Mat
+	layout  matLayout // of the last image; zero before the first
+	format  engine.PixelFormat
+	size    size
+	mats    []gocv.Mat
+	buffers []*byte // memory of each of mats
+	ownMat  *gocv.Mat
 }
 
-// form is how OpenCV describes an image's memory.
-type form struct {
+// matLayout is how OpenCV describes an image's memory.
+type matLayout struct {
 	rows, columns int
 	pixel         gocv.MatType
 }
 
-// maxWrapped bounds the list of matrices for a caller that lends from ever new pools.
-const maxWrapped = 64
+// maxMats bounds the list of matrices if the caller lends from ever new pools.
+const maxMats = 64
 
-// decode puts the current image into a lent buffer. An image of the same form as the last one is written there by OpenCV; any other goes
-// to memory of OpenCV's own, because its size is not known beforehand, and is copied once.
-func (d *decoder) decode(lend capture.Lender) (capture.Frame, error) {
-	if d.form == (form{}) {
-		if !d.into(d.blank()) {
+// read decodes the current image into a lent buffer. OpenCV writes an image with the layout of the last one directly into the buffer; for
+// any other it allocates memory, because the size is not known beforehand, and the image is copied once.
+func (d *decoder) read(lend capture.Lender) (capture.Frame, error) {
+	if d.layout == (matLayout{}) {
+		if !d.decode(d.ensureOwnMat()) {
 			return capture.Frame{}, errNoImage
 		}
-		return d.copy(lend, d.own)
+		return d.copy(lend, d.ownMat)
 	}
 	f, err := lend.Frame(d.format, d.size.width, d.size.height)
 	if err != nil {
@@ -56,28 +56,28 @@ func (d *decoder) decode(lend capture.Lender) (capture.Frame, error) {
 		f.Release()
 		return capture.Frame{}, err
 	}
-	if !d.into(mat) {
-		d.unwrap(f) // OpenCV lets go of the memory when it has no image
+	if !d.decode(mat) {
+		d.unwrap(f) // OpenCV releases the memory if there is no image
 		f.Release()
 		return capture.Frame{}, errNoImage
 	}
-	if holds(mat, f) {
+	if sharesMemory(mat, f) {
 		return f, nil
 	}
 	f.Release()
 	return d.copy(lend, mat)
 }
 
-// copy takes an image out of OpenCV's memory and remembers its form for the next one.
+// copy copies an image from OpenCV's memory and remembers its layout for the next one.
 func (d *decoder) copy(lend capture.Lender, mat *gocv.Mat) (capture.Frame, error) {
 	data, err := mat.DataPtrUint8()
 	if err != nil || len(data) == 0 {
 		return capture.Frame{}, errNoImage
 	}
-	seen := form{mat.Rows(), mat.Cols(), mat.Type()}
-	defer d.forget() // before the next image; mat is one of those
-	d.form = form{}
-	format, size, err := d.img(seen)
+	seen := matLayout{mat.Rows(), mat.Cols(), mat.Type()}
+	defer d.closeMats() // before the next image; closes mat too
+	d.layout = matLayout{}
+	format, size, err := d.interpret(seen)
 	if err == nil {
 		err = d.limit.check(size, format)
 	}
@@ -88,68 +88,68 @@ func (d *decoder) copy(lend capture.Lender, mat *gocv.Mat) (capture.Frame, error
 	if err != nil {
 		return capture.Frame{}, err
 	}
-	d.form, d.format, d.size = seen, format, size
+	d.layout, d.format, d.size = seen, format, size
 	copy(f.Data, data)
 	return f, nil
 }
 
-func (d *decoder) blank() *gocv.Mat {
-	if d.own == nil {
+func (d *decoder) ensureOwnMat() *gocv.Mat {
+	if d.ownMat == nil {
 		mat := gocv.NewMat()
-		d.own = &mat
+		d.ownMat = &mat
 	}
-	return d.own
+	return d.ownMat
 }
 
 func (d *decoder) wrap(f capture.Frame) (*gocv.Mat, error) {
 	start := unsafe.SliceData(f.Data)
-	for i, data := range d.data {
+	for i, data := range d.buffers {
 		if data == start {
-			return &d.over[i], nil
+			return &d.mats[i], nil
 		}
 	}
-	if len(d.over) == maxWrapped {
-		d.forget()
+	if len(d.mats) == maxMats {
+		d.closeMats()
 	}
-	mat, err := gocv.NewMatFromBytes(d.form.rows, d.form.columns, d.form.pixel, f.Data)
+	mat, err := gocv.NewMatFromBytes(d.layout.rows, d.layout.columns, d.layout.pixel, f.Data)
 	if err != nil {
 		return nil, err
 	}
-	d.over, d.data = append(d.over, mat), append(d.data, start)
-	return &d.over[len(d.over)-1], nil
+	d.mats, d.buffers = append(d.mats, mat), append(d.buffers, start)
+	return &d.mats[len(d.mats)-1], nil
 }
 
 func (d *decoder) unwrap(f capture.Frame) {
 	start := unsafe.SliceData(f.Data)
-	for i, data := range d.data {
+	for i, data := range d.buffers {
 		if data == start {
-			_ = d.over[i].Close()
-			d.over, d.data = append(d.over[:i], d.over[i+1:]...), append(d.data[:i], d.data[i+1:]...)
+			_ = d.mats[i].Close()
+			d.mats, d.buffers = append(d.mats[:i], d.mats[i+1:]...), append(d.buffers[:i], d.buffers[i+1:]...)
 			return
 		}
 	}
 }
 
-// forget drops every matrix, with the images that OpenCV moved to memory of its own.
-func (d *decoder) forget() {
-	for i := range d.over {
-		_ = d.over[i].Close()
+// closeMats closes every matrix, and with it the images that OpenCV moved to its own memory.
+func (d *decoder) closeMats() {
+	for i := range d.mats {
+		_ = d.mats[i].Close()
 	}
-	d.over, d.data = d.over[:0], d.data[:0]
-	if d.own != nil {
-		_ = d.own.Close()
-		d.own = nil
+	d.mats, d.buffers = d.mats[:0], d.buffers[:0]
+	if d.ownMat != nil {
+		_ = d.ownMat.Close()
+		d.ownMat = nil
 	}
 }
 
-// holds reports whether the matrix' pixels are the frame's buffer.
-func holds(mat *gocv.Mat, f capture.Frame) bool {
+// sharesMemory reports whether the matrix still uses the frame's buffer.
+func sharesMemory(mat *gocv.Mat, f capture.Frame) bool {
 	data, err := mat.DataPtrUint8()
 	return err == nil && len(data) > 0 && unsafe.SliceData(data) == unsafe.SliceData(f.Data)
 }
 
-// colourImage is the meaning of a matrix that OpenCV made itself: BGR or grey.
-func colourImage(f form) (engine.PixelFormat, size, error) {
+// interpretColour interprets a matrix allocated by OpenCV: BGR or grey.
+func interpretColour(f matLayout) (engine.PixelFormat, size, error) {
 	switch f.pixel {
 	case gocv.MatTypeCV8UC3:
 		return engine.BGR, size{f.columns, f.rows}, nil

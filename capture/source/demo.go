@@ -10,14 +10,14 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// The demo camera's image when the URI does not say.
+// Defaults of the demo camera.
 const (
 	demoWidth  = 1280
 	demoHeight = 720
 	demoRate   = 30
 )
 
-// demo draws a conveyor belt. Each frame carries the truth about itself.
+// demo renders a conveyor belt. Each frame carries its ground truth.
 type demo struct {
 	ctx    context.Context
 	uri    capture.URI
@@ -44,7 +44,7 @@ func openDemo(ctx context.Context, u capture.URI) (capture.Source, error) {
 func (d *demo) Live() bool   { return false }
 func (d *demo) FPS() float64 { return d.scene.Rate }
 
-// Next implements Source.
+// Next implements capture.Source.
 func (d *demo) Next(lend capture.Lender) (capture.Frame, error) {
 	if err := d.ctx.Err(); err != nil {
 		return capture.Frame{}, err
@@ -74,7 +74,7 @@ func (d *demo) Next(lend capture.Lender) (capture.Frame, error) {
 	return f, nil
 }
 
-// Close implements Source.
+// Close implements capture.Source.
 func (d *demo) Close() error {
 	d.closed = true
 	return nil

@@ -20,35 +20,35 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// DeviceInfo is one V4L2 device of this machine.
+// DeviceInfo describes a V4L2 device of this machine.
 type DeviceInfo struct {
 	Path string `json:"path"` // /dev/video0
-	Name string `json:"name"` // as the driver tells it; "" when sysfs is silent
-	// Captures reports whether the device gives images; a camera often has a second node for metadata. It is true when the device
-	// cannot be asked, and Error says why not.
+	Name string `json:"name"` // from the driver; "" if sysfs has none
+	// Captures reports whether the device delivers images; many cameras have a second node for metadata. It is true if the device cannot be
+	// queried; Error is then the reason.
 	Captures bool `json:"captures"`
-	// Formats are the pixel formats that it offers, with the largest image of each.
+	// Formats lists the pixel formats with the largest image of each.
 	Formats []DeviceFormat `json:"formats,omitempty"`
 	Error   string         `json:"error,omitempty"`
 }
 
 // DeviceFormat is one pixel format of a V4L2 device.
 type DeviceFormat struct {
-	Code   string `json:"code"` // V4L2's four letters: YUYV, MJPG
+	Code   string `json:"code"` // V4L2's FourCC: YUYV, MJPG
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
 }
 
-// Devices lists /dev/video*, in the order of their numbers.
+// Devices lists /dev/video* in numerical order.
 func Devices() []DeviceInfo { return devices("/dev", "/sys/class/video4linux", queryDevice) }
 
-// deviceAnswer is what a driver says of a device.
-type deviceAnswer struct {
+// capabilityReply is a driver's answer to capability queries.
+type capabilityReply struct {
 	capabilities []byte // struct v4l2_capability
 	formats      []DeviceFormat
 }
 
-func devices(dev, sysfs string, query func(path string) (deviceAnswer, error)) []DeviceInfo {
+func devices(dev, sysfs string, query func(path string) (capabilityReply, error)) []DeviceInfo {
 	paths, _ := filepath.Glob(filepath.Join(dev, "video[0-9]*"))
 	slices.SortFunc(paths, func(a, b string) int { return deviceNumber(a) - deviceNumber(b) })
 	found := make([]DeviceInfo, 0, len(paths))
@@ -62,9 +62,9 @@ func devices(dev, sysfs string, query func(path string) (deviceAnswer, error)) [
 		}
 		answer, err := query(path)
 		if err != nil {
-			info.Error = cause(err).Error()
+			info.Error = withoutPath(err).Error()
 		} else {
-			info.read(answer.capabilities)
+			info.parseCapabilities(answer.capabilities)
 			info.Formats = answer.formats
 		}
 		found = append(found, info)
@@ -95,23 +95,23 @@ const (
 	capDeviceCaps         = 0x80000000 // device_caps is filled in
 )
 
-func queryDevice(path string) (deviceAnswer, error) {
+func queryDevice(path string) (capabilityReply, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return deviceAnswer{}, err
+		return capabilityReply{}, err
 	}
 	defer unix.Close(fd)
-	ask := func(request uintptr, data []byte) error {
+	ioctl := func(request uintptr, data []byte) error {
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(&data[0]))); errno != 0 {
 			return errno
 		}
 		return nil
 	}
 	capabilities := make([]byte, capabilitySize)
-	if err := ask(queryCapability, capabilities); err != nil {
-		return deviceAnswer{}, err
+	if err := ioctl(queryCapability, capabilities); err != nil {
+		return capabilityReply{}, err
 	}
-	return deviceAnswer{capabilities, deviceFormats(ask)}, nil
+	return capabilityReply{capabilities, deviceFormats(ioctl)}, nil
 }
 
 // struct v4l2_fmtdesc, VIDIOC_ENUM_FMT, struct v4l2_frmsizeenum and VIDIOC_ENUM_FRAMESIZES of linux/videodev2.h. Sizes are either a list,
@@ -130,26 +130,26 @@ const (
 	maxEntries = 256 // a driver whose lists do not end is broken
 )
 
-// deviceFormats lists the formats; a driver that does not tell them has none.
-func deviceFormats(ask func(request uintptr, data []byte) error) []DeviceFormat {
+// deviceFormats lists the formats, none if the driver does not report them.
+func deviceFormats(ioctl func(request uintptr, data []byte) error) []DeviceFormat {
 	var formats []DeviceFormat
 	for _, stream := range [...]uint32{streamCapture, streamCaptureMplane} {
 		for index := range uint32(maxEntries) {
 			description := make([]byte, formatSize)
 			binary.NativeEndian.PutUint32(description, index)
 			binary.NativeEndian.PutUint32(description[4:], stream)
-			if ask(enumerateFormats, description) != nil {
+			if ioctl(enumerateFormats, description) != nil {
 				break
 			}
 			code := description[formatCodeOffset : formatCodeOffset+4]
-			width, height := largestImage(ask, binary.NativeEndian.Uint32(code))
+			width, height := largestImage(ioctl, binary.NativeEndian.Uint32(code))
 			formats = append(formats, DeviceFormat{Code: formatCode(code), Width: width, Height: height})
 		}
 	}
 	return formats
 }
 
-// formatCode keeps what a person can read of the four letters.
+// formatCode returns the printable characters of a FourCC.
 func formatCode(code []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
@@ -159,17 +159,17 @@ func formatCode(code []byte) string {
 	}, string(code))
 }
 
-func largestImage(ask func(request uintptr, data []byte) error, code uint32) (width, height int) {
+func largestImage(ioctl func(request uintptr, data []byte) error, code uint32) (width, height int) {
 	for index := range uint32(maxEntries) {
 		size := make([]byte, imageSize)
 		binary.NativeEndian.PutUint32(size, index)
 		binary.NativeEndian.PutUint32(size[4:], code)
-		if ask(enumerateImages, size) != nil {
+		if ioctl(enumerateImages, size) != nil {
 			break
 		}
 		field := func(offset int) int { return int(binary.NativeEndian.Uint32(size[offset:])) }
 		if field(8) != discreteImage {
-			return field(16), field(28) // of the range from 12 and 24 on
+			return field(16), field(28) // maximum of the range that starts at 12 and 24
 		}
 		if w, h := field(12), field(16); w*h > width*height {
 			width, height = w, h
@@ -178,8 +178,8 @@ func largestImage(ask func(request uintptr, data []byte) error, code uint32) (wi
 	return width, height
 }
 
-// read takes over what the driver answered.
-func (d *DeviceInfo) read(answer []byte) {
+// parseCapabilities takes name and capabilities from a struct v4l2_capability.
+func (d *DeviceInfo) parseCapabilities(answer []byte) {
 	if len(answer) != capabilitySize {
 		return
 	}
@@ -207,21 +207,21 @@ func openDevice(u capture.URI, options settings) (capture.Source, error) {
 	return v, nil
 }
 
-// checkDevice says in words of V4L2 what OpenCV would only call a failure.
+// checkDevice reports errors that OpenCV would only report as a failure to open.
 func checkDevice(u capture.URI) error {
 	file, err := os.OpenFile(u.Address, os.O_RDWR|unix.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return u.NewError("open", capture.ErrNotFound, "no such camera", deviceHint(Devices()), nil)
 	case errors.Is(err, fs.ErrPermission):
-		return u.NewError("open", capture.ErrUnavailable, "", "add the user to the group 'video'", cause(err))
+		return u.NewError("open", capture.ErrUnavailable, "", "add the user to the group 'video'", withoutPath(err))
 	case err != nil:
-		return u.NewError("open", capture.ErrUnavailable, "", deviceHint(Devices()), cause(err))
+		return u.NewError("open", capture.ErrUnavailable, "", deviceHint(Devices()), withoutPath(err))
 	}
 	return file.Close()
 }
 
-// deviceHint names the cameras that there are.
+// deviceHint lists the available cameras.
 func deviceHint(all []DeviceInfo) string {
 	var names []string
 	for _, device := range all {
@@ -235,7 +235,7 @@ func deviceHint(all []DeviceInfo) string {
 	return fmt.Sprintf("there is %s; without a camera, use --camera demo", strings.Join(names, ", "))
 }
 
-// configure asks the driver for what the URI wants. The driver takes the nearest mode that it has.
+// configure requests the URI's mode. The driver selects the nearest one that it supports.
 func (v *video) configure() {
 	set := v.capture.Set
 	switch v.uri.Encoding {
@@ -243,7 +243,7 @@ func (v *video) configure() {
 		set(gocv.VideoCaptureFOURCC, v.capture.ToCodec("YUYV"))
 		// The letterbox reads YUYV, so OpenCV need not convert.
 		set(gocv.VideoCaptureConvertRGB, 0)
-		v.decoder.img = func(f form) (engine.PixelFormat, size, error) {
+		v.decoder.interpret = func(f matLayout) (engine.PixelFormat, size, error) {
 			if f.pixel == gocv.MatTypeCV8UC2 {
 				return engine.YUYV, size{f.columns, f.rows}, nil
 			}
@@ -261,15 +261,15 @@ func (v *video) configure() {
 	if v.uri.FPS > 0 {
 		set(gocv.VideoCaptureFPS, v.uri.FPS)
 	}
-	set(gocv.VideoCaptureBufferSize, 2) // the driver's queue; its older images would only add delay
+	set(gocv.VideoCaptureBufferSize, 2) // the driver's queue; older images would only add delay
 	if fps := v.capture.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= capture.MaxRate {
 		v.fps = fps
 	}
 	if code := v.capture.Get(gocv.VideoCaptureFOURCC); code == v.capture.ToCodec("MJPG") || code == v.capture.ToCodec("JPEG") {
-		// OpenCV would show the image before instead of one that it cannot decode, and would decode one of any size.
+		// OpenCV would repeat the previous image for one that it cannot decode, and would decode images of any size.
 		set(gocv.VideoCaptureConvertRGB, 0)
 		raw := gocv.NewMat()
 		v.raw = &raw
-		v.encoded.decoder.limit = v.decoder.limit
+		v.compressed.decoder.limit = v.decoder.limit
 	}
 }

@@ -20,19 +20,19 @@ func TestDevices(t *testing.T) {
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(sysfs, "video2"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(sysfs, "video2", "name"), []byte("C920: HD Pro\n"), 0o600))
-	answer := func(card string, all, node uint32) deviceAnswer {
+	answer := func(card string, all, node uint32) capabilityReply {
 		data := make([]byte, capabilitySize)
 		copy(data[cardOffset:], card)
 		binary.NativeEndian.PutUint32(data[capsOffset:], all)
 		binary.NativeEndian.PutUint32(data[deviceCapsOffset:], node)
-		return deviceAnswer{capabilities: data, formats: []DeviceFormat{{Code: "YUYV", Width: 640, Height: 480}}}
+		return capabilityReply{capabilities: data, formats: []DeviceFormat{{Code: "YUYV", Width: 640, Height: 480}}}
 	}
-	found := devices(dev, sysfs, func(path string) (deviceAnswer, error) {
+	found := devices(dev, sysfs, func(path string) (capabilityReply, error) {
 		switch filepath.Base(path) {
 		case "video0":
 			return answer("old driver", capVideoCapture, 0), nil
 		case "video1":
-			return deviceAnswer{}, &os.PathError{Op: "open", Path: path, Err: unix.EACCES}
+			return capabilityReply{}, &os.PathError{Op: "open", Path: path, Err: unix.EACCES}
 		case "video2":
 			return answer("C920", capVideoCapture|capDeviceCaps, capVideoCaptureMplane), nil
 		}

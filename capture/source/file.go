@@ -14,7 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// parametersHint is for a plain path, which keeps its question mark, when what stands before that is there.
+// parametersHint is the hint for a plain path with a question mark if the part before it exists.
 func parametersHint(path string) string {
 	before, _, found := strings.Cut(path, "?")
 	if _, err := os.Stat(before); !found || err != nil {
@@ -30,23 +30,23 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, u.NewError("open", capture.ErrNotFound, "no such file", parametersHint(u.Address), nil)
 	case err != nil:
-		return nil, u.NewError("open", capture.ErrUnavailable, "", "", cause(err))
+		return nil, u.NewError("open", capture.ErrUnavailable, "", "", withoutPath(err))
 	case info.IsDir():
 		return openDirectory(ctx, u, options)
-	case options.EveryFrame && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0: // nobody is there to give it up when opening it hangs
+	case options.EveryFrame && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0: // no watchdog would abandon an open that hangs
 		return nil, u.NewError("open", capture.ErrFormat, "a pipe or socket, not a file", "write what comes out of it to a file first", nil)
 	case info.Mode().IsRegular() && info.Size() == 0:
 		return nil, u.NewError("open", capture.ErrFormat, "the file is empty", "copy it again", nil)
 	}
 	file, err := os.Open(u.Address)
 	if err != nil {
-		return nil, u.NewError("open", capture.ErrUnavailable, "", "", cause(err))
+		return nil, u.NewError("open", capture.ErrUnavailable, "", "", withoutPath(err))
 	}
 	_ = file.Close()
 	if IsImage(u.Address) {
 		return newImages(ctx, u, []string{u.Address}, options), nil
 	}
-	path, err := filepath.Abs(u.Address) // a leading slash keeps OpenCV from reading a protocol into the name
+	path, err := filepath.Abs(u.Address) // a leading slash keeps OpenCV from parsing a protocol in the name
 	if err != nil {
 		return nil, u.NewError("open", capture.ErrUnavailable, "", "", err)
 	}
@@ -56,7 +56,7 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	}
 	v, err := openVideo(u, path, api, options)
 	if err != nil && api == gocv.VideoCaptureGstreamer {
-		// What OpenCV reads by itself, GStreamer or not: Motion JPEG in AVI.
+		// OpenCV reads Motion JPEG in AVI without FFmpeg and GStreamer.
 		v, err = openVideo(u, path, gocv.VideoCaptureOpencvMjpeg, options)
 	}
 	if err != nil {
@@ -76,8 +76,8 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	return v, nil
 }
 
-// cause leaves the path out of an error, because the message names it already.
-func cause(err error) error {
+// withoutPath returns an error without its path, which the message contains already.
+func withoutPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err
@@ -87,14 +87,14 @@ func cause(err error) error {
 
 var imageSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".ppm"}
 
-// IsImage reports whether a file has the name of a single image.
+// IsImage reports whether a file has the extension of an image.
 func IsImage(path string) bool {
 	return slices.Contains(imageSuffixes, strings.ToLower(filepath.Ext(path)))
 }
 
 var videoSuffixes = []string{".mp4", ".m4v", ".mkv", ".avi", ".mov", ".webm", ".ts", ".mpg", ".mpeg", ".mjpeg", ".flv"}
 
-// IsMedia reports whether a file has the name of an image or a video that Open reads. A file with another name may be one all the same.
+// IsMedia reports whether a file has the extension of an image or video that Open reads. Other files may be readable too.
 func IsMedia(name string) bool {
 	return IsImage(name) || slices.Contains(videoSuffixes, strings.ToLower(filepath.Ext(name)))
 }

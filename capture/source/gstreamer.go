@@ -20,8 +20,8 @@ const (
 	pluginCSI     = "libgstnvarguscamerasrc.so"
 )
 
-// FindPlugin looks for the file of a plugin where GStreamer does and returns its path, empty when there is none. Asking GStreamer itself
-// would need its headers for this one question.
+// FindPlugin returns the path of a GStreamer plugin, or "" if it is not installed. It searches GStreamer's directories instead of linking
+// GStreamer.
 func FindPlugin(file string) string {
 	dirs := filepath.SplitList(os.Getenv("GST_PLUGIN_PATH"))
 	if system := os.Getenv("GST_PLUGIN_SYSTEM_PATH"); system != "" {
@@ -38,18 +38,17 @@ func FindPlugin(file string) string {
 	return ""
 }
 
-// sink ends a pipeline. The frames of a live source that nobody takes in time are replaced inside GStreamer, unless each one is asked for.
-func sink(every, sync bool) string {
+// appsink is the end of a pipeline. Unless every frame is wanted, GStreamer replaces frames that are not taken in time.
+func appsink(every, sync bool) string {
 	return fmt.Sprintf("appsink max-buffers=%d drop=%t sync=%t", map[bool]int{true: 4, false: 1}[every], !every, sync)
 }
 
-// quote writes a value into a pipeline's text.
+// quote quotes a value for a pipeline.
 func quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// toNV12 converts on the GPU where JetPack offers that. NV12 is half of BGR's bytes and next to what decoders give, and the letterbox reads
-// it.
+// toNV12 converts on the GPU on a Jetson. NV12 has half the bytes of BGR, is close to what decoders produce, and is read by the letterbox.
 func toNV12(jetson bool) string {
 	if jetson {
 		return "nvvidconv ! video/x-raw,format=NV12"
@@ -58,9 +57,9 @@ func toNV12(jetson bool) string {
 }
 
 func rtspPipeline(address string, every, jetson bool) string {
-	// A track of sound beside the image would stop decodebin from linking, hence media=video.
+	// media=video, because an audio track would stop decodebin from linking.
 	return "rtspsrc location=" + quote(address) + " protocols=tcp latency=100 ! application/x-rtp,media=video ! decodebin ! " +
-		toNV12(jetson) + " ! " + sink(every, false)
+		toNV12(jetson) + " ! " + appsink(every, false)
 }
 
 func csiPipeline(u capture.URI, every bool) string {
@@ -78,10 +77,10 @@ func csiPipeline(u capture.URI, every bool) string {
 	const pipeline = "nvarguscamerasrc sensor-id=%s%s ! video/x-raw(memory:NVMM),width=%d,height=%d,framerate=%s,format=NV12 ! " +
 		"nvvidconv flip-method=%d ! video/x-raw,format=NV12 ! %s"
 	return fmt.Sprintf(pipeline,
-		u.Address, mode, width, height, fraction(fps), u.Flip, sink(every, false))
+		u.Address, mode, width, height, fraction(fps), u.Flip, appsink(every, false))
 }
 
-// fraction writes a rate as GStreamer does, to a thousandth.
+// fraction formats a rate as GStreamer does, rounded to a thousandth.
 func fraction(fps float64) string {
 	if fps == float64(int(fps)) {
 		return fmt.Sprintf("%d/1", int(fps))
@@ -96,19 +95,19 @@ func openGStreamer(u capture.URI, pipeline string, options settings) (*video, er
 		return nil, err
 	}
 	declared := declaredFormat(pipeline)
-	height := int(v.capture.Get(gocv.VideoCaptureFrameHeight)) // of the first image, also when later ones have another
+	height := int(v.capture.Get(gocv.VideoCaptureFrameHeight)) // of the first image, even if later ones differ
 	grey := declared == "GRAY8"
-	v.decoder.img = func(f form) (engine.PixelFormat, size, error) {
-		// OpenCV asks a pipeline for BGR or grey, and for other formats only where it gives neither.
+	v.decoder.interpret = func(f matLayout) (engine.PixelFormat, size, error) {
+		// OpenCV requests BGR or grey, and other formats only if the pipeline offers neither.
 		grey = grey || f.pixel == gocv.MatTypeCV8UC3 || f.rows == height
-		return pipelineImage(f, declared, grey)
+		return interpretPipeline(f, declared, grey)
 	}
 	return v, nil
 }
 
 var formatField = regexp.MustCompile(`format\s*=\s*(?:\(\s*string\s*\)\s*)?"?([A-Za-z0-9_]+)`)
 
-// declaredFormat is the pixel format that the last caps of a pipeline name, "" when none does.
+// declaredFormat returns the pixel format in the last caps of a pipeline, "" if there is none.
 func declaredFormat(pipeline string) string {
 	all := formatField.FindAllStringSubmatch(pipeline, -1)
 	if len(all) == 0 {
@@ -117,9 +116,9 @@ func declaredFormat(pipeline string) string {
 	return all[len(all)-1][1]
 }
 
-// pipelineImage says what an appsink's matrix is. OpenCV gives the same form to several formats, so that the pipeline has to say which
-// one; without a word from it GStreamer agrees with OpenCV on BGR or grey.
-func pipelineImage(f form, declared string, grey bool) (engine.PixelFormat, size, error) {
+// interpretPipeline interprets an appsink's matrix. Several pixel formats share a layout, so that the pipeline must declare which one it
+// is; otherwise GStreamer and OpenCV negotiate BGR or grey.
+func interpretPipeline(f matLayout, declared string, grey bool) (engine.PixelFormat, size, error) {
 	whole := size{f.columns, f.rows}
 	switch {
 	case f.pixel == gocv.MatTypeCV8UC3:
@@ -142,14 +141,14 @@ func pipelineImage(f form, declared string, grey bool) (engine.PixelFormat, size
 	}
 }
 
-// finite matches pipelines that end by themselves; any other pipeline's end is a failure.
+// finite matches pipelines that end by themselves; the end of any other is a failure.
 var finite = regexp.MustCompile(`num-buffers|filesrc|file://|videoparse`)
 
 func openPipeline(u capture.URI, options settings) (capture.Source, error) {
 	pipeline := u.Address
 	if !strings.Contains(pipeline, "appsink") {
-		// The pipeline's own clock paces it, as with gst-launch-1.0.
-		pipeline += " ! " + sink(options.EveryFrame, true)
+		// The pipeline's clock sets the pace, as with gst-launch-1.0.
+		pipeline += " ! " + appsink(options.EveryFrame, true)
 	}
 	v, err := openGStreamer(u, pipeline, options)
 	if err != nil {

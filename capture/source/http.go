@@ -25,10 +25,10 @@ type mjpeg struct {
 	ctx     context.Context
 	body    io.ReadCloser
 	client  *http.Client
-	timer   *time.Timer // cancels when no image comes in time
+	timer   *time.Timer // cancels if no image arrives in time
 
 	parts multipart
-	img   img
+	image encodedImage
 	seq   uint64
 }
 
@@ -47,14 +47,14 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		DisableKeepAlives:      true,
 	}
 	m := &mjpeg{uri: u, options: options, ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
-	m.img.decoder.limit = sizeLimit(options.MaxPixels)
+	m.image.decoder.limit = sizeLimit(options.MaxPixels)
 	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
-	response, err := m.ask()
-	var file bool // which has an end
+	response, err := m.request()
+	var file bool // finite
 	if err == nil {
 		file = options.EveryFrame && response.ContentLength > 0
 		var stream bool
-		if stream, err = m.recognize(response); stream {
+		if stream, err = m.inspect(response); stream {
 			return m, nil
 		}
 	}
@@ -74,7 +74,7 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	return v, nil
 }
 
-// checkRedirect bounds the redirects of one request.
+// checkRedirect bounds the redirects of a request.
 func checkRedirect(_ *http.Request, before []*http.Request) error {
 	if len(before) > maxRedirects {
 		return errRedirects
@@ -82,8 +82,8 @@ func checkRedirect(_ *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// ask asks the server for its stream, once without credentials and once more with them if it wants them. The answer is 200 OK.
-func (m *mjpeg) ask() (*http.Response, error) {
+// request requests the stream, first without credentials and again with them if the server wants them. The response is 200 OK.
+func (m *mjpeg) request() (*http.Response, error) {
 	start, err := url.Parse(m.uri.Address)
 	if err != nil {
 		return nil, m.uri.NewError("open", capture.ErrURI, "not a valid URL", "", nil)
@@ -95,11 +95,11 @@ func (m *mjpeg) ask() (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	target := response.Request.URL // where redirects have led to
+	target := response.Request.URL // after redirects
 	asked := given && sameHost(target, start)
-	// Some forbid instead of asking who it is.
+	// Some servers answer 403 instead of 401.
 	if asked && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
-		authorization := login.answer(response.Header, http.MethodGet, target.RequestURI())
+		authorization := login.authorization(response.Header, http.MethodGet, target.RequestURI())
 		if authorization == "" {
 			return nil, m.uri.NewError("open", capture.ErrUnavailable, "the camera wants to know who asks in a way that is not known here", "", nil)
 		}
@@ -117,7 +117,7 @@ func (m *mjpeg) ask() (*http.Response, error) {
 	return nil, m.uri.NewError("open", capture.ErrUnavailable, "the server answers "+response.Status, "check the path", nil)
 }
 
-// get sends one request. The body is the source's to close.
+// get sends one request. The source closes the body.
 func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(m.ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
@@ -137,8 +137,8 @@ func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, erro
 	return response, nil
 }
 
-// recognize looks at what the server sends; stream is false for a video, which OpenCV may be able to read.
-func (m *mjpeg) recognize(response *http.Response) (stream bool, err error) {
+// inspect checks the content type; stream is false for a video, which OpenCV may be able to read.
+func (m *mjpeg) inspect(response *http.Response) (stream bool, err error) {
 	kind, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch {
 	case strings.HasPrefix(kind, "multipart/"):
@@ -151,7 +151,7 @@ func (m *mjpeg) recognize(response *http.Response) (stream bool, err error) {
 	return false, nil
 }
 
-// reason leaves URL, addresses and ports out of an error of net/http and tells a time-out from a cancelled context.
+// reason returns an error of net/http without URL, addresses and ports, and distinguishes a timeout from a cancelled context.
 func (m *mjpeg) reason(err error) error {
 	if cause := context.Cause(m.ctx); cause != nil {
 		return cause
@@ -160,25 +160,25 @@ func (m *mjpeg) reason(err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return plain(err)
+	return networkError(err)
 }
 
 func (m *mjpeg) Live() bool   { return true }
 func (m *mjpeg) FPS() float64 { return 0 }
 
-// Next implements Source.
+// Next implements capture.Source.
 func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	if m.ctx.Err() == nil {
 		m.timer.Reset(m.options.ReadTimeout)
 	}
-	err := m.parts.next(&m.img)
+	err := m.parts.next(&m.image)
 	m.timer.Stop()
 	switch {
 	case errors.Is(context.Cause(m.ctx), errReadTimeout):
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrStalled, "no image for "+m.options.ReadTimeout.String(), "", nil)
 	case errors.Is(err, io.EOF) && m.ctx.Err() == nil:
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "the stream ended", "", nil)
-	case errors.Is(err, errBare):
+	case errors.Is(err, errNoBoundary):
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrFormat, "the server sends images without the boundaries that it announces",
 			"use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink", nil)
 	case errors.Is(err, errMalformed):
@@ -189,18 +189,18 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	captured, now := capture.Monotonic(), time.Now()
 	seq := m.seq
 	m.seq++
-	if cutJPEG(m.img.encoded) {
+	if truncatedJPEG(m.image.data) {
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrImage, "only a part of the image came", "", nil)
 	}
-	f, err := m.img.decode(lend)
+	f, err := m.image.decode(lend)
 	if err != nil {
-		return capture.Frame{}, named(m.uri, err)
+		return capture.Frame{}, withURI(m.uri, err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
 	return f, nil
 }
 
-// Close implements Source.
+// Close implements capture.Source.
 func (m *mjpeg) Close() error {
 	m.timer.Stop()
 	m.cancel(nil)
@@ -208,6 +208,6 @@ func (m *mjpeg) Close() error {
 		_ = m.body.Close()
 	}
 	m.client.CloseIdleConnections()
-	m.img.decoder.forget()
+	m.image.decoder.closeMats()
 	return nil
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// maxImage bounds the encoded size in bytes of one image, and maxLargeImage that of a file where more pixels are allowed than cameras
-// have: OpenCV counts an image's bytes in an int.
+// maxImageBytes bounds the encoded size of an image in bytes, and maxLargeImageBytes that of a file if MaxPixels was raised; OpenCV counts
+// bytes in an int.
 const (
-	maxImage      = 64 << 20
-	maxLargeImage = 1<<31 - 1
+	maxImageBytes      = 64 << 20
+	maxLargeImageBytes = 1<<31 - 1
 )
 
 var (
@@ -34,15 +34,15 @@ type images struct {
 	uri   capture.URI
 	files []string
 
-	next int
-	img  img
+	next  int
+	image encodedImage
 }
 
-// openDirectory lists a directory's images in the order of their names.
+// openDirectory opens a directory's images in the order of their names.
 func openDirectory(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
 	entries, err := os.ReadDir(u.Address)
 	if err != nil {
-		return nil, u.NewError("open", capture.ErrUnavailable, "", "", cause(err))
+		return nil, u.NewError("open", capture.ErrUnavailable, "", "", withoutPath(err))
 	}
 	var files []string
 	for _, entry := range entries {
@@ -58,15 +58,15 @@ func openDirectory(ctx context.Context, u capture.URI, options settings) (captur
 
 func newImages(ctx context.Context, u capture.URI, files []string, options settings) *images {
 	p := &images{ctx: ctx, uri: u, files: files}
-	p.img.decoder.limit = sizeLimit(options.MaxPixels)
-	p.img.large = options.MaxPixels > capture.DefaultMaxPixels
+	p.image.decoder.limit = sizeLimit(options.MaxPixels)
+	p.image.large = options.MaxPixels > capture.DefaultMaxPixels
 	return p
 }
 
 func (p *images) Live() bool   { return false }
 func (p *images) FPS() float64 { return p.uri.FPS }
 
-// Next implements Source. A file that is no image is an error that names it.
+// Next implements capture.Source. A file that is not an image is an error with its name.
 func (p *images) Next(lend capture.Lender) (capture.Frame, error) {
 	if err := p.ctx.Err(); err != nil {
 		return capture.Frame{}, err
@@ -78,37 +78,37 @@ func (p *images) Next(lend capture.Lender) (capture.Frame, error) {
 	u.Address = p.files[p.next]
 	seq := uint64(p.next)
 	p.next++
-	if err := p.img.load(u.Address); err != nil {
-		return capture.Frame{}, u.NewError("read", capture.ErrImage, "", "", cause(err))
+	if err := p.image.load(u.Address); err != nil {
+		return capture.Frame{}, u.NewError("read", capture.ErrImage, "", "", withoutPath(err))
 	}
-	if cutJPEG(p.img.encoded) {
+	if truncatedJPEG(p.image.data) {
 		return capture.Frame{}, u.NewError("read", capture.ErrImage, errPartial.Error(), "copy it again", nil)
 	}
 	captured, now := capture.Monotonic(), time.Now()
-	f, err := p.img.decode(lend)
+	f, err := p.image.decode(lend)
 	if err != nil {
-		return capture.Frame{}, named(u, err)
+		return capture.Frame{}, withURI(u, err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
 	return f, nil
 }
 
-// Close implements Source.
+// Close implements capture.Source.
 func (p *images) Close() error {
 	p.next = len(p.files)
-	p.img.decoder.forget()
+	p.image.decoder.closeMats()
 	return nil
 }
 
-// image is an encoded image in memory that is used again for the next one.
-type img struct {
-	large   bool // may have maxLargeImage bytes
-	encoded []byte
+// encodedImage is an encoded image in reused memory.
+type encodedImage struct {
+	large   bool // up to maxLargeImageBytes
+	data    []byte
 	decoder decoder
 }
 
 // load reads a file.
-func (p *img) load(path string) error {
+func (p *encodedImage) load(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -121,41 +121,41 @@ func (p *img) load(path string) error {
 	return p.fill(file, info.Size())
 }
 
-// fill reads size bytes, into memory that grows with what arrives, whatever was announced.
-func (p *img) fill(r io.Reader, size int64) error {
+// fill reads size bytes into memory that grows with the data received, not with the announced size.
+func (p *encodedImage) fill(r io.Reader, size int64) error {
 	switch {
-	case size > maxLargeImage:
+	case size > maxLargeImageBytes:
 		return errFileTooLarge
-	case size > maxImage && !p.large:
+	case size > maxImageBytes && !p.large:
 		return errTooLarge
 	}
-	p.encoded = p.encoded[:0]
-	for need := int(size); len(p.encoded) < need; {
-		if len(p.encoded) == cap(p.encoded) {
-			p.encoded = slices.Grow(p.encoded, min(need-len(p.encoded), max(len(p.encoded), 64<<10)))
+	p.data = p.data[:0]
+	for need := int(size); len(p.data) < need; {
+		if len(p.data) == cap(p.data) {
+			p.data = slices.Grow(p.data, min(need-len(p.data), max(len(p.data), 64<<10)))
 		}
-		begin := len(p.encoded)
-		p.encoded = p.encoded[:min(need, cap(p.encoded))]
-		if n, err := io.ReadFull(r, p.encoded[begin:]); err != nil {
-			p.encoded = p.encoded[:begin+n]
+		begin := len(p.data)
+		p.data = p.data[:min(need, cap(p.data))]
+		if n, err := io.ReadFull(r, p.data[begin:]); err != nil {
+			p.data = p.data[:begin+n]
 			return truncated(err)
 		}
 	}
 	return nil
 }
 
-// decode looks at the header before there is memory for the image. What is wrong with the image is an *Error of kind ErrImage.
-func (p *img) decode(lend capture.Lender) (capture.Frame, error) {
-	if p.decoder.into == nil {
-		p.decoder.into, p.decoder.img = p.decodeInto, colourImage
+// decode checks the header before memory for the image is allocated. The errors of invalid images are *Error of kind ErrImage.
+func (p *encodedImage) decode(lend capture.Lender) (capture.Frame, error) {
+	if p.decoder.decode == nil {
+		p.decoder.decode, p.decoder.interpret = p.decodeInto, interpretColour
 	}
-	told, err := encodedSize(p.encoded)
+	declared, err := encodedSize(p.data)
 	if err == nil {
-		if err = p.decoder.limit.check(told, engine.BGR); err != nil {
+		if err = p.decoder.limit.check(declared, engine.BGR); err != nil {
 			return capture.Frame{}, err
 		}
 		var f capture.Frame
-		if f, err = p.decoder.decode(lend); !errors.Is(err, errNoImage) {
+		if f, err = p.decoder.read(lend); !errors.Is(err, errNoImage) {
 			return f, err
 		}
 		err = errNotImage
@@ -163,19 +163,19 @@ func (p *img) decode(lend capture.Lender) (capture.Frame, error) {
 	return capture.Frame{}, &capture.Error{Op: "read", Kind: capture.ErrImage, Err: err}
 }
 
-// stale is what the first bytes of a matrix hold before decoding. OpenCV returns no result, and leaves the matrix as it was when it does
-// not understand the image's header: the last image of that buffer would pass as a new one.
-var stale = [16]byte{0xA5, 0x5A, 0xC3, 0x3C, 0x96, 0x69, 0xF0, 0x0F, 0x5A, 0xA5, 0x3C, 0xC3, 0x69, 0x96, 0x0F, 0xF0}
+// decodeSentinel fills the start of a matrix before decoding. OpenCV reports no error and leaves the matrix unchanged if it does not
+// understand an image's header: the previous image in that buffer would pass as a new one.
+var decodeSentinel = [16]byte{0xA5, 0x5A, 0xC3, 0x3C, 0x96, 0x69, 0xF0, 0x0F, 0x5A, 0xA5, 0x3C, 0xC3, 0x69, 0x96, 0x0F, 0xF0}
 
-func (p *img) decodeInto(mat *gocv.Mat) bool {
+func (p *encodedImage) decodeInto(mat *gocv.Mat) bool {
 	before, err := mat.DataPtrUint8()
-	marked := err == nil && len(before) >= len(stale)
+	marked := err == nil && len(before) >= len(decodeSentinel)
 	if marked {
-		copy(before, stale[:])
+		copy(before, decodeSentinel[:])
 	}
-	if err := gocv.IMDecodeIntoMat(p.encoded, gocv.IMReadColor, mat); err != nil || mat.Empty() {
+	if err := gocv.IMDecodeIntoMat(p.data, gocv.IMReadColor, mat); err != nil || mat.Empty() {
 		return false
 	}
 	after, err := mat.DataPtrUint8()
-	return err == nil && len(after) > 0 && !(marked && len(after) >= len(stale) && [16]byte(after[:16]) == stale)
+	return err == nil && len(after) > 0 && !(marked && len(after) >= len(decodeSentinel) && [16]byte(after[:16]) == decodeSentinel)
 }

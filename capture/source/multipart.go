@@ -7,36 +7,36 @@ import (
 	"io"
 )
 
-// multipart splits a multipart/x-mixed-replace body without allocating. mime/multipart makes a header map for every part.
+// multipart splits a multipart/x-mixed-replace body without allocating; mime/multipart allocates a header map per part.
 type multipart struct {
-	reader   *bufio.Reader
-	boundary []byte // without the two dashes; empty until it is met where the server announces none
-	inside   bool   // the line of the boundary has been read
-	met      bool   // a boundary has been read
+	reader       *bufio.Reader
+	boundary     []byte // without the leading dashes; empty until the first one is read if the server announces none
+	atPart       bool   // the boundary line has been read
+	synchronized bool   // a boundary has been read
 }
 
 var (
-	errMalformed = errors.New("malformed multipart stream")
-	errBare      = errors.New("images without boundaries between them")
-	headerLength = []byte("content-length:")
-	headerStart  = []byte("content-") // of every header that RFC 2046 knows in a part
+	errMalformed  = errors.New("malformed multipart stream")
+	errNoBoundary = errors.New("images without boundaries between them")
+	headerLength  = []byte("content-length:")
+	headerStart   = []byte("content-") // of every part header of RFC 2046
 )
 
-// Bounds on what a server may send between two images.
+// Limits of what a server may send between two images.
 const (
-	maxHeaders  = 64      // lines of a part
+	maxHeaders  = 64      // lines per part
 	maxPreamble = 1 << 20 // bytes before a boundary
 	maxBoundary = 70      // characters, by RFC 2046
 )
 
-// next reads the next part into the image; io.EOF after the closing boundary and at a clean end of the stream.
-func (m *multipart) next(p *img) error {
-	if !m.inside {
+// next reads the next part into the image. It returns io.EOF after the closing boundary and at a clean end of the stream.
+func (m *multipart) next(p *encodedImage) error {
+	if !m.atPart {
 		if err := m.skip(); err != nil {
 			return err
 		}
 	}
-	m.inside = false
+	m.atPart = false
 	length, err := m.headers()
 	if err != nil {
 		return err
@@ -47,11 +47,11 @@ func (m *multipart) next(p *img) error {
 	return m.untilBoundary(p)
 }
 
-// skip reads up to and with the next boundary. It is errBare where the stream begins with a JPEG instead of one.
+// skip reads up to and including the next boundary. It returns errNoBoundary if the stream begins with a JPEG instead.
 func (m *multipart) skip() error {
-	if !m.met {
+	if !m.synchronized {
 		if begin, err := m.reader.Peek(2); err == nil && begin[0] == 0xFF && begin[1] == markerSOI {
-			return errBare
+			return errNoBoundary
 		}
 	}
 	start := true
@@ -60,12 +60,12 @@ func (m *multipart) skip() error {
 		if start {
 			switch m.classify(line) {
 			case boundaryLine:
-				m.met = true
+				m.synchronized = true
 				return nil
 			case closingLine:
 				return io.EOF
 			}
-			if err == nil && !full && m.adopt(line) {
+			if err == nil && !full && m.adoptBoundary(line) {
 				return nil
 			}
 		}
@@ -78,24 +78,24 @@ func (m *multipart) skip() error {
 	return errMalformed
 }
 
-// adopt takes a line for the first boundary when the header of a part follows it, whatever the server has announced: some cameras announce
-// another one, or none.
-func (m *multipart) adopt(line []byte) bool {
+// adoptBoundary takes a line for the first boundary if a part's header follows, whatever the server has announced: some cameras announce a
+// different boundary, or none.
+func (m *multipart) adoptBoundary(line []byte) bool {
 	name, dashed := bytes.CutPrefix(bytes.TrimRight(line, " \t\r\n"), []byte("--"))
-	if m.met || !dashed || len(name) == 0 || len(name) > maxBoundary {
+	if m.synchronized || !dashed || len(name) == 0 || len(name) > maxBoundary {
 		return false
 	}
-	name = bytes.Clone(name) // the line goes with the next read
+	name = bytes.Clone(name) // the next read overwrites the line
 	next, err := m.reader.Peek(len(headerStart))
 	if err != nil || !bytes.EqualFold(next, headerStart) {
 		return false
 	}
-	m.boundary, m.met = name, true
+	m.boundary, m.synchronized = name, true
 	return true
 }
 
-// line reads up to and with the next line break, or as much of a line as the buffer takes, which full reports. What stands before the end
-// of the stream comes with the error.
+// line reads up to and including the next line break. full reports that the buffer is full before the end of the line. Data before the end
+// of the stream is returned with the error.
 func (m *multipart) line() (line []byte, full bool, err error) {
 	line, err = m.reader.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -129,7 +129,7 @@ func (m *multipart) classify(line []byte) lineKind {
 	return dataLine
 }
 
-// headers reads a part's header and returns its content length, -1 when it has none.
+// headers reads a part's headers and returns its content length, -1 if there is none.
 func (m *multipart) headers() (int64, error) {
 	length := int64(-1)
 	for range maxHeaders {
@@ -153,49 +153,49 @@ func (m *multipart) headers() (int64, error) {
 	return 0, errMalformed
 }
 
-// number reads a decimal number up to maxImage; -1 for anything else.
+// number parses a decimal number up to maxImageBytes; -1 for anything else.
 func number(text []byte) int64 {
 	n := int64(0)
 	for _, c := range text {
-		if c < '0' || c > '9' || n > maxImage {
+		if c < '0' || c > '9' || n > maxImageBytes {
 			return -1
 		}
 		n = 10*n + int64(c-'0')
 	}
-	if len(text) == 0 || n > maxImage {
+	if len(text) == 0 || n > maxImageBytes {
 		return -1
 	}
 	return n
 }
 
-// untilBoundary reads a part whose length nobody told.
-func (m *multipart) untilBoundary(p *img) error {
-	p.encoded = p.encoded[:0]
+// untilBoundary reads a part without a content length.
+func (m *multipart) untilBoundary(p *encodedImage) error {
+	p.data = p.data[:0]
 	for start := true; ; {
 		line, full, err := m.line()
 		if start {
 			switch m.classify(line) {
 			case boundaryLine:
-				m.inside = true
-				p.encoded = withoutNewline(p.encoded)
+				m.atPart = true
+				p.data = withoutNewline(p.data)
 				return nil
 			case closingLine:
-				p.encoded = withoutNewline(p.encoded)
+				p.data = withoutNewline(p.data)
 				return nil
 			}
 		}
 		if err != nil {
 			return truncated(err)
 		}
-		if len(p.encoded)+len(line) > maxImage {
+		if len(p.data)+len(line) > maxImageBytes {
 			return errTooLarge
 		}
-		p.encoded = append(p.encoded, line...)
+		p.data = append(p.data, line...)
 		start = !full
 	}
 }
 
-// withoutNewline drops the line break that belongs to the boundary after it.
+// withoutNewline removes the line break that belongs to the following boundary.
 func withoutNewline(data []byte) []byte {
 	data = bytes.TrimSuffix(data, []byte("\n"))
 	return bytes.TrimSuffix(data, []byte("\r"))

@@ -53,7 +53,7 @@ func TestMultipart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := multipart{reader: bufio.NewReaderSize(strings.NewReader(c.body), 64<<10), boundary: []byte("b")}
-			p := &img{}
+			p := &encodedImage{}
 			var parts []string
 			for {
 				err := m.next(p)
@@ -61,10 +61,10 @@ func TestMultipart(t *testing.T) {
 					require.ErrorIs(t, err, c.end)
 					break
 				}
-				parts = append(parts, string(p.encoded))
+				parts = append(parts, string(p.data))
 			}
 			assert.Equal(t, c.parts, parts)
-			assert.LessOrEqual(t, cap(p.encoded), 2*len(c.body)+128<<10, "memory for what has arrived")
+			assert.LessOrEqual(t, cap(p.data), 2*len(c.body)+128<<10, "memory for what has arrived")
 		})
 	}
 }
@@ -84,10 +84,10 @@ func (e *endless) Read(to []byte) (int, error) {
 func TestMultipartWithoutAnnouncedBoundary(t *testing.T) {
 	body := "--\r\n--frame\r\ncontent-type: image/jpeg\r\n\r\nabc\r\n--frame\r\nContent-Length: 1\r\n\r\nd\r\n--frame--\r\n"
 	m := multipart{reader: bufio.NewReaderSize(strings.NewReader(body), 64<<10)}
-	p := &img{}
+	p := &encodedImage{}
 	for _, part := range []string{"abc", "d"} {
 		require.NoError(t, m.next(p))
-		assert.Equal(t, part, string(p.encoded))
+		assert.Equal(t, part, string(p.data))
 	}
 	require.ErrorIs(t, m.next(p), io.EOF)
 }
@@ -96,7 +96,7 @@ func TestNoAllocationPerPart(t *testing.T) {
 	data := string(barcodeJPEG(t, 77, 640, 480))
 	for _, header := range []string{"", fmt.Sprintf("Content-Length: %d\r\n", len(data))} {
 		m := multipart{reader: bufio.NewReader(&endless{text: "--b\r\n" + header + "\r\n" + data + "\r\n"}), boundary: []byte("b")}
-		p, jpeg := &capture.Pool{}, &img{}
+		p, jpeg := &capture.Pool{}, &encodedImage{}
 		defer p.Close()
 		cycle := func() {
 			require.NoError(t, m.next(jpeg))
@@ -113,7 +113,7 @@ func TestNoAllocationPerPart(t *testing.T) {
 			f, _ := jpeg.decode(p)
 			f.Release()
 		}), 1.0)
-		jpeg.decoder.forget()
+		jpeg.decoder.closeMats()
 	}
 }
 
@@ -121,19 +121,19 @@ func FuzzMultipart(f *testing.F) {
 	f.Add([]byte("--b\r\nContent-Length: 3\r\n\r\nabc\r\n--b\r\n\r\nd\r\n--b--\r\n"))
 	f.Add([]byte("--b\n\n\n--b\n\n--b--"))
 	reader := bufio.NewReaderSize(nil, 64)
-	p := &img{}
+	p := &encodedImage{}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		reader.Reset(bytes.NewReader(body))
 		m := multipart{reader: reader, boundary: []byte("b")}
 		for total := 0; ; {
 			switch err := m.next(p); {
-			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errMalformed), errors.Is(err, errBare),
+			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errMalformed), errors.Is(err, errNoBoundary),
 				errors.Is(err, errTooLarge):
 				return
 			case err != nil:
 				t.Fatal(err)
 			}
-			if total += len(p.encoded); total > len(body) {
+			if total += len(p.data); total > len(body) {
 				t.Fatalf("%d bytes of images in %d", total, len(body))
 			}
 		}

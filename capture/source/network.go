@@ -9,16 +9,16 @@ import (
 	"syscall"
 )
 
-// maxRedirects is how often a server may send a request elsewhere before the try counts as failed.
+// maxRedirects is the number of redirects that are followed.
 const maxRedirects = 5
 
 var errRedirects = errors.New("the server redirects in a circle, or more than 5 times")
 
-// sameHost reports whether what is meant for one address, such as a password, may go to the other.
+// sameHost reports whether credentials for one address may be sent to the other.
 func sameHost(a, b *url.URL) bool { return a.Hostname() == b.Hostname() }
 
-// plain leaves addresses and ports out of a network error: the camera's is known, and the port of this side changes with every try.
-func plain(err error) error {
+// networkError returns a network error without addresses and ports: the camera's is known, and the local port changes with every attempt.
+func networkError(err error) error {
 	var number syscall.Errno
 	var lookup *net.DNSError
 	var connection *net.OpError

@@ -29,7 +29,7 @@ func TestPlain(t *testing.T) {
 		"tls: bad record MAC":             failed("local error", errors.New("tls: bad record MAC")),
 		"something else":                  errors.New("something else"),
 	} {
-		assert.EqualError(t, plain(err), want)
+		assert.EqualError(t, networkError(err), want)
 	}
-	assert.Equal(t, errNoAnswer, plain(context.DeadlineExceeded))
+	assert.Equal(t, errNoAnswer, networkError(context.DeadlineExceeded))
 }

@@ -12,14 +12,13 @@ import (
 
 // grab waits for the next frame and reports whether there is one.
 func grab(from *gocv.VideoCapture) bool {
-	// The struct holds the cv::VideoCapture's address and nothing else.
+	// The struct only holds the address of the cv::VideoCapture.
 	return C.ei_capture_grab(*(*unsafe.Pointer)(unsafe.Pointer(from))) != 0
 }
 
-// SilenceDecoders keeps OpenCV and FFmpeg from writing to standard error for the life of the process. A program with a terminal calls it once, before
-// the first Open. The variables OPENCV_LOG_LEVEL and OPENCV_FFMPEG_LOGLEVEL still win where the user has set them. GLib's messages about a
-// malformed pipeline are dropped, and GStreamer says nothing unless GST_DEBUG is set; libjpeg's warning about a damaged image cannot be
-// kept back.
+// SilenceDecoders stops OpenCV and FFmpeg from writing to standard error for the life of the process. A program with a terminal calls it
+// once, before the first Open. OPENCV_LOG_LEVEL and OPENCV_FFMPEG_LOGLEVEL take precedence if set. GLib's messages about malformed
+// pipelines are dropped, and GStreamer is silent unless GST_DEBUG is set; libjpeg's warning about a damaged image cannot be suppressed.
 func SilenceDecoders() {
 	if os.Getenv("OPENCV_LOG_LEVEL") == "" {
 		C.ei_silence()

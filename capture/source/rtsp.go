@@ -21,7 +21,7 @@ import (
 
 const streamHint = "see whether it plays elsewhere, with ffplay or VLC"
 
-// openRTSP leaves the stream to FFmpeg, which bounds its own waiting, or to GStreamer where that has JetPack's hardware decoder.
+// openRTSP uses FFmpeg, which has timeouts of its own, or GStreamer if that has JetPack's hardware decoder.
 func openRTSP(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
 	address, err := describe(ctx, u, options.OpenTimeout)
 	if err != nil {
@@ -40,9 +40,9 @@ func openRTSP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	return v, nil
 }
 
-// describe asks the server for the stream before a decoder does, and returns the address at which it is. It tells apart what OpenCV calls a
-// failure to open: a server that is away, one that refuses the password, one that redirects for ever, which FFmpeg would follow without a
-// pause. And it spares GStreamer a server that is silent: OpenCV 4.6 then waits for ever in about one open of a hundred.
+// describe queries the server before a decoder does, and returns the stream's final address. It distinguishes what OpenCV only reports as a
+// failure to open: a server that is down, refused credentials, and endless redirects, which FFmpeg would follow without a pause. It also
+// protects GStreamer from a silent server: OpenCV 4.6 then hangs in about 1 % of its opens.
 func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string, error) {
 	start, err := url.Parse(u.Address)
 	if err != nil {
@@ -53,16 +53,16 @@ func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string
 	login, given := credentialsOf(start)
 	for at, hops := start, 0; hops <= maxRedirects; hops++ {
 		given := given && sameHost(at, start)
-		reply, err := askRTSP(ctx, at, login, given)
+		reply, err := describeRTSP(ctx, at, login, given)
 		switch {
 		case ctx.Err() != nil:
 			return "", u.NewError("open", capture.ErrUnavailable, "the server does not answer", "check that the camera is on", nil)
 		case errors.Is(err, errNotRTSP):
 			return "", u.NewError("open", capture.ErrUnavailable, "", "check that this is an RTSP server", err)
 		case err != nil:
-			return "", u.NewError("open", capture.ErrUnavailable, "", "check the address and that the camera is on", plain(err))
-		case reply.code == 401 && reply.unknown:
-			return decoderAddress(at, start), nil // FFmpeg may know how
+			return "", u.NewError("open", capture.ErrUnavailable, "", "check the address and that the camera is on", networkError(err))
+		case reply.code == 401 && reply.unsupportedAuth:
+			return decoderAddress(at, start), nil // FFmpeg may support it
 		case reply.code == 401 || reply.code == 403:
 			return "", denied(u, given, reply.status())
 		case reply.code >= 300 && reply.code < 400:
@@ -78,7 +78,7 @@ func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string
 	return "", u.NewError("open", capture.ErrUnavailable, "", "write the camera's final address", errRedirects)
 }
 
-// redirected is where an RTSP server sends to.
+// redirected returns the target of a redirect.
 func redirected(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	if err != nil || location == "" || to.Hostname() == "" || to.Scheme != "rtsp" && to.Scheme != "rtsps" {
@@ -87,7 +87,7 @@ func redirected(from *url.URL, location string) (*url.URL, error) {
 	return to, nil
 }
 
-// decoderAddress is the address with the credentials, where they may go there.
+// decoderAddress returns the address, with the credentials if the host is still the same.
 func decoderAddress(at, start *url.URL) string {
 	to := *at
 	if sameHost(at, start) {
@@ -96,20 +96,20 @@ func decoderAddress(at, start *url.URL) string {
 	return to.String()
 }
 
-// rtspReply is what a server answers.
+// rtspReply is a server's response.
 type rtspReply struct {
-	code    int
-	reason  string
-	header  http.Header
-	unknown bool // it wants to know who asks in a way that is not known here
+	code            int
+	reason          string
+	header          http.Header
+	unsupportedAuth bool // the authentication scheme is not supported
 }
 
 func (r rtspReply) status() string { return strings.TrimSpace(strconv.Itoa(r.code) + " " + r.reason) }
 
 var errNotRTSP = errors.New("the answer is not RTSP")
 
-// askRTSP asks the server at an address for its stream, once without credentials and once more with them if it wants them.
-func askRTSP(ctx context.Context, address *url.URL, login credentials, given bool) (rtspReply, error) {
+// describeRTSP requests the description of a stream, first without credentials and again with them if the server wants them.
+func describeRTSP(ctx context.Context, address *url.URL, login credentials, given bool) (rtspReply, error) {
 	target := *address
 	target.User = nil
 	connection, err := dialRTSP(ctx, &target)
@@ -121,12 +121,12 @@ func askRTSP(ctx context.Context, address *url.URL, login credentials, given boo
 	if err != nil || reply.code != 401 || !given {
 		return reply, err
 	}
-	authorization := login.answer(reply.header, "DESCRIBE", target.String())
+	authorization := login.authorization(reply.header, "DESCRIBE", target.String())
 	if authorization == "" {
-		reply.unknown = true
+		reply.unsupportedAuth = true
 		return reply, nil
 	}
-	// A challenge may be good for the one connection only. A server that has closed it gave one that is good for another.
+	// A challenge may be valid for one connection only. If the server has closed it, a new connection is tried.
 	if reply, err = connection.describe(target.String(), authorization); err == nil || ctx.Err() != nil {
 		return reply, err
 	}
@@ -138,14 +138,14 @@ func askRTSP(ctx context.Context, address *url.URL, login credentials, given boo
 	return another.describe(target.String(), authorization)
 }
 
-// rtspConnection is a connection to an RTSP server, which ends with its context.
+// rtspConnection is a connection to an RTSP server that closes with its context.
 type rtspConnection struct {
 	net.Conn
 	reader   *textproto.Reader
 	requests int
 }
 
-// maxReplies bounds the bytes of a server's answers.
+// maxReplies bounds the bytes read per connection.
 const maxReplies = 128 << 10
 
 func dialRTSP(ctx context.Context, target *url.URL) (*rtspConnection, error) {
@@ -157,16 +157,16 @@ func dialRTSP(ctx context.Context, target *url.URL) (*rtspConnection, error) {
 	if err != nil {
 		return nil, err
 	}
-	context.AfterFunc(ctx, func() { _ = plain.Close() }) // the context ends with describe
+	context.AfterFunc(ctx, func() { _ = plain.Close() }) // describe cancels the context
 	connection := plain
 	if target.Scheme == "rtsps" {
-		// Cameras make their certificates themselves, and FFmpeg does not check them either.
+		// Cameras use self-signed certificates, and FFmpeg does not check them either.
 		connection = tls.Client(connection, &tls.Config{ServerName: target.Hostname(), InsecureSkipVerify: true})
 	}
 	return &rtspConnection{Conn: connection, reader: textproto.NewReader(bufio.NewReader(io.LimitReader(connection, maxReplies)))}, nil
 }
 
-// describe sends a request and reads the answer.
+// describe sends a request and reads the response.
 func (c *rtspConnection) describe(address, authorization string) (rtspReply, error) {
 	c.requests++
 	request := "DESCRIBE " + address + " RTSP/1.0\r\nCSeq: " + strconv.Itoa(c.requests) +
@@ -180,7 +180,7 @@ func (c *rtspConnection) describe(address, authorization string) (rtspReply, err
 	return readReply(c.reader)
 }
 
-// readReply reads status, header and body of an answer. A server that says no need not say more.
+// readReply reads status, header and body of a response. An error response may consist of the status only.
 func readReply(reader *textproto.Reader) (rtspReply, error) {
 	line, err := reader.ReadLine()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -193,10 +193,10 @@ func readReply(reader *textproto.Reader) (rtspReply, error) {
 	header, err := reader.ReadMIMEHeader()
 	reply.header = http.Header(header)
 	if err != nil {
-		return reply, nil //nolint:nilerr // the status is there and counts
+		return reply, nil //nolint:nilerr // the status is enough
 	}
 	if length, err := strconv.ParseInt(reply.header.Get("Content-Length"), 10, 64); err == nil && length > 0 {
-		_, _ = io.CopyN(io.Discard, reader.R, length) // the next answer begins after it, or there is none
+		_, _ = io.CopyN(io.Discard, reader.R, length) // the next response begins after the body
 	}
 	return reply, nil
 }

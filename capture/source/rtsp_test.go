@@ -79,7 +79,7 @@ func FuzzRTSPReply(f *testing.F) {
 		if to, err := redirected(from, reply.header.Get("Location")); err == nil && to.Scheme != "rtsp" && to.Scheme != "rtsps" {
 			t.Fatal(to)
 		}
-		answer := login.answer(reply.header, "DESCRIBE", "rtsp://a/")
+		answer := login.authorization(reply.header, "DESCRIBE", "rtsp://a/")
 		if strings.ContainsAny(answer, "\r\n") || strings.Contains(answer, "hunter2") {
 			t.Fatal(answer)
 		}

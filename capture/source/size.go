@@ -15,11 +15,10 @@ type size struct{ width, height int }
 
 func (s size) String() string { return fmt.Sprintf("%dx%d", s.width, s.height) }
 
-// sizeLimit is how many pixels an image may have.
+// sizeLimit is the maximum number of pixels of an image.
 type sizeLimit int
 
-// check refuses images that are too large, and those that no engine would read. The error is an *Error of kind ErrImage without a
-// camera.
+// check refuses images that are too large or that no engine accepts. The error is an *Error of kind ErrImage without a URI.
 func (l sizeLimit) check(s size, format engine.PixelFormat) error {
 	bad := func(message, hint string) error {
 		return &capture.Error{Op: "read", Kind: capture.ErrImage, Message: "image of " + s.String() + message, Hint: hint}
@@ -36,13 +35,12 @@ func (l sizeLimit) check(s size, format engine.PixelFormat) error {
 }
 
 var (
-	errNotImage = errors.New("not an image that OpenCV can read")
-	errCut      = errors.New("the image's header is cut off")
-	errPartial  = errors.New("the file ends before its image does")
+	errNotImage        = errors.New("not an image that OpenCV can read")
+	errTruncatedHeader = errors.New("the image's header is cut off")
+	errPartial         = errors.New("the file ends before its image does")
 )
 
-// encodedSize reads the size of an image from its header: JPEG, PNG, BMP, WebP, TIFF and PNM, which is what a file may be and a server may
-// send. It allocates nothing.
+// encodedSize reads the size of a JPEG, PNG, BMP, WebP, TIFF or PNM image from its header. It allocates nothing.
 func encodedSize(data []byte) (size, error) {
 	switch {
 	case bytes.HasPrefix(data, []byte{0xFF, 0xD8}):
@@ -61,9 +59,9 @@ func encodedSize(data []byte) (size, error) {
 	return size{}, errNotImage
 }
 
-// The markers of a JPEG that matter here.
+// The JPEG markers used here.
 const (
-	markerSOF0  = 0xC0 // start of frame, the first of sixteen that are not all one
+	markerSOF0  = 0xC0 // start of frame, first of sixteen codes, not all of which are SOF
 	markerDHT   = 0xC4
 	markerJPG   = 0xC8
 	markerDAC   = 0xCC
@@ -75,8 +73,8 @@ const (
 	frameHeader = 8 // bytes from a frame's marker to the end of its width
 )
 
-// cutJPEG says whether a JPEG ends before its image does. OpenCV reads such a one, and what is missing is grey.
-func cutJPEG(data []byte) bool {
+// truncatedJPEG reports whether a JPEG ends before its image does. OpenCV fills the missing part with grey.
+func truncatedJPEG(data []byte) bool {
 	if !bytes.HasPrefix(data, []byte{0xFF, markerSOI}) {
 		return false
 	}
@@ -93,42 +91,42 @@ func jpegSize(data []byte) (size, error) {
 	return size{int(big.Uint16(data[at+6:])), int(big.Uint16(data[at+4:]))}, nil
 }
 
-// jpegFrame walks over the segments as libjpeg does, to the marker of the first frame, behind which its header is whole: images within a
-// segment, such as a thumbnail, are not it.
+// jpegFrame walks over the segments as libjpeg does and returns the position of the first frame's marker, after which the header is
+// complete. Images within a segment, such as thumbnails, are skipped.
 func jpegFrame(data []byte) (int, error) {
 	for at := 2; ; {
 		skip := bytes.IndexByte(data[at:], 0xFF)
 		if skip < 0 {
-			return 0, errCut
+			return 0, errTruncatedHeader
 		}
-		for at += skip; at < len(data) && data[at] == 0xFF; at++ { // a marker may be preceded by any number of these
+		for at += skip; at < len(data) && data[at] == 0xFF; at++ { // fill bytes
 		}
 		if at+2 >= len(data) {
-			return 0, errCut
+			return 0, errTruncatedHeader
 		}
 		marker := data[at]
 		switch {
 		case marker == 0, marker == markerTEM, marker >= markerRST0 && marker < markerSOI:
-			at++ // stands alone
+			at++ // has no length
 			continue
 		case marker == markerSOI, marker == markerEOI, marker == markerSOS:
 			return 0, errNotImage
 		case marker >= markerSOF0 && marker < markerRST0 && marker != markerDHT && marker != markerJPG && marker != markerDAC:
 			if len(data) < at+frameHeader {
-				return 0, errCut
+				return 0, errTruncatedHeader
 			}
 			return at, nil
 		}
 		length := int(binary.BigEndian.Uint16(data[at+1:]))
 		if at += 1 + length; length < 2 || at > len(data) {
-			return 0, errCut
+			return 0, errTruncatedHeader
 		}
 	}
 }
 
 func pngSize(data []byte) (size, error) {
 	if len(data) < 24 {
-		return size{}, errCut
+		return size{}, errTruncatedHeader
 	}
 	if string(data[12:16]) != "IHDR" {
 		return size{}, errNotImage
@@ -140,17 +138,17 @@ func bmpSize(data []byte) (size, error) {
 	little := binary.LittleEndian
 	switch {
 	case len(data) < 26:
-		return size{}, errCut
-	case little.Uint32(data[14:]) == 12: // of OS/2
+		return size{}, errTruncatedHeader
+	case little.Uint32(data[14:]) == 12: // OS/2
 		return size{int(little.Uint16(data[18:])), int(little.Uint16(data[20:]))}, nil
 	}
 	width, height := int(int32(little.Uint32(data[18:]))), int(int32(little.Uint32(data[22:])))
-	return size{width, max(height, -height)}, nil // upside down when negative
+	return size{width, max(height, -height)}, nil // negative for top-down images
 }
 
 func webpSize(data []byte) (size, error) {
 	if len(data) < 30 {
-		return size{}, errCut
+		return size{}, errTruncatedHeader
 	}
 	little := binary.LittleEndian
 	switch string(data[12:16]) {
@@ -165,7 +163,7 @@ func webpSize(data []byte) (size, error) {
 	return size{}, errNotImage
 }
 
-// The tags of a TIFF directory that tell the size, and the types that their values may have.
+// The TIFF tags of the size, and the types that their values may have.
 const (
 	tagWidth  = 256
 	tagHeight = 257
@@ -173,28 +171,28 @@ const (
 	typeLong  = 4
 )
 
-// tiffSize reads the first directory, which is the image that OpenCV gives.
+// tiffSize reads the first directory, which is the image that OpenCV decodes.
 func tiffSize(data []byte) (size, error) {
 	var order binary.ByteOrder = binary.LittleEndian
 	if data[0] == 'M' {
 		order = binary.BigEndian
 	}
 	if len(data) < 8 {
-		return size{}, errCut
+		return size{}, errTruncatedHeader
 	}
 	if order.Uint16(data[2:]) != 42 {
 		return size{}, errNotImage
 	}
 	directory := int(order.Uint32(data[4:]))
 	if directory < 8 || directory+2 > len(data) {
-		return size{}, errCut
+		return size{}, errTruncatedHeader
 	}
 	var s size
 	entries := int(order.Uint16(data[directory:]))
 	for i := range entries {
 		at := directory + 2 + 12*i
 		if at+12 > len(data) {
-			return size{}, errCut
+			return size{}, errTruncatedHeader
 		}
 		side := &s.width
 		switch order.Uint16(data[at:]) {
@@ -206,7 +204,7 @@ func tiffSize(data []byte) (size, error) {
 		}
 		kind := order.Uint16(data[at+2:])
 		switch {
-		case *side != 0: // told twice
+		case *side != 0: // duplicate tag
 			return size{}, errNotImage
 		case kind == typeShort:
 			*side = int(order.Uint16(data[at+8:]))
@@ -219,7 +217,7 @@ func tiffSize(data []byte) (size, error) {
 	return s, nil
 }
 
-// pnmSize reads the two numbers after the signature, with comments between them.
+// pnmSize reads the two numbers after the signature, which comments may separate.
 func pnmSize(data []byte) (size, error) {
 	at := 2
 	next := func() (int, error) {

@@ -81,8 +81,8 @@ func TestEncodedSize(t *testing.T) {
 			got, err := encodedSize(data)
 			require.NoError(t, err)
 			assert.Equal(t, want, got)
-			p, pool := &img{encoded: data}, &capture.Pool{}
-			defer p.decoder.forget()
+			p, pool := &encodedImage{data: data}, &capture.Pool{}
+			defer p.decoder.closeMats()
 			defer pool.Close()
 			f, err := p.decode(pool)
 			require.NoError(t, err)
@@ -101,16 +101,16 @@ func TestEncodedSize(t *testing.T) {
 		"empty":             {"", errNotImage},
 		"text":              {"<html>", errNotImage},
 		"gif":               {"GIF89a\x10\x00\x10\x00", errNotImage},
-		"bare jpeg":         {"\xFF\xD8", errCut},
+		"bare jpeg":         {"\xFF\xD8", errTruncatedHeader},
 		"two beginnings":    {"\xFF\xD8\xFF\xD8\xFF\xE0", errNotImage},
 		"scan before frame": {"\xFF\xD8\xFF\xDA\x00\x02", errNotImage},
-		"short segment":     {"\xFF\xD8\xFF\xE0\x00\x01\xFF\xC0\x00\x11\x08\x00\x10\x00\x10", errCut},
-		"cut frame":         {"\xFF\xD8\xFF\xC0\x00\x11\x08\x00\x10\x00", errCut},
-		"cut png":           {"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", errCut},
+		"short segment":     {"\xFF\xD8\xFF\xE0\x00\x01\xFF\xC0\x00\x11\x08\x00\x10\x00\x10", errTruncatedHeader},
+		"cut frame":         {"\xFF\xD8\xFF\xC0\x00\x11\x08\x00\x10\x00", errTruncatedHeader},
+		"cut png":           {"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", errTruncatedHeader},
 		"no webp":           {"RIFF\x00\x00\x00\x00WEBPVP9 00000000000000000000", errNotImage},
 		"two widths": {"II*\x00\x08\x00\x00\x00\x02\x00" + "\x00\x01\x03\x00\x01\x00\x00\x00\x10\x00\x00\x00" +
 			"\x00\x01\x03\x00\x01\x00\x00\x00\x20\x00\x00\x00", errNotImage},
-		"huge directory": {"MM\x00*\x7f\xff\xff\xff", errCut},
+		"huge directory": {"MM\x00*\x7f\xff\xff\xff", errTruncatedHeader},
 		"pnm of words":   {"P6 wide high", errNotImage},
 	} {
 		_, err := encodedSize([]byte(c.data))
@@ -156,10 +156,10 @@ func TestGiantImagesAreNotDecoded(t *testing.T) {
 	pool := &capture.Pool{Alloc: memory.Alloc}
 	huge := size{30000, 30000}
 	for _, data := range [][]byte{giant(t, ".jpg", huge), giant(t, ".png", huge), giant(t, ".jpg", size{1, 40000})} {
-		p := &img{encoded: data}
+		p := &encodedImage{data: data}
 		p.decoder.limit = capture.DefaultMaxPixels
-		p.decoder.img = colourImage
-		p.decoder.into = func(*gocv.Mat) bool {
+		p.decoder.interpret = interpretColour
+		p.decoder.decode = func(*gocv.Mat) bool {
 			assert.Fail(t, "it is decoded")
 			return false
 		}
@@ -215,7 +215,7 @@ func FuzzEncodedSize(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := encodedSize(data)
-		if err != nil && !errors.Is(err, errNotImage) && !errors.Is(err, errCut) {
+		if err != nil && !errors.Is(err, errNotImage) && !errors.Is(err, errTruncatedHeader) {
 			t.Fatal(err)
 		}
 		if !bytes.HasPrefix(data, []byte("\xFF\xD8")) && !bytes.HasPrefix(data, []byte("\x89PNG")) {

@@ -1,5 +1,5 @@
-// Package source opens everything that shows images: V4L2 and CSI cameras, RTSP and HTTP streams, video files, directories of images,
-// GStreamer pipelines and the drawn demo scene. OpenCV decodes straight into the buffers that it is lent.
+// Package source opens everything that delivers images: V4L2 and CSI cameras, RTSP and HTTP streams, video files, directories of images,
+// GStreamer pipelines and the rendered demo scene. OpenCV decodes directly into lent buffers.
 package source
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// settings are the options of one source, all of them set.
+// settings are the options of one source, with defaults applied.
 type settings struct {
 	capture.Options
-	backend backend // who reads URLs and files; empty for the better one
+	backend backend // reader of URLs and files; empty selects the better one
 }
 
 func (s *settings) setDefaults() {
@@ -27,8 +27,8 @@ func (s *settings) setDefaults() {
 	}
 }
 
-// Open is a capture.Opener. Cancelling the context ends an HTTP source, a directory and the demo; a decoder that hangs cannot be ended
-// from outside, which is what capture.Camera is for.
+// Open is a capture.Opener. Cancelling the context ends an HTTP source, a directory and the demo; a decoder that hangs cannot be
+// interrupted, which capture.Camera handles.
 func Open(ctx context.Context, uri string, options capture.Options) (capture.Source, error) {
 	return open(ctx, uri, settings{Options: options})
 }

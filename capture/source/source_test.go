@@ -234,7 +234,7 @@ func TestDecodesInPlace(t *testing.T) {
 		case *video:
 			d = &s.decoder
 		case *images:
-			d = &s.img.decoder
+			d = &s.image.decoder
 		}
 		pool := &capture.Pool{Buffers: 2}
 		var held capture.Frame
@@ -244,14 +244,14 @@ func TestDecodesInPlace(t *testing.T) {
 			held.Release()
 			held = f
 			if n == 0 {
-				assert.Empty(t, d.over, "the first image's size is not known beforehand")
+				assert.Empty(t, d.mats, "the first image's size is not known beforehand")
 				continue
 			}
 			mat, err := d.wrap(f)
 			require.NoError(t, err)
-			assert.True(t, holds(mat, f))
-			assert.Nil(t, d.own)
-			assert.LessOrEqual(t, len(d.over), 2)
+			assert.True(t, sharesMemory(mat, f))
+			assert.Nil(t, d.ownMat)
+			assert.LessOrEqual(t, len(d.mats), 2)
 		}
 		held.Release()
 		require.NoError(t, source.Close())

@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// backend is who reads and decodes a stream for OpenCV.
+// backend is the library that reads and decodes a stream for OpenCV.
 type backend string
 
 const (
@@ -19,7 +19,7 @@ const (
 	gstreamer backend = "gstreamer"
 )
 
-// OpenCV's numbers for its time-outs, which gocv does not name. Only the FFmpeg backend knows them; the others refuse to open.
+// OpenCV's numbers of its timeouts, which gocv does not define. Only the FFmpeg backend supports them; others refuse to open.
 const (
 	propertyOpenTimeout = 53 // ms
 	propertyReadTimeout = 54 // ms
@@ -27,18 +27,18 @@ const (
 
 // video is a cv::VideoCapture: a file, a stream, a device or a pipeline.
 type video struct {
-	uri      capture.URI
-	live     bool
-	fps      float64
-	patience time.Duration // of the backend, with an image that does not come
-	late     int64         // when it had last waited for about that long, CLOCK_MONOTONIC
-	capture  *gocv.VideoCapture
-	decoder  decoder
-	raw      *gocv.Mat // the encoded image of a device that compresses; nil for any other
-	encoded  img       // a copy of that
-	seq      uint64
-	held     bool          // an image is grabbed already
-	reached  time.Duration // in a video
+	uri         capture.URI
+	live        bool
+	fps         float64
+	readTimeout time.Duration // read timeout of the backend
+	timedOutAt  int64         // when a read last took about readTimeout, CLOCK_MONOTONIC
+	capture     *gocv.VideoCapture
+	decoder     decoder
+	raw         *gocv.Mat    // the encoded image of a device that compresses; nil for others
+	compressed  encodedImage // copy of raw
+	seq         uint64
+	grabbed     bool          // an image has been grabbed already
+	position    time.Duration // of the newest image of a file
 }
 
 // openVideo opens address with one of OpenCV's backends, as a live source of BGR images.
@@ -58,17 +58,17 @@ func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options 
 	}
 	if err != nil || !opened.IsOpened() {
 		_ = opened.Close()
-		// gocv's text quotes the address with its credentials and says nothing else.
+		// gocv's message quotes the address with its credentials and adds nothing.
 		return nil, u.NewError("open", capture.ErrUnavailable, gocv.VideoRegistry.GetBackendName(api)+" cannot open it", "", nil)
 	}
-	v := &video{uri: u, live: true, capture: opened, patience: options.ReadTimeout}
+	v := &video{uri: u, live: true, capture: opened, readTimeout: options.ReadTimeout}
 	if fps := opened.Get(gocv.VideoCaptureFPS); fps > 0 && fps <= capture.MaxRate {
 		v.fps = fps
 	}
-	v.decoder = decoder{into: opened.Retrieve, img: colourImage, limit: sizeLimit(options.MaxPixels)}
-	told := size{int(opened.Get(gocv.VideoCaptureFrameWidth)), int(opened.Get(gocv.VideoCaptureFrameHeight))}
-	if told.width > 0 && told.height > 0 {
-		if err := v.decoder.limit.check(told, engine.BGR); err != nil {
+	v.decoder = decoder{decode: opened.Retrieve, interpret: interpretColour, limit: sizeLimit(options.MaxPixels)}
+	declared := size{int(opened.Get(gocv.VideoCaptureFrameWidth)), int(opened.Get(gocv.VideoCaptureFrameHeight))}
+	if declared.width > 0 && declared.height > 0 {
+		if err := v.decoder.limit.check(declared, engine.BGR); err != nil {
 			_ = v.Close()
 			var refused *capture.Error
 			if errors.As(err, &refused) {
@@ -83,21 +83,21 @@ func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options 
 func (v *video) Live() bool   { return v.live }
 func (v *video) FPS() float64 { return v.fps }
 
-// Next implements Source.
+// Next implements capture.Source.
 func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 	if v.capture == nil {
 		return capture.Frame{}, io.EOF
 	}
-	asked := capture.Monotonic()
-	grabbed := v.held || grab(v.capture)
-	v.held = false
+	started := capture.Monotonic()
+	grabbed := v.grabbed || grab(v.capture)
+	v.grabbed = false
 	captured, now := capture.Monotonic(), time.Now()
-	if captured-asked >= int64(v.patience)*9/10 {
-		v.late = captured
+	if captured-started >= int64(v.readTimeout)*9/10 {
+		v.timedOutAt = captured
 	}
 	if !grabbed {
-		if v.held = v.goesOn(); !v.held {
-			return capture.Frame{}, v.end()
+		if v.grabbed = v.skipDamaged(); !v.grabbed {
+			return capture.Frame{}, v.endError()
 		}
 		return capture.Frame{}, v.uri.NewError("read", capture.ErrImage, "damaged images are left out", "", nil)
 	}
@@ -108,20 +108,20 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 		return capture.Frame{}, v.uri.NewError("read", capture.ErrImage, "not an image that OpenCV can read", "", nil)
 	}
 	if err != nil {
-		return capture.Frame{}, named(v.uri, err)
+		return capture.Frame{}, withURI(v.uri, err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
 	if !v.live {
-		f.Position, f.FPS = v.position(seq), v.fps
-		v.reached = max(v.reached, f.Position)
+		f.Position, f.FPS = v.frameTime(seq), v.fps
+		v.position = max(v.position, f.Position)
 	}
 	return f, nil
 }
 
-// decode puts the image that was grabbed into a lent buffer.
+// decode decodes the grabbed image into a lent buffer.
 func (v *video) decode(lend capture.Lender) (capture.Frame, error) {
 	if v.raw == nil {
-		return v.decoder.decode(lend)
+		return v.decoder.read(lend)
 	}
 	if !v.capture.Retrieve(v.raw) {
 		return capture.Frame{}, errNoImage
@@ -130,12 +130,12 @@ func (v *video) decode(lend capture.Lender) (capture.Frame, error) {
 	if err != nil {
 		return capture.Frame{}, errNoImage
 	}
-	v.encoded.encoded = append(v.encoded.encoded[:0], data...)
-	return v.encoded.decode(lend)
+	v.compressed.data = append(v.compressed.data[:0], data...)
+	return v.compressed.decode(lend)
 }
 
-// position is when the video shows the image that was decoded last: by its own time stamp, else by its number.
-func (v *video) position(seq uint64) time.Duration {
+// frameTime returns the position of the last decoded image in the video, by its time stamp or else by its number.
+func (v *video) frameTime(seq uint64) time.Duration {
 	if milliseconds := v.capture.Get(gocv.VideoCapturePosMsec); milliseconds > 0 {
 		return time.Duration(milliseconds * float64(time.Millisecond))
 	}
@@ -145,11 +145,11 @@ func (v *video) position(seq uint64) time.Duration {
 	return time.Duration(float64(seq) / v.fps * float64(time.Second))
 }
 
-// maxDamaged is how many damaged images in a row are not taken for the end of a video.
+// maxDamaged is how many consecutive damaged images are tolerated before the video counts as ended.
 const maxDamaged = 256
 
-// goesOn looks for an image of a video behind one that could not be read: OpenCV's FFmpeg tells a damaged one as it tells the end.
-func (v *video) goesOn() bool {
+// skipDamaged searches for an image after one that could not be read: OpenCV's FFmpeg backend reports a damaged image like the end.
+func (v *video) skipDamaged() bool {
 	if v.live || v.seq == 0 {
 		return false
 	}
@@ -158,7 +158,7 @@ func (v *video) goesOn() bool {
 		if grab(v.capture) {
 			return true
 		}
-		if capture.Monotonic()-began > int64(v.patience) { // of a server that is gone
+		if capture.Monotonic()-began > int64(v.readTimeout) { // the server is gone
 			break
 		}
 	}
@@ -168,21 +168,21 @@ func (v *video) goesOn() bool {
 // Progress implements capture.Video.
 func (v *video) Progress() (reached, told time.Duration) {
 	if v.capture == nil || v.fps == 0 {
-		return v.reached, 0
+		return v.position, 0
 	}
 	seconds := v.capture.Get(gocv.VideoCaptureFrameCount) / v.fps
-	const longest = 1e6 // more is what FFmpeg makes of nothing
+	const longest = 1e6 // FFmpeg reports larger values for an unknown length
 	if seconds > 0 && seconds < longest {
 		told = time.Duration(seconds * float64(time.Second))
 	}
-	return v.reached, told
+	return v.position, told
 }
 
-// end is what the absence of an image means. FFmpeg that has waited in vain first gives the images that it still holds.
-func (v *video) end() error {
+// endError returns the meaning of a missing image. After a timeout FFmpeg first returns the images that it still holds.
+func (v *video) endError() error {
 	switch {
-	case v.live && v.late != 0 && capture.Monotonic()-v.late < int64(time.Second):
-		return v.uri.NewError("read", capture.ErrStalled, "no image for "+v.patience.String(), "", nil)
+	case v.live && v.timedOutAt != 0 && capture.Monotonic()-v.timedOutAt < int64(time.Second):
+		return v.uri.NewError("read", capture.ErrStalled, "no image for "+v.readTimeout.String(), "", nil)
 	case v.seq == 0 && !v.live && v.uri.Kind == capture.HTTP:
 		return v.uri.NewError("read", capture.ErrUnavailable, "it opened but gave no image",
 			"download it first: the server may give whole files only, and this one has its index at the end", nil)
@@ -194,10 +194,10 @@ func (v *video) end() error {
 	return io.EOF
 }
 
-// Close implements Source.
+// Close implements capture.Source.
 func (v *video) Close() error {
-	v.decoder.forget()
-	v.encoded.decoder.forget()
+	v.decoder.closeMats()
+	v.compressed.decoder.closeMats()
 	if v.raw != nil {
 		_ = v.raw.Close()
 		v.raw = nil
@@ -210,8 +210,8 @@ func (v *video) Close() error {
 	return opened.Close()
 }
 
-// named puts the camera's name into an error of the decoder.
-func named(u capture.URI, err error) error {
+// withURI adds the camera's URI to an error of the decoder.
+func withURI(u capture.URI, err error) error {
 	var typed *capture.Error
 	if errors.As(err, &typed) && typed.URI == "" {
 		named := *typed

@@ -29,7 +29,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// buildOf runs the command with --json and gives its document and its last line on standard error.
+// buildOf runs the command with --json and returns its document and the last line on standard error.
 func buildOf(t *testing.T, environment []string, args ...string) (convert.BuildReport, string, error) {
 	c := programtest.CommandWith(t, environment, append([]string{"build", "--json"}, args...)...)
 	var stderr bytes.Buffer
@@ -43,7 +43,7 @@ func buildOf(t *testing.T, environment []string, args ...string) (convert.BuildR
 	return result, lines[len(lines)-1], err
 }
 
-// planText is what the fake library writes into a plan, which names what it was told.
+// planText is the content of a plan of the fake library, which lists the build options.
 func planText(t *testing.T, path string) (tensorrt.PlanFacts, string) {
 	file, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func planText(t *testing.T, path string) (tensorrt.PlanFacts, string) {
 	return facts, string(plan)
 }
 
-// TestBuild builds plans with a stand-in for TensorRT, one after another: each uses what those before it left in the cache.
+// TestBuild builds plans with a fake TensorRT one after another; each uses the files that those before it left in the cache.
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{8602, 110100} {
@@ -121,7 +121,7 @@ func TestBuild(t *testing.T) {
 			}
 			tables := map[quantize.Method]string{}
 			for _, method := range quantize.Methods() {
-				table, err := written.TensorRT(8602, method)
+				table, err := written.FormatTensorRT(8602, method)
 				require.NoError(t, err)
 				tables[method] = fmt.Sprintf("note calibration algorithm %s cache %s\n",
 					map[bool]string{true: "2", false: "3"}[method == quantize.Entropy],
@@ -182,7 +182,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// spoilt is a model that the fake library sees the same in every image, like ONNX Runtime, unless INT8 spoils it.
+// spoilt is a model with the same output for every image, in the fake library and in ONNX Runtime, unless INT8 corrupts it.
 func spoilt(t *testing.T, network string, leftOut ...string) (path string) {
 	t.Helper()
 	const anchors, fields = 84, 10
@@ -226,7 +226,7 @@ func spoilt(t *testing.T, network string, leftOut ...string) (path string) {
 	return path
 }
 
-// A plan that calibration spoiled is not kept, and the verdict on the one that is says why.
+// A plan that fails the gate is not kept, and the verdict of the plan that passes lists it.
 func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	t.Parallel()
 	environment, _ := programtest.FakeMachine(t, 100300)
@@ -264,7 +264,7 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
 }
 
-// Without -o the plan is where run looks for it.
+// Without -o the plan is stored where run looks for it.
 func TestBuildIntoTheCache(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.FakeMachine(t, 100300)
@@ -309,7 +309,7 @@ func TestBuildStops(t *testing.T) {
 	assert.Empty(t, entries)
 }
 
-// What is wrong with the model, the machine or a file is one line with its remedy, and leaves nothing behind.
+// An error about the model, the machine or a file is one line with its remedy, and no file remains.
 func TestBuildMistakes(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.FakeMachine(t, 100300)
@@ -385,7 +385,7 @@ func TestBuildMistakes(t *testing.T) {
 	}
 }
 
-// A search leaves the layers out that cost the most until the gate passes, and says what each plan came to.
+// A search excludes the most sensitive layers until the gate passes, and reports every plan.
 func TestBuildSearches(t *testing.T) {
 	t.Parallel()
 	environment, _ := programtest.FakeMachine(t, 100300)
@@ -404,7 +404,7 @@ func TestBuildSearches(t *testing.T) {
 	assert.Empty(t, result.Refused)
 	require.Len(t, result.Search, 3)
 	for i, step := range result.Search {
-		assert.Len(t, step.LeftOut, i)
+		assert.Len(t, step.Excluded, i)
 		assert.Equal(t, i == 2, step.Verdict.Passed)
 		assert.Positive(t, step.Network)
 	}
@@ -420,7 +420,7 @@ func TestBuildSearches(t *testing.T) {
 	assert.Len(t, entries, 2, "nothing but the plan and its verdict")
 }
 
-// Where leaving layers out of the ranges does not help, the search ends with Q/DQ nodes.
+// If excluding layers from calibration does not help, the search ends with Q/DQ nodes.
 func TestBuildSearchEndsWithNodes(t *testing.T) {
 	t.Parallel()
 	environment, _ := programtest.FakeMachine(t, 100300)

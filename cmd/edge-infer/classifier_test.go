@@ -112,7 +112,7 @@ func TestClassifiers(t *testing.T) {
 	assert.InDeltaSlice(t, []float32{0.9526, 0.8808, 0.7311, 0.6225, 0.5}, values, 1e-3)
 	kept := filepath.Join(t.TempDir(), "kept.onnx") // what quantize is told is in what it writes
 	said, err := programtest.Command(t, "quantize", logits, "--labels", labels, "--preprocess", "{resize: crop, range: [0, 1]}",
-		"--imgsz", "24x32", "--activation", "sigmoid", "--to", "fp16", "--gate", "0", "--images", filepath.Dir(img),
+		"--imgsz", "24x32", "--activation", "sigmoid", "--precision", "fp16", "--gate", "0", "--images", filepath.Dir(img),
 		"-o", kept).CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	letters, values = scores(t, img, "--model", kept, "--confidence", "0.4")

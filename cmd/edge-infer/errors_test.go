@@ -53,7 +53,7 @@ func TestMistakes(t *testing.T) {
 		status int
 		want   []string // parts of the one line
 	}{
-		{"nothing", "", 2, []string{"no camera: give --camera 0 for the first one, or --camera demo"}},
+		{"nothing", "", 2, []string{"no camera: use --camera 0 for the first one, or --camera demo"}},
 		{"wrong flag", "--camra demo", 2, []string{"unknown flag: --camra, did you mean --camera?"}},
 		{"wrong command", "rum", 2, []string{`unknown command "rum", did you mean run?`}},
 		{"not a number", "--camera demo --confidence high", 2, []string{`"high"`, "--confidence"}},
@@ -110,8 +110,8 @@ func TestMistakes(t *testing.T) {
 		{"quantize nothing", "quantize", 2, []string{"quantize needs -o OUT.onnx"}},
 		{"quantize two models", "quantize a b -o " + out, 2, []string{"quantize takes one model, not 2"}},
 		{"quantize no images", "quantize -o " + out, 2, []string{"quantize needs --images DIR with calibration images"}},
-		{"quantize no held-out images", "quantize --to fp16 -o " + out, 2, []string{"quantize needs --images DIR or --data DIR for the gate"}},
-		{"quantize to what", "quantize --to int4 --images x -o " + out, 2, []string{`--to "int4" must be int8 or fp16`}},
+		{"quantize no held-out images", "quantize --precision fp16 -o " + out, 2, []string{"quantize needs --images DIR or --data DIR for the gate"}},
+		{"quantize to what", "quantize --precision int4 --images x -o " + out, 2, []string{`--precision "int4" must be int8 or fp16`}},
 		{
 			"quantize by what", "quantize --method guess --images x -o " + out, 2,
 			[]string{`--method "guess" must be one of [minmax percentile entropy mse]`},
@@ -120,7 +120,7 @@ func TestMistakes(t *testing.T) {
 			"quantize percentile", "quantize --percentile NaN --images x -o " + out, 2, []string{"--percentile NaN must be over 50 and at most 100"},
 		},
 		{"quantize count", "quantize --count -1 --images x -o " + out, 2, []string{"--count must not be negative"}},
-		{"quantize search", "quantize --search --gate 0 --images x -o " + out, 2, []string{"--search is for --to int8 with a gate"}},
+		{"quantize search", "quantize --search --gate 0 --images x -o " + out, 2, []string{"--search is for --precision int8 with a gate"}},
 		{"quantize gate", "quantize --gate 98 --images x -o " + out, 2, []string{"--gate 98 must be a match rate from 0 to 1"}},
 		{"quantize loss", "quantize --max-loss 0 --images x -o " + out, 2, []string{"--max-loss 0 must be over 0 and at most 1"}},
 		{"quantize no model", "quantize /none.onnx --images x -o " + out, 1, []string{"/none.onnx: no such file (name an ONNX file"}},
@@ -151,16 +151,16 @@ func TestMistakes(t *testing.T) {
 			"quantize new opset", "quantize " + newer + " --images " + dir + " --gate 0 -o " + out, 1,
 			[]string{"uses opset 99, quantization reads up to 24 (export the model again with opset=17)"},
 		},
-		{"quantize batch", "quantize --calibration-batch 0 --images x -o " + out, 2, []string{"--calibration-batch 0 must be at least 1"}},
+		{"quantize batch", "quantize --calibration-batch -1 --images x -o " + out, 2, []string{"--calibration-batch must not be negative"}},
 		{
 			"quantize nowhere", "quantize --images x -o /none/out.onnx", 1,
 			[]string{"/none/out.onnx cannot be written: no such file or directory (name a file"},
 		},
 		{"quantize into a directory", "quantize --images x -o " + dir, 1, []string{"is a directory (name the file to write with -o)"}},
 		{"quantize over itself", "quantize " + truncated + " --images x -o " + truncated, 1, []string{"would replace the model itself"}},
-		{"infer odd tile", "infer x.jpg --tile 641", 2, []string{"look.tile: tiles of 641 pixels, must be an even number from 32 to 32768"}},
+		{"infer odd tile", "infer x.jpg --tile 641", 2, []string{"inference.tile: tiles of 641 pixels, must be an even number from 32 to 32768"}},
 		{"infer tiled tensors", "infer --input x.npy --tile 640", 2, []string{"--ensemble and --augment are for images, not for --input"}},
-		{"validate overlap", "validate --data x --tile 640 --overlap 1", 2, []string{"look.overlap: tiles that overlap by 1, must be 0 to 0.75"}},
+		{"validate overlap", "validate --data x --tile 640 --overlap 1", 2, []string{"inference.overlap: tiles that overlap by 1, must be 0 to 0.75"}},
 		{"build two models", "build a b", 2, []string{"build takes one model, not 2"}},
 		{"build precision", "build --precision int4", 2, []string{`--precision "int4" must be auto, fp32, fp16 or int8`}},
 		{"build batch", "build --batch 1,2", 2, []string{`--batch "1,2" must be MIN,OPT,MAX like 1,4,8, or one number`}},
@@ -168,7 +168,7 @@ func TestMistakes(t *testing.T) {
 		{"build workspace", "build --workspace 1GB", 2, []string{`--workspace "1GB" must be a size like 1GiB`}},
 		{
 			"build method", "build --method guess", 2,
-			[]string{`--method "guess" must be one of [minmax percentile entropy mse], tensorrt-entropy or tensorrt-minmax`},
+			[]string{`--method "guess" must be one of [minmax percentile entropy mse tensorrt-entropy tensorrt-minmax]`},
 		},
 		{
 			"build own method", "build --qdq --method tensorrt-entropy", 2,

@@ -30,8 +30,8 @@ func newForget(stdout io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "forget-discovery", Short: "Remove a decommissioned device's retained messages and Home Assistant entities from its broker",
 		Args: noArguments,
-		Long: `Connects to the broker that --mqtt or the configuration names and clears every retained message of the device and its Home Assistant
-discovery. Stop the device's daemon first, or it publishes them again.
+		Long: `Connects to the broker of --mqtt or the configuration and clears every retained message of the device and its Home Assistant discovery. Stop
+the device's daemon first, otherwise it publishes them again.
 
   edge-infer config forget-discovery --mqtt tcp://broker:1883 --name gate`,
 		RunE: func(command *cobra.Command, _ []string) error {

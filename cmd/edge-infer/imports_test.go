@@ -20,11 +20,11 @@ const (
 // table says which rooms of the project each room may import; a room stands for its own directories as well, internal/ for those of this
 // command, and an indented line goes on with the one before. The command itself may import everything.
 const table = `
+cmd/track-benchmark: capture/motion engine engine/onnx postprocess postprocess/track
 capture: capture/scene engine engine/backoff
-capture/motion: capture/thumb engine
+capture/motion: engine
 capture/scene:
 capture/source: capture capture/scene engine
-capture/thumb: engine
 cross:
 engine:
 engine/*: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess
@@ -142,7 +142,6 @@ postprocess/predict/window: engine
 postprocess/predict/tile: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
 postprocess/scan: engine postprocess
 postprocess/track: postprocess
-postprocess/track/peers: capture/motion engine engine/onnx postprocess postprocess/track
 postprocess/zone: postprocess postprocess/track
 systemd:
 `

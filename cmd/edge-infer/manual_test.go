@@ -20,7 +20,7 @@ const manualEnvironment = "EDGE_INFER_MANUAL"
 func writeManual(dir string, root *cobra.Command) error {
 	root.DisableAutoGenTag = true
 	// The host name of the machine that builds a package is nobody's default.
-	root.Flags().Lookup("device-name").DefValue = ""
+	root.Flags().Lookup("name").DefValue = ""
 	pages := filepath.Join(dir, "share", "man", "man1")
 	if err := os.MkdirAll(pages, 0o755); err != nil {
 		return err

@@ -47,7 +47,7 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 		{command: "bench --what loop --duration 50ms --warmup 10ms --engine onnxruntime=cpu --model MODEL", decodes: true},
 		{command: "inspect MODEL --engine onnxruntime=cpu", decodes: true},
 		{command: "doctor --mqtt off --root " + t.TempDir() + " --engine onnxruntime=cpu --model MODEL", decodes: true},
-		{command: "quantize MODEL --to fp16 --gate 0 --images " + data + "/images -o " + filepath.Join(dir, "out.onnx")},
+		{command: "quantize MODEL --precision fp16 --gate 0 --images " + data + "/images -o " + filepath.Join(dir, "out.onnx")},
 		{command: "build MODEL --gate 0 -o " + filepath.Join(dir, "out.plan")},
 		{command: "export triton --repository " + t.TempDir() + " --engine onnxruntime=cpu --model MODEL"},
 		{command: "serve MODEL --listen 127.0.0.1:0 --engine onnxruntime=cpu", serves: true},

@@ -25,7 +25,7 @@ of both models on images that were not calibrated on: those of --data, with thei
 that does not match is not written. The verdict goes to OUT.onnx` + accuracy.VerdictSuffix + `.
 
   edge-infer quantize yolo11n.onnx --images calibration/ --data labelled/ -o yolo11n-int8.onnx
-  edge-infer quantize --images images/ --to fp16 -o demo-fp16.onnx`,
+  edge-infer quantize --images images/ --precision fp16 -o demo-fp16.onnx`,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				q.Model = args[0]

@@ -25,7 +25,7 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 	t.Parallel()
 	data, dir := programtest.Scenes(t, 6, 99), t.TempDir()
 	half, drawing := filepath.Join(dir, "half.onnx"), filepath.Join(dir, "half.svg")
-	require.NoError(t, programtest.Command(t, "quantize", "--to", "fp16", "--gate", "0", "-o", half).Run())
+	require.NoError(t, programtest.Command(t, "quantize", "--precision", "fp16", "--gate", "0", "-o", half).Run())
 	compare := func(extra ...string) (accuracy.Report, error) {
 		c := programtest.Command(t, append([]string{
 			"validate", "--model", half, "--data", data, "--engine", "onnxruntime", "--reference", "onnxruntime", "--reference-model", "demo",

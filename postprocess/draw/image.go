@@ -1,4 +1,4 @@
-// Package draw paints detections onto an image in memory that belongs to the caller: boxes with labels, zones and lines. It is plain Go.
+// Package draw paints detections and maps onto an image in the caller's memory. It is plain Go.
 package draw
 
 import (
@@ -8,13 +8,13 @@ import (
 	"math"
 )
 
-// Image is a BGR image, 3 bytes a pixel, in the caller's memory. Nothing outside the Width x Height pixels is ever written.
+// Image is a BGR image, 3 bytes per pixel, in the caller's memory. Only its Width x Height pixels are written.
 type Image struct {
 	Data                  []byte
-	Width, Height, Stride int // pixels, pixels, bytes from row to row
+	Width, Height, Stride int // pixels, pixels, bytes per row
 }
 
-// Validate reports sizes that do not fit the memory. Painting an image that fails it does nothing.
+// Validate returns an error if the size does not fit the memory. Painting an invalid image does nothing.
 func (p *Image) Validate() error {
 	const maxSide = 1 << 15
 	switch {
@@ -28,7 +28,7 @@ func (p *Image) Validate() error {
 
 func (p *Image) bounds() image.Rectangle { return image.Rect(0, 0, p.Width, p.Height) }
 
-// fill paints the part of the rectangle that lies on the image.
+// fill paints the part of the rectangle that is on the image.
 func (p *Image) fill(r image.Rectangle, c color.RGBA) {
 	r = r.Intersect(p.bounds())
 	for y := r.Min.Y; y < r.Max.Y; y++ {
@@ -39,7 +39,7 @@ func (p *Image) fill(r image.Rectangle, c color.RGBA) {
 	}
 }
 
-// blend mixes a colour into the pixel at x, y, which lies on the image; alpha is 0 to 255.
+// blend mixes a colour into the pixel at x, y, which must be on the image; alpha is 0 to 255.
 func (p *Image) blend(x, y int, c color.RGBA, alpha uint32) {
 	pixel := p.Data[y*p.Stride+3*x : y*p.Stride+3*x+3]
 	for i, channel := range [3]uint8{c.B, c.G, c.R} {
@@ -47,7 +47,7 @@ func (p *Image) blend(x, y int, c color.RGBA, alpha uint32) {
 	}
 }
 
-// frame paints the inside border of a rectangle.
+// frame paints the border of a rectangle, inside of it.
 func (p *Image) frame(r image.Rectangle, thickness int, c color.RGBA) {
 	thickness = min(thickness, (r.Dx()+1)/2, (r.Dy()+1)/2)
 	p.fill(image.Rect(r.Min.X, r.Min.Y, r.Max.X, r.Min.Y+thickness), c)
@@ -56,7 +56,7 @@ func (p *Image) frame(r image.Rectangle, thickness int, c color.RGBA) {
 	p.fill(image.Rect(r.Max.X-thickness, r.Min.Y+thickness, r.Max.X, r.Max.Y-thickness), c)
 }
 
-// Point is a place on the image in pixels.
+// Point is a position on the image in pixels.
 type Point struct{ X, Y float32 }
 
 // stroke paints a straight line with round ends and soft edges.
@@ -83,7 +83,7 @@ func (p *Image) stroke(from, to Point, thickness float32, c color.RGBA) {
 	}
 }
 
-// pixel rounds a coordinate; one that is no number, or far outside every image, stays representable.
+// pixel rounds a coordinate; NaN and values far outside every image stay representable.
 func pixel(v float32) int {
 	const far = 1 << 20
 	if !(v > -far) {

@@ -8,15 +8,15 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// mapAlpha is how much of a pixel is the colour of its place in a map, of 255.
+// mapAlpha is the opacity of maps, of 255.
 const mapAlpha = 130
 
-// mostNoted is how many classes a legend names.
-const mostNoted = 12
+// maxLegend bounds the classes in a legend.
+const maxLegend = 12
 
-// Map tints every place of the image by its class, or by its depth between the least and the largest of them, and paints a legend of what
-// the reading of the whole map says. What the map says nothing of is left as it is.
-func (p *Painter) Map(img Image, m *postprocess.DenseMap, reading *postprocess.PixelStats) error {
+// Map tints every pixel by its class, or by its depth relative to the range of depths, and paints a legend with the statistics of the whole
+// map. Pixels without a value are not changed.
+func (p *Painter) Map(img Image, m *postprocess.DenseMap, stats *postprocess.PixelStats) error {
 	if err := img.Validate(); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (p *Painter) Map(img Image, m *postprocess.DenseMap, reading *postprocess.P
 			colours[i] = Colormap(float32(i) / 255)
 		}
 	}
-	span := max(reading.High-reading.Low, math.SmallestNonzeroFloat32)
+	span := max(stats.High-stats.Low, math.SmallestNonzeroFloat32)
 	for y := range img.Height {
 		for x := range img.Width {
 			if !m.Contains(x, y) {
@@ -43,23 +43,23 @@ func (p *Painter) Map(img Image, m *postprocess.DenseMap, reading *postprocess.P
 					img.blend(x, y, colours[class], mapAlpha)
 				}
 			} else if depth := m.Depths[cell]; depth-depth == 0 {
-				img.blend(x, y, colours[uint8(255*min(max((depth-reading.Low)/span, 0), 1))], mapAlpha)
+				img.blend(x, y, colours[uint8(255*min(max((depth-stats.Low)/span, 0), 1))], mapAlpha)
 			}
 		}
 	}
 	if m.Depths == nil {
-		p.classes(&img, face, reading)
-	} else if reading.Known > 0 {
-		p.depths(&img, face, reading)
+		p.classes(&img, face, stats)
+	} else if stats.Known > 0 {
+		p.depths(&img, face, stats)
 	}
 	return nil
 }
 
-// classes notes the largest shares from the upper left corner down.
-func (p *Painter) classes(img *Image, face *typeface, reading *postprocess.PixelStats) {
+// classes paints a legend of the largest shares, downwards from the upper left corner.
+func (p *Painter) classes(img *Image, face *typeface, stats *postprocess.PixelStats) {
 	height := face.ascent + face.descent
-	shares := reading.Shares
-	for line := 1; line <= min(mostNoted, img.Height/height); line++ {
+	shares := stats.Shares
+	for line := 1; line <= min(maxLegend, img.Height/height); line++ {
 		largest := 0
 		for class := range shares {
 			if shares[class] > shares[largest] {
@@ -76,18 +76,18 @@ func (p *Painter) classes(img *Image, face *typeface, reading *postprocess.Pixel
 	}
 }
 
-// depths notes the least, median and largest.
-func (p *Painter) depths(img *Image, face *typeface, reading *postprocess.PixelStats) {
+// depths paints a legend of minimum, median and maximum.
+func (p *Painter) depths(img *Image, face *typeface, stats *postprocess.PixelStats) {
 	height := face.ascent + face.descent
-	span := max(reading.High-reading.Low, math.SmallestNonzeroFloat32)
-	for line, depth := range [...]float32{reading.Low, reading.Median, reading.High} {
+	span := max(stats.High-stats.Low, math.SmallestNonzeroFloat32)
+	for line, depth := range [...]float32{stats.Low, stats.Median, stats.High} {
 		p.text = strconv.AppendFloat(p.text[:0], float64(depth), 'g', 4, 32)
-		p.note(img, face, 0, (line+1)*height, Colormap((depth-reading.Low)/span))
+		p.note(img, face, 0, (line+1)*height, Colormap((depth-stats.Low)/span))
 	}
 }
 
-// Colormap is the colour of a share, 0 to 1: from dark violet by green to bright yellow, in steps that look equally large. Lightness and hue
-// grow evenly in OKLab (Ottosson, "A perceptual color space for image processing", 2020).
+// Colormap returns the colour of a value from 0 to 1, from dark violet through green to bright yellow. Lightness and hue are linear in
+// OKLab (Ottosson, "A perceptual color space for image processing", 2020).
 func Colormap(share float32) color.RGBA {
 	t := float64(share)
 	lightness, chroma, hue := .25+.65*t, .12, (300-200*t)*math.Pi/180
@@ -103,7 +103,7 @@ func Colormap(share float32) color.RGBA {
 	}
 }
 
-// level is linear light as sRGB has it.
+// level converts linear light to sRGB.
 func level(light float64) uint8 {
 	light = min(max(light, 0), 1)
 	if light <= .0031308 {

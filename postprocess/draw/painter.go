@@ -12,14 +12,14 @@ import (
 // Mark is one object to paint.
 type Mark struct {
 	postprocess.Detection
-	// Track is the object's number, 0 for none.
+	// Track is the track ID, 0 for none.
 	Track uint64
 }
 
-// Painter paints marks, polygons and lines. Line width and letter size follow the image's height. One goroutine at a time; once the
-// letters of a size have been drawn it allocates nothing.
+// Painter paints detections and maps. Line width and letter size follow the image's height. One goroutine at a time may use it; it
+// allocates nothing once the letters of a size have been drawn.
 type Painter struct {
-	// Labels are the classes' names; a class without one is painted as "class N".
+	// Labels are the class names; a class without one is painted as "class N".
 	Labels []string
 
 	faces map[int]*typeface
@@ -27,10 +27,10 @@ type Painter struct {
 	runs  postprocess.Runs
 }
 
-// Text shorter than this cannot be read, longer than that hides the image.
+// The letter size in pixels is bounded by legibility below and by the space that it takes above.
 const minLetter, maxLetter = 12, 40
 
-// face returns the letters for an image of that height.
+// face returns the typeface for an image of the given height.
 func (p *Painter) face(height int) (*typeface, error) {
 	pixels := min(max(height/45, minLetter), maxLetter)
 	if face, ok := p.faces[pixels]; ok {
@@ -49,8 +49,8 @@ func (p *Painter) face(height int) (*typeface, error) {
 
 func thickness(height int) int { return max(2, (height+180)/360) }
 
-// Marks paints a box with label, score, attributes and track number for every mark, and the mask, turned box or keypoints that it has.
-// Later marks cover earlier ones. What lies outside the image is cut off, and a label that would leave it moves inside.
+// Marks paints every detection with its box, label, score, attributes and track ID, and its mask, oriented box or keypoints. Later ones
+// cover earlier ones. Everything is clipped to the image, and labels are moved inside.
 func (p *Painter) Marks(img Image, marks []Mark) error {
 	if err := img.Validate(); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (p *Painter) Marks(img Image, marks []Mark) error {
 	return nil
 }
 
-// caption paints the label on its ground, above the box where there is room, else inside.
+// caption paints the label of a detection above its box, or inside if there is no room.
 func (p *Painter) caption(img *Image, face *typeface, mark *Mark, box image.Rectangle, c color.RGBA) {
 	p.text = p.text[:0]
 	if mark.Class >= 0 && mark.Class < len(p.Labels) {
@@ -97,7 +97,7 @@ func (p *Painter) caption(img *Image, face *typeface, mark *Mark, box image.Rect
 	p.note(img, face, box.Min.X, box.Min.Y, c)
 }
 
-// note paints p.text on a ground of colour c whose bottom left corner is x, y, moved onto the image.
+// note paints p.text on a background of colour c with its bottom left corner at x, y, moved onto the image.
 func (p *Painter) note(img *Image, face *typeface, x, y int, c color.RGBA) {
 	margin := max(2, face.ascent/6)
 	width, height := face.width(p.text)+2*margin, face.height()

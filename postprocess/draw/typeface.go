@@ -12,17 +12,17 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// glyph is a letter as coverage, 0 to 255 a pixel.
+// glyph is the coverage of a letter, 0 to 255 per pixel.
 type glyph struct {
 	mask    []uint8
-	box     image.Rectangle // around the mask, from the pen on the baseline
+	box     image.Rectangle // bounds of mask, relative to the pen on the baseline
 	advance int
 }
 
-// maxGlyphs bounds what labels in foreign scripts may cache; letters past it are drawn as '?'.
+// maxGlyphs bounds the glyph cache; further letters are drawn as '?'.
 const maxGlyphs = 1024
 
-// typeface is one font at one size with the letters drawn so far.
+// typeface is a font at one size with the letters drawn so far.
 type typeface struct {
 	face            font.Face
 	ascent, descent int
@@ -65,7 +65,7 @@ func (f *typeface) glyph(r rune) *glyph {
 	return g
 }
 
-// width is the length of a text in pixels.
+// width returns the width of a text in pixels.
 func (f *typeface) width(text []byte) int {
 	total := 0
 	for len(text) > 0 {
@@ -76,7 +76,7 @@ func (f *typeface) width(text []byte) int {
 	return total
 }
 
-// write puts a text on the image with its pen starting at x on the baseline y.
+// write paints a text with the pen starting at x on the baseline y.
 func (f *typeface) write(p *Image, text []byte, x, y int, c color.RGBA) {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
@@ -96,5 +96,5 @@ func (f *typeface) write(p *Image, text []byte, x, y int, c color.RGBA) {
 	}
 }
 
-// height is that of a line of letters in pixels.
+// height returns the height of a line of text in pixels.
 func (f *typeface) height() int { return f.ascent + f.descent }

@@ -1,5 +1,6 @@
-// Package evaluate measures detectors and trackers against the truth and against each other: average precision as the COCO protocol
-// defines it, agreement of two engines, and the multi-object tracking measures. It also reads the usual label files.
+// Package evaluate measures detectors, trackers, segmentation and depth against ground truth and against each other: average precision by
+// the COCO protocol, agreement of two engines, multi-object tracking scores, mean IoU and depth errors. It also reads the usual label
+// files.
 package evaluate
 
 import (
@@ -15,34 +16,34 @@ type Truth struct {
 	Class int
 	// Crowd marks a region with many objects: detections in it count neither for nor against.
 	Crowd bool
-	// What a task beside detection labels; nil where the labels do not say. Keypoints that are not labelled score 0.
+	// Mask, Keypoints and Oriented are the labels of other tasks; nil if not labelled. Unlabelled keypoints have score 0.
 	Mask      *Region
 	Keypoints []postprocess.Keypoint
-	// Deviations are how far people place each keypoint apart, in shares of the object's scale; nil for COCO's, or one for all.
+	// Deviations are the keypoints' OKS sigmas in shares of the object's scale; nil for COCO's, or the same for all.
 	Deviations []float64
 	Oriented   *postprocess.OrientedBox
-	// Area is that of the object itself in square pixels, 0 where the labels do not say.
+	// Area is the area of the object itself in square pixels, 0 if not labelled.
 	Area float64
 
-	drawn drawn
+	relative relativeLabel
 }
 
 const (
 	thresholds    = 10  // IoU 0.50, 0.55 to 0.95
 	recallPoints  = 101 // recall 0, 0.01 to 1
-	maxDetections = 100 // the best of a class on an image
+	maxDetections = 100 // per class and image, highest scores first
 )
 
-// Accuracy accumulates the detections of many images. The zero value is ready, for boxes; one goroutine at a time.
+// Accuracy accumulates the detections of many images. The zero value is ready, for boxes; one goroutine at a time may use it.
 type Accuracy struct {
-	// Similarity is what detections are held against objects by.
+	// Similarity is the measure that matches detections and objects.
 	Similarity Similarity
 
 	classes []classMatches
 	images  int
 	sorted  bool
 
-	// Scratch of Add.
+	// Scratch memory of Add.
 	best    []int
 	truths  []int
 	overlap []float64 // of one detection with each of the truths
@@ -50,44 +51,44 @@ type Accuracy struct {
 	matched [thresholds][]bool
 }
 
-// classMatches is what Add found for one class.
+// classMatches holds the results of one class.
 type classMatches struct {
-	truths     []int32 // the image of each
+	truths     []int32 // image of each object
 	detections []match
 }
 
-// match is one detection with its verdict at each IoU threshold, a bit for each. What a crowd takes is a hit that is ignored.
+// match is one detection with a bit per IoU threshold. A detection matched to a crowd is a hit that is ignored.
 type match struct {
 	score        float32
 	img          int32
 	hit, ignored uint16
 }
 
-// Curve is precision over recall at IoU 0.5, a point per distinct score from the highest down.
+// Curve is the precision-recall curve at IoU 0.5, a point per distinct score in descending order.
 type Curve []CurvePoint
 
-// CurvePoint is what taking every detection down to Score gives.
+// CurvePoint is the precision and recall of all detections with at least this Score.
 type CurvePoint struct {
 	Score             float32
 	Precision, Recall float64
 }
 
-// ClassAccuracy is the result of one class.
+// ClassAccuracy is the accuracy of one class.
 type ClassAccuracy struct {
 	Class  int
 	Truths int
-	// AP50 is the average precision at IoU 0.5, AP the mean over IoU 0.50 to 0.95. Both are 0 to 1.
+	// AP50 is the average precision at IoU 0.5, AP the mean over IoU 0.50 to 0.95, both 0 to 1.
 	AP50, AP float64
 	Curve    Curve
 }
 
-// Result is the mean over the classes that have at least one object.
+// Result is the mean over the classes with at least one object.
 type Result struct {
 	MAP50, MAP float64
 	Classes    []ClassAccuracy
 }
 
-// Add scores the detections of one image. Both slices may be reused afterwards.
+// Add adds the detections of one image. Both slices may be reused afterwards.
 func (a *Accuracy) Add(truths []Truth, detections []postprocess.Detection) {
 	classes := len(a.classes)
 	for i := range truths {
@@ -106,7 +107,7 @@ func (a *Accuracy) Add(truths []Truth, detections []postprocess.Detection) {
 
 func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detection) {
 	into := &a.classes[class]
-	// Objects first, crowds and what else is ignored last: a detection takes one of those only when no object fits.
+	// Ignored objects, such as crowds, are last: a detection matches one only if no other object fits.
 	a.truths = a.truths[:0]
 	for i := range truths {
 		if truths[i].Class == class && !a.Similarity.ignores(&truths[i]) {
@@ -126,7 +127,7 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detec
 		}
 	}
 	slices.SortStableFunc(a.best, func(i, j int) int { return cmp.Compare(detections[j].Score, detections[i].Score) })
-	a.best = a.best[:min(len(a.best), a.Similarity.most())]
+	a.best = a.best[:min(len(a.best), a.Similarity.maxDetections())]
 	for t := range thresholds {
 		a.matched[t] = append(a.matched[t][:0], make([]bool, len(a.truths))...)
 	}
@@ -137,7 +138,7 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detec
 			a.overlap = append(a.overlap, a.Similarity.overlap(&detections[i], &truths[at], &a.runs))
 		}
 		for t := range thresholds {
-			hit, ignored := a.take(t, truths)
+			hit, ignored := a.matchBest(t, truths)
 			if hit {
 				found.hit |= 1 << t
 			}
@@ -149,8 +150,8 @@ func (a *Accuracy) add(class int, truths []Truth, detections []postprocess.Detec
 	}
 }
 
-// take gives the detection whose overlaps are known the best object that is still free at one threshold.
-func (a *Accuracy) take(t int, truths []Truth) (hit, ignored bool) {
+// matchBest matches the detection whose overlaps are known with the best free object at one threshold.
+func (a *Accuracy) matchBest(t int, truths []Truth) (hit, ignored bool) {
 	chosen, overlap := -1, 0.5+0.05*float64(t)
 	for at, i := range a.truths {
 		truth := &truths[i]
@@ -171,7 +172,7 @@ func (a *Accuracy) take(t int, truths []Truth) (hit, ignored bool) {
 	return true, a.Similarity.ignores(&truths[a.truths[chosen]])
 }
 
-// overlapOf is the IoU, or for a crowd the part of the box that lies in it.
+// overlapOf returns the IoU or, for a crowd, the share of the box inside it.
 func overlapOf(box postprocess.Box, truth *Truth) float64 {
 	width := float64(min(box.X2, truth.X2)) - float64(max(box.X1, truth.X1))
 	height := float64(min(box.Y2, truth.Y2)) - float64(max(box.Y1, truth.Y1))
@@ -189,7 +190,7 @@ func area(b postprocess.Box) float64 {
 	return (float64(b.X2) - float64(b.X1)) * (float64(b.Y2) - float64(b.Y1))
 }
 
-// sort brings the detections of each class in the order in which they are taken.
+// sort sorts the detections of each class by descending score.
 func (a *Accuracy) sort() {
 	if a.sorted {
 		return
@@ -200,7 +201,7 @@ func (a *Accuracy) sort() {
 	a.sorted = true
 }
 
-// Result is the accuracy over everything added so far.
+// Result returns the accuracy over all images.
 func (a *Accuracy) Result() Result {
 	a.sort()
 	var result Result
@@ -230,11 +231,11 @@ func mean(averages [thresholds]float64) (sum float64) {
 	return sum
 }
 
-// curves are scratch memory of averagePrecisions: recall and precision at each hit, by threshold.
+// curves is scratch memory of averagePrecisions: recall and precision at each hit, by threshold.
 type curves [thresholds]struct{ recall, precision []float64 }
 
-// averagePrecisions are, for each threshold, the mean over 101 recalls of the best precision at that recall or a higher one. weights say
-// how often each image counts, once where they are nil. Without an object nothing is measured.
+// averagePrecisions returns, for each threshold, the mean over 101 recalls of the best precision at that recall or a higher one. weights
+// are the images' multiplicities, 1 if nil. measured is false without an object.
 func (c *classMatches) averagePrecisions(weights []uint16, scratch *curves) (averages [thresholds]float64, measured bool) {
 	truths := len(c.truths)
 	if weights != nil {
@@ -264,7 +265,7 @@ func (c *classMatches) averagePrecisions(weights []uint16, scratch *curves) (ave
 			case d.ignored&bit != 0:
 				passed[t] += weight
 			case d.hit&bit != 0:
-				// Precision between two hits is lower than at the first: it is never the best.
+				// Precision is never the best between two hits.
 				hits[t] += weight
 				scratch[t].recall = append(scratch[t].recall, float64(hits[t])/float64(truths))
 				scratch[t].precision = append(scratch[t].precision, float64(hits[t])/float64(taken-passed[t]))
@@ -277,7 +278,7 @@ func (c *classMatches) averagePrecisions(weights []uint16, scratch *curves) (ave
 	return averages, true
 }
 
-// average changes precision to the best at that recall or a higher one.
+// average replaces each precision by the best at that recall or a higher one and averages over recall.
 func average(recall, precision []float64) (sum float64) {
 	for i := len(precision) - 2; i >= 0; i-- {
 		precision[i] = max(precision[i], precision[i+1])
@@ -317,7 +318,7 @@ func (c *classMatches) curve() Curve {
 	return curve
 }
 
-// F1 is the harmonic mean of precision and recall.
+// F1 returns the harmonic mean of precision and recall.
 func (p CurvePoint) F1() float64 {
 	if p.Precision+p.Recall == 0 {
 		return 0
@@ -325,7 +326,7 @@ func (p CurvePoint) F1() float64 {
 	return 2 * p.Precision * p.Recall / (p.Precision + p.Recall)
 }
 
-// Best is the point with the highest F1; its score is the threshold to run with when misses and false alarms weigh the same.
+// Best returns the point with the highest F1; its score is the threshold if misses and false alarms weigh the same.
 func (c Curve) Best() CurvePoint {
 	var best CurvePoint
 	for _, point := range c {

@@ -9,17 +9,16 @@ import (
 )
 
 // Agreement compares the detections of a candidate engine with those of a reference on the same images. Set the fields, then Add; one
-// goroutine at a time.
+// goroutine at a time may use it.
 //
-// Boxes of the same class pair up by falling overlap. What is left pairs up again regardless of the class: those are class flips. A box
-// without a partner whose score is within Margin of Threshold counts on neither side, because a drift that small decides whether
-// it was reported at all.
+// Boxes of the same class are paired by descending overlap. Then the remaining boxes are paired regardless of class: those are class flips.
+// An unpaired box with a score within Margin of Threshold is excused, because a small drift decides whether it was reported at all.
 type Agreement struct {
-	// IoU is the overlap two boxes need to be the same one, 0 for 0.5.
+	// IoU is the minimum overlap of a pair, 0 for 0.5.
 	IoU float32
-	// MaxDrift is the difference of the scores up to which two boxes agree, 0 for any.
+	// MaxDrift is the maximum difference of the scores of matching boxes, 0 for any.
 	MaxDrift float32
-	// Threshold and Margin describe the scores near which a box may be missing on one side; Margin 0 excuses none.
+	// Threshold and Margin describe the scores at which a box may be missing on one side; Margin 0 excuses none.
 	Threshold, Margin float32
 
 	report AgreementReport
@@ -29,23 +28,23 @@ type Agreement struct {
 	used   [2][]bool
 }
 
-// AgreementReport is the sum over the images added. Reference = Matched + Flipped + Drifted + Missing + excused ones, and likewise for
-// Candidate with Extra.
+// AgreementReport is the sum over all images. Reference = Matched + Flipped + Drifted + Missing + excused ones, and likewise for Candidate
+// with Extra.
 type AgreementReport struct {
 	Images    int     `json:"images"`
 	Reference int     `json:"reference"` // boxes of the reference engine
 	Candidate int     `json:"candidate"`
-	Matched   int     `json:"matched"` // same place and class, score within MaxDrift
-	Drifted   int     `json:"drifted"` // same place and class, score too far
-	Flipped   int     `json:"flipped"` // same place, other class
+	Matched   int     `json:"matched"` // same position and class, score within MaxDrift
+	Drifted   int     `json:"drifted"` // same position and class, other score
+	Flipped   int     `json:"flipped"` // same position, other class
 	Missing   int     `json:"missing"` // only the reference has it
 	Extra     int     `json:"extra"`   // only the candidate has it
 	Excused   int     `json:"excused"` // on one side only, but near the threshold
 	MeanDrift float64 `json:"mean_drift"`
-	MaxDrift  float64 `json:"max_drift"` // of the scores of boxes at the same place with the same class
+	MaxDrift  float64 `json:"max_drift"` // largest score difference at the same position with the same class
 	MeanIoU   float64 `json:"mean_iou"`
 	MinIoU    float64 `json:"min_iou"`
-	MatchRate float64 `json:"match_rate"` // 2 Matched / (Reference + Candidate - Excused), 1 when both are empty
+	MatchRate float64 `json:"match_rate"` // 2 Matched / (Reference + Candidate - Excused), 1 if both are empty
 }
 
 type pair struct {
@@ -53,7 +52,7 @@ type pair struct {
 	reference, candidate int
 }
 
-// Add compares one image.
+// Add compares the detections of one image.
 func (a *Agreement) Add(reference, candidate []postprocess.Detection) {
 	r := &a.report
 	if r.Images == 0 {
@@ -78,11 +77,11 @@ func (a *Agreement) Add(reference, candidate []postprocess.Detection) {
 	}, func(x, y *postprocess.Detection) bool { return x.Class == y.Class })
 	a.match(reference, candidate, func(*postprocess.Detection, *postprocess.Detection, float32) { r.Flipped++ },
 		func(*postprocess.Detection, *postprocess.Detection) bool { return true })
-	r.Missing += a.lonely(reference, a.used[0])
-	r.Extra += a.lonely(candidate, a.used[1])
+	r.Missing += a.unpaired(reference, a.used[0])
+	r.Extra += a.unpaired(candidate, a.used[1])
 }
 
-// match pairs what is still free on both sides, largest overlap first.
+// match pairs the remaining boxes of both sides, largest overlap first.
 func (a *Agreement) match(reference, candidate []postprocess.Detection, found func(x, y *postprocess.Detection, iou float32),
 	may func(x, y *postprocess.Detection) bool,
 ) {
@@ -110,8 +109,8 @@ func (a *Agreement) match(reference, candidate []postprocess.Detection, found fu
 	}
 }
 
-// lonely counts the boxes without a partner that no margin excuses.
-func (a *Agreement) lonely(detections []postprocess.Detection, used []bool) int {
+// unpaired counts the boxes without a partner that are not excused.
+func (a *Agreement) unpaired(detections []postprocess.Detection, used []bool) int {
 	count := 0
 	for i := range detections {
 		switch {
@@ -125,7 +124,7 @@ func (a *Agreement) lonely(detections []postprocess.Detection, used []bool) int 
 	return count
 }
 
-// Report is the agreement over everything added so far.
+// Report returns the agreement over all images.
 func (a *Agreement) Report() AgreementReport {
 	r := a.report
 	if same := r.Matched + r.Drifted; same > 0 {

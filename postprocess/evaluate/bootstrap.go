@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Interval holds a figure with 95 % certainty, as far as the images are drawn at random from those that matter.
+// Interval is a 95 % confidence interval, provided that the images are a random sample.
 type Interval struct{ Low, High float64 }
 
 const certainty = 0.95
 
-// LossInterval is where the loss of mAP50-95 from one accuracy to another lies, which are of the same images in the same order: the
-// percentile bootstrap over images (Efron, 1979). Each resample draws as many images as there are, with replacement, the same for both
-// sides, so that what is hard in an image cancels out. The same accuracies, resamples and seed give the same interval.
+// LossInterval is the confidence interval of the loss of mAP50-95 between two accuracies over the same images in the same order: the
+// percentile bootstrap over images (Efron, 1979). Each resample draws the same images with replacement for both sides, so that the
+// difficulty of an image cancels out. The result is deterministic for a seed.
 func LossInterval(from, to *Accuracy, resamples int, seed uint64) Interval {
 	from.sort()
 	to.sort()
@@ -40,7 +40,7 @@ func LossInterval(from, to *Accuracy, resamples int, seed uint64) Interval {
 	return Interval{at((1 - certainty) / 2), at((1 + certainty) / 2)}
 }
 
-// draw counts how often each of as many draws falls on an image.
+// draw counts how often each image is drawn.
 func draw(weights []uint16, random *rand.Rand) {
 	clear(weights)
 	for range weights {
@@ -48,7 +48,7 @@ func draw(weights []uint16, random *rand.Rand) {
 	}
 }
 
-// weighted is mAP50-95 with each image as often as its weight says.
+// weighted returns mAP50-95 with a multiplicity per image.
 func (a *Accuracy) weighted(weights []uint16, scratch *curves) float64 {
 	sum, classes := 0.0, 0
 	for class := range a.classes {

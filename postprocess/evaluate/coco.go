@@ -24,7 +24,7 @@ type cocoImage struct {
 type cocoCategory struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name"`
-	// Keypoints are the names of the objects' points.
+	// keypoint names
 	Keypoints []string `json:"keypoints"`
 }
 
@@ -34,14 +34,14 @@ type cocoAnnotation struct {
 	Box        []float64 `json:"bbox"`
 	Crowd      int       `json:"iscrowd"`
 	Area       float64   `json:"area"`
-	// What some tasks label: x, y and 0 where it is not labelled, for each keypoint; polygons or run lengths.
+	// Labels of other tasks: x, y and visibility (0 if unlabelled) of each keypoint; polygons or run lengths.
 	Keypoints    []float64       `json:"keypoints"`
 	Segmentation json.RawMessage `json:"segmentation"`
 
 	line int
 }
 
-// cocoReader goes through an annotation file member by member, so that every error can name its line.
+// cocoReader parses an annotation file member by member, so that every error has a line.
 type cocoReader struct {
 	name        string
 	text        []byte
@@ -52,8 +52,8 @@ type cocoReader struct {
 	annotations []cocoAnnotation
 }
 
-// parseCOCO reads an instances file. Classes are numbered by rising category id, which for the demo scenes and for the COCO
-// categories is the order that models use.
+// parseCOCO reads an annotation file. Classes are numbered by ascending category id, the order that models use for the COCO categories and
+// the demo scenes.
 func parseCOCO(name string, text []byte) (*Dataset, error) {
 	r := &cocoReader{name: name, text: text, decoder: json.NewDecoder(bytes.NewReader(text))}
 	if err := r.read(); err != nil {
@@ -62,7 +62,7 @@ func parseCOCO(name string, text []byte) (*Dataset, error) {
 	return r.dataset()
 }
 
-// line is the number of the line that the decoder has reached, not counting blank space before the next value.
+// line returns the line number at an offset, after skipping blank space before the next value.
 func (r *cocoReader) line(offset int64) int {
 	offset = min(offset, int64(len(r.text)))
 	rest := r.text[offset:]

@@ -7,21 +7,21 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Confusion counts which class is seen where another one is. Boxes pair up by falling overlap whatever their classes; what is left over is
-// background on one side. The zero value is ready; one goroutine at a time.
+// Confusion is a confusion matrix. Boxes are paired by descending overlap regardless of class; unpaired boxes are background on one side.
+// The zero value is ready; one goroutine at a time may use it.
 type Confusion struct {
-	// IoU is the overlap that a pair needs, 0 for 0.5.
+	// IoU is the minimum overlap of a pair, 0 for 0.5.
 	IoU float32
 
-	counts map[[2]int]int // by class of the truth and of the detection
+	counts map[[2]int]int // by labelled and predicted class
 	pairs  []pair
 	used   [2][]bool
 }
 
-// Background stands for no class: what is there and not seen, or seen and not there.
+// Background is the class of missed objects and false alarms.
 const Background = -1
 
-// Add compares one image. Detections in a crowd of their class count neither for nor against.
+// Add compares the detections of one image. Detections in a crowd of their class do not count.
 func (c *Confusion) Add(truths []Truth, detections []postprocess.Detection) {
 	if c.counts == nil {
 		c.counts = make(map[[2]int]int)
@@ -59,13 +59,13 @@ func (c *Confusion) Add(truths []Truth, detections []postprocess.Detection) {
 	}
 }
 
-// inCrowd reports whether that share of a detection lies in a crowd of its class.
+// inCrowd reports whether a share of a detection lies in a crowd of its class.
 func inCrowd(truths []Truth, f *postprocess.Detection, share float64) bool {
 	return slices.ContainsFunc(truths, func(t Truth) bool { return t.Crowd && t.Class == f.Class && overlapOf(f.Box, &t) >= share })
 }
 
-// Matrix gives the classes that occur, in their order, and the counts by class of the truth and of the detection. The last row and column are
-// the background.
+// Matrix returns the occurring classes in ascending order, and the counts by labelled and predicted class. The last row and column are the
+// background.
 func (c *Confusion) Matrix() (classes []int, counts [][]int) {
 	for key := range c.counts {
 		classes = append(classes, key[:]...)

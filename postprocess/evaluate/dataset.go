@@ -9,32 +9,32 @@ import (
 	"strings"
 )
 
-// Dataset is a set of images with labels.
+// Dataset is a set of labelled images.
 type Dataset struct {
-	// Labels are the class names by class number; nil when the files only give numbers.
+	// Labels are the class names by class number; nil if the files only contain numbers.
 	Labels []string
 	Images []Image
-	// Keypoints are the names of the keypoints, a list for each class that has some.
+	// Keypoints holds the keypoint names of each class that has some.
 	Keypoints [][]string
-	// Categories are the ids that a COCO file has for the classes; nil when the labels came otherwise.
+	// Categories are the COCO category ids by class; nil for other formats.
 	Categories []int64
-	// Directories says that the labels are those of classifiers: each image is of the class that its directory is named after.
+	// ClassDirectories reports a classification dataset: the directory of each image is named after its class.
 	ClassDirectories bool
 
-	annotations string // COCO's file that this was read from
+	annotations string // COCO annotation file
 }
 
 // Image is one image of a dataset with its objects.
 type Image struct {
 	Path          string
-	ID            int64 // that a COCO file has for it
+	ID            int64 // COCO image id
 	Width, Height int   // pixels
 	Truths        []Truth
 
-	shares bool // the labels are shares of the sides, whatever these are
+	shares bool // the labels are shares of the sides
 }
 
-// Category is the id that a COCO file has for a class, or the class where the labels came otherwise.
+// Category returns the COCO category id of a class, or the class number for other formats.
 func (d *Dataset) Category(class int) int64 {
 	if class < len(d.Categories) {
 		return d.Categories[class]
@@ -42,18 +42,18 @@ func (d *Dataset) Category(class int) int64 {
 	return int64(class)
 }
 
-// ErrNoLabels is what errors.Is finds when a directory holds no labels that ReadDataset knows.
+// ErrNoLabels reports a directory without labels in a known format.
 var ErrNoLabels = errors.New("no labels found")
 
-// maxClass bounds class numbers, so that one bad line cannot make tables of its size.
+// maxClass bounds class numbers, so that a bad line cannot cause huge tables.
 const maxClass = 1 << 16
 
-// known is what ReadDataset takes, for messages.
+// known lists the formats of ReadDataset for messages.
 const known = "it needs annotations/instances_*.json or annotations.json (COCO), data.yaml (Ultralytics), or images/ and labels/ (YOLO)"
 
-// ReadDataset reads labelled images as they come: a directory or JSON file of COCO, a data.yaml of Ultralytics or the directory where it is, or
-// a directory with labels/NAME.txt for each images/NAME.jpg. split chooses a part, like val; where it is empty the part that is meant for
-// validation is read, else the only one. Every error names the file, and the line where there is one.
+// ReadDataset reads a labelled dataset: a COCO directory or JSON file, an Ultralytics data.yaml or its directory, or a directory with
+// labels/NAME.txt for each images/NAME.jpg. split selects a part such as val; if it is empty, the validation part or else the only part is
+// read. Errors contain the file and, if applicable, the line.
 func ReadDataset(path, split string) (*Dataset, error) {
 	dataset, err := read(path, split)
 	if err != nil {
@@ -97,11 +97,11 @@ func read(path, split string) (*Dataset, error) {
 	return readYOLO(path, split)
 }
 
-// preferred are the parts of a dataset that a model is measured on, best first.
+// preferred lists the splits for measuring a model, best first.
 func preferred() []string { return []string{"val", "valid", "validation", "test", "train"} }
 
-// choose finds the part of that split among names, each of which begins with its split, as val2017 does. Without a split it is the best
-// that is there. -1 stands for none; several of one split are an error.
+// choose returns the index of the name that begins with the split, such as val2017, or without a split the best one. It returns -1 if there
+// is none; several matches are an error.
 func choose(names []string, split string) (int, error) {
 	wanted := preferred()
 	if split != "" {
@@ -141,8 +141,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Fit makes the labels those of the image as it was decoded. A camera's note to turn the image, which decoding follows, changes its
-// sides: labels in shares of them follow, labels in pixels do not fit any more, which is an error.
+// Fit adapts the labels to the size of the decoded image. Decoding applies the EXIF orientation, which may swap the sides: relative labels
+// are converted, labels in pixels are an error.
 func (p *Image) Fit(width, height int) error {
 	switch {
 	case p.Width == width && p.Height == height:
@@ -161,8 +161,8 @@ func (p *Image) Fit(width, height int) error {
 	return nil
 }
 
-// Relabel changes the class numbers from the dataset's labels to those of a model, by name. A dataset without names keeps its numbers.
-// only, where it is not empty, names the labels of the model that count: objects of others are left out.
+// Relabel converts class numbers from the dataset's labels to those of a model, by name. A dataset without names keeps its numbers. If only
+// is not empty, objects with other labels are removed.
 func (d *Dataset) Relabel(labels, only []string) error {
 	if d.Labels == nil {
 		if len(labels) > 0 {
@@ -187,7 +187,7 @@ func (d *Dataset) Relabel(labels, only []string) error {
 			categories[to[i]] = d.Categories[i]
 		}
 	}
-	if d.ClassDirectories && len(labels) == len(d.Labels) && slices.Max(to) < 0 { // other names, such as WordNet's, in the same order
+	if d.ClassDirectories && len(labels) == len(d.Labels) && slices.Max(to) < 0 { // other names in the same order, such as WordNet's
 		for i := range to {
 			to[i] = i
 		}
@@ -211,7 +211,7 @@ func (d *Dataset) Relabel(labels, only []string) error {
 	return nil
 }
 
-// keep leaves only the objects of those labels, all where there are none.
+// keep removes the objects of other labels, none if only is empty.
 func (d *Dataset) keep(labels, only []string) {
 	if len(only) == 0 {
 		return
@@ -224,7 +224,7 @@ func (d *Dataset) keep(labels, only []string) {
 	}
 }
 
-// abridged are the first of many labels.
+// abridged lists the first of many labels.
 func abridged(labels []string) string {
 	const most = 8
 	if len(labels) <= most {
@@ -233,7 +233,7 @@ func abridged(labels []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(labels[:most], ", "), len(labels)-most)
 }
 
-// indexLabel finds a label as it is, else in another spelling; -1 when it is not there.
+// indexLabel returns the index of a label, compared literally and then by spelling; -1 if it is missing.
 func indexLabel(labels []string, label string) int {
 	if i := slices.Index(labels, label); i >= 0 {
 		return i
@@ -241,8 +241,8 @@ func indexLabel(labels []string, label string) int {
 	return slices.IndexFunc(labels, func(other string) bool { return spelling(other) == spelling(label) })
 }
 
-// spelling is a label without the differences between the usual lists: letter case, spaces for underscores and hyphens, and the names that
-// Pascal VOC and Darknet's COCO list have for classes of COCO.
+// spelling normalizes a label: letter case, underscores, hyphens and spaces, and the names of COCO classes in Pascal VOC and Darknet's COCO
+// list.
 func spelling(label string) string {
 	plain := strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(label))
 	switch plain {
@@ -258,8 +258,8 @@ func spelling(label string) string {
 	return plain
 }
 
-// gives are the keypoints of every class in words.
-func gives(network [][]string) string {
+// formatKeypoints lists the keypoint names of all classes.
+func formatKeypoints(network [][]string) string {
 	var all []string
 	for _, names := range network {
 		if text := abridged(names); text != "" && !slices.Contains(all, text) {
@@ -269,8 +269,8 @@ func gives(network [][]string) string {
 	return strings.Join(all, " and ")
 }
 
-// CheckPoints refuses a network whose keypoints are others than those that are labelled: they would be measured against each other. Either
-// may say no names. COCO labels keypoints in a file of their own, beside that of all objects.
+// CheckKeypoints refuses a network with other keypoints than the labelled ones. Either may have no names. COCO labels keypoints in a
+// separate file.
 func (d *Dataset) CheckKeypoints(network [][]string) error {
 	people := filepath.Join(filepath.Dir(d.annotations), keypointFile+partOf(d.annotations)+".json")
 	if strings.HasPrefix(filepath.Base(d.annotations), allFile) && exists(people) {
@@ -280,7 +280,7 @@ func (d *Dataset) CheckKeypoints(network [][]string) error {
 		same := func(names []string) bool { return names == nil || slices.Equal(names, labelled) }
 		if len(network) > 0 && !slices.ContainsFunc(network, same) {
 			return fmt.Errorf("the dataset labels keypoints %s, the network gives %s (they must be the same, in the same order)",
-				abridged(labelled), gives(network))
+				abridged(labelled), formatKeypoints(network))
 		}
 	}
 	return nil

@@ -6,16 +6,16 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// drawn is what a line of a label file says of an object beside its box, in shares of the image's sides.
-type drawn struct {
+// relativeLabel holds the labels of a line besides the box, in shares of the image's sides.
+type relativeLabel struct {
 	outline []float64 // x, y, x, y and so on
 	points  []float64 // numbers of the keypoints
-	each    int       // of these numbers belong to a keypoint
+	each    int       // numbers per keypoint
 }
 
-// place makes of it what it is on an image of that size. An outline of four corners may be an oriented box as well.
+// place converts the relative labels to an image of the given size. An outline of four corners may also be an oriented box.
 func (t *Truth) place(width, height int) {
-	d := &t.drawn
+	d := &t.relative
 	if d.outline != nil {
 		corners := make([]float64, len(d.outline))
 		for i := 0; i < len(corners); i += 2 {
@@ -38,7 +38,7 @@ func (t *Truth) place(width, height int) {
 	}
 }
 
-// rectangle is the one whose corners are nearest to four in order: opposite sides are made the same.
+// rectangle returns the rectangle closest to four corners in order, with equal opposite sides.
 func rectangle(c [8]float64) *postprocess.OrientedBox {
 	ux, uy := (c[2]-c[0]+c[4]-c[6])/2, (c[3]-c[1]+c[5]-c[7])/2
 	vx, vy := (c[6]-c[0]+c[4]-c[2])/2, (c[7]-c[1]+c[5]-c[3])/2

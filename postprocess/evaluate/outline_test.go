@@ -62,7 +62,7 @@ func TestDeviationsOfKeypoints(t *testing.T) {
 	similar := func(f lineFormat) float64 {
 		truths, err := f.parse("a.txt", []byte("0 0.5 0.5 0.2 0.4 0.1 0.2 2 0.5 0.25 2\n"), 100, 200)
 		require.NoError(t, err)
-		return similarity([]postprocess.Keypoint{{X: 11, Y: 40}, {X: 50, Y: 50}}, &truths[0])
+		return keypointSimilarity([]postprocess.Keypoint{{X: 11, Y: 40}, {X: 50, Y: 50}}, &truths[0])
 	}
 	d, usual, err := read("kpt_names: {1: [hook, boom]}\n")
 	require.NoError(t, err)

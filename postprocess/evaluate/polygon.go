@@ -7,8 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// fine is how many places of an outline there are to a pixel: pycocotools draws outlines on a grid so much finer, and to measure masks as
-// it does the same pixels must be within.
+// fine is the number of grid positions per pixel: pycocotools rasterizes outlines on such a grid, and the pixels must be the same.
 const fine = 5
 
 // outline collects where polygons cross the columns of an image.
@@ -18,7 +17,7 @@ type outline struct {
 	last          [2]int
 }
 
-// fill is what lies in any of some polygons, which are x, y, x, y and so on.
+// fill returns the union of polygons, each x, y, x, y and so on.
 func fill(polygons [][]float64, width, height int) postprocess.Runs {
 	inside := make([]bool, width*height)
 	for _, polygon := range polygons {
@@ -41,7 +40,7 @@ func fill(polygons [][]float64, width, height int) postprocess.Runs {
 	return append(runs, length)
 }
 
-// draw goes along the border from corner to corner in steps of one place.
+// draw walks along the border from corner to corner in steps of one grid position.
 func (o *outline) draw(polygon []float64) {
 	corners := len(polygon) / 2
 	place := func(i int) [2]int {
@@ -50,13 +49,13 @@ func (o *outline) draw(polygon []float64) {
 	}
 	for i := range corners {
 		from, to := place(i), place(i+1)
-		long := 0 // the axis along which the steps are whole
+		long := 0 // the axis with steps of 1
 		if abs(to[1]-from[1]) > abs(to[0]-from[0]) {
 			long = 1
 		}
 		steps := abs(to[long] - from[long])
 		low, high, back := from, to, from[long] > to[long]
-		if back { // both directions of an edge take the same places
+		if back { // both directions of an edge visit the same positions
 			low, high = to, from
 		}
 		slope := 0.0
@@ -70,13 +69,13 @@ func (o *outline) draw(polygon []float64) {
 			}
 			var at [2]int
 			at[long], at[1-long] = low[long]+t, int(math.Floor(float64(low[1-long])+slope*float64(t)+0.5))
-			o.reach(at, i == 0 && step == 0)
+			o.visit(at, i == 0 && step == 0)
 		}
 	}
 }
 
-// reach goes on to a place, and notes it when the middle of a column lies between it and the last one.
-func (o *outline) reach(at [2]int, first bool) {
+// visit moves to a position and records it if the middle of a column lies between it and the last one.
+func (o *outline) visit(at [2]int, first bool) {
 	left := min(at[0], o.last[0])
 	if !first && at[0] != o.last[0] && left >= 0 && left%fine == fine/2 && left/fine < o.width {
 		row := (max(min(at[1], o.last[1]), 0) + fine/2) / fine

@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// parseSegmentation reads COCO's masks: a list of polygons, or run lengths as numbers or compressed. It is nil where there is none.
+// parseSegmentation parses COCO's masks: a list of polygons, or run lengths as numbers or compressed. It returns nil without a mask.
 func parseSegmentation(text json.RawMessage, width, height int) (*Region, error) {
 	text = bytes.TrimSpace(text)
 	switch {
@@ -64,7 +64,7 @@ func parseSegmentation(text json.RawMessage, width, height int) (*Region, error)
 	return &Region{Width: width, Height: height, runs: runs}, nil
 }
 
-// parseKeypoints reads x, y and 0 for one that is not labelled; it is nil where there are none.
+// parseKeypoints parses x, y and visibility per keypoint; it returns nil if there are none.
 func parseKeypoints(numbers []float64) ([]postprocess.Keypoint, error) {
 	if len(numbers)%3 != 0 {
 		return nil, fmt.Errorf("%d numbers are not x, y and visibility", len(numbers))

@@ -7,15 +7,15 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/internal/assignment"
 )
 
-// Identified is a box with the identity that the truth or a tracker gives it.
+// Identified is a box with its identity in the ground truth or in the tracker.
 type Identified struct {
 	postprocess.Box
 	ID int64
 }
 
 // Tracking measures a tracker on a sequence: MOTA (Bernardin and Stiefelhagen, 2008), IDF1 (Ristani et al., 2016) and HOTA (Luiten et al.,
-// 2021), all with IoU as the similarity; MOTA and IDF1 at 0.5, HOTA over 0.05 to 0.95. Classes are not looked at. The zero value is
-// ready; Add the frames in order, from one goroutine.
+// 2021), all with IoU as similarity; MOTA and IDF1 at 0.5, HOTA over 0.05 to 0.95. Classes are ignored. The zero value is ready; Add the
+// frames in order, from one goroutine.
 type Tracking struct {
 	truths, tracks identities
 	frames         []trackedFrame
@@ -41,13 +41,13 @@ func (i *identities) number(id int64) int {
 	return n
 }
 
-// trackedFrame is the similarity of every truth to every track of a frame.
+// trackedFrame holds the similarities of all objects and tracks of a frame.
 type trackedFrame struct {
 	truths, tracks []int
 	similarity     []float64
 }
 
-// TrackingResult holds the measures, 1 being perfect; MOTA can be negative.
+// TrackingResult holds the scores; 1 is perfect, and MOTA can be negative.
 type TrackingResult struct {
 	Frames       int     `json:"frames"`
 	Truths       int     `json:"truths"` // boxes
@@ -60,11 +60,11 @@ type TrackingResult struct {
 	IDSwitches   int     `json:"id_switches"`
 	Missed       int     `json:"missed"`
 	FalseAlarms  int     `json:"false_alarms"`
-	Identities   int     `json:"identities"` // of the truth
+	Identities   int     `json:"identities"` // of the ground truth
 	TrackerCount int     `json:"tracker_identities"`
 }
 
-// Add scores one frame. An id may appear once in each list.
+// Add adds one frame. An id may appear once in each list.
 func (t *Tracking) Add(truths, tracks []Identified) {
 	frame := trackedFrame{similarity: make([]float64, len(truths)*len(tracks))}
 	for i := range truths {
@@ -85,7 +85,7 @@ const (
 	hotaSteps  = 19  // IoU 0.05 to 0.95
 )
 
-// Result computes the measures over the frames added so far.
+// Result returns the scores over all frames.
 func (t *Tracking) Result() TrackingResult {
 	r := TrackingResult{Frames: len(t.frames), Identities: len(t.truths.seen), TrackerCount: len(t.tracks.seen)}
 	for i := range t.frames {
@@ -98,11 +98,11 @@ func (t *Tracking) Result() TrackingResult {
 	return r
 }
 
-// clear counts misses, false alarms and changes of identity frame by frame. A pair of the frame before stays a pair while it overlaps.
+// clear counts misses, false alarms and identity switches by frame. A pair is kept from the previous frame while it overlaps.
 func (t *Tracking) clear(r *TrackingResult) {
 	var solver assignment.Solver
-	last := make([]int, len(t.truths.seen))    // the track that had each truth last
-	current := make([]int, len(t.truths.seen)) // and in the frame before, plus 1
+	last := make([]int, len(t.truths.seen))    // last track of each object
+	current := make([]int, len(t.truths.seen)) // track in the previous frame, plus 1
 	for i := range last {
 		last[i] = -1
 	}
@@ -143,7 +143,7 @@ func (t *Tracking) clear(r *TrackingResult) {
 	}
 }
 
-// identity pairs whole trajectories so that they share as many frames as possible.
+// identity pairs whole trajectories to maximize the number of shared frames.
 func (t *Tracking) identity(r *TrackingResult) {
 	shared := make([]float64, len(t.truths.seen)*len(t.tracks.seen))
 	for f := range t.frames {
@@ -168,7 +168,7 @@ func (t *Tracking) identity(r *TrackingResult) {
 	}
 }
 
-// higherOrder computes HOTA: pairs are made frame by frame, preferring identities that go together over the whole sequence.
+// higherOrder computes HOTA: pairs are made frame by frame, preferring identities that coincide over the whole sequence.
 func (t *Tracking) higherOrder(r *TrackingResult) {
 	tracks := len(t.tracks.seen)
 	together := make([]float64, len(t.truths.seen)*tracks)
@@ -191,7 +191,7 @@ func (t *Tracking) higherOrder(r *TrackingResult) {
 			}
 		}
 	}
-	// Jaccard: frames together over frames of either.
+	// Jaccard index: shared frames over frames of either.
 	alignment := func(truth, track int) float64 {
 		both := together[truth*tracks+track]
 		return both / (float64(t.truths.seen[truth]) + float64(t.tracks.seen[track]) - both)

@@ -15,24 +15,24 @@ import (
 	"github.com/edge-infer/edge-infer/engine/nesting"
 )
 
-// maxDescription bounds a data.yaml, which may name some thousand classes.
+// maxDescription bounds a data.yaml, which may name thousands of classes.
 const maxDescription = 256 << 10
 
-// description is what of a data.yaml matters here.
+// description holds the fields of a data.yaml that are used here.
 type description struct {
 	Path  string  `yaml:"path"`
 	Train entries `yaml:"train"`
 	Val   entries `yaml:"val"`
 	Test  entries `yaml:"test"`
 	Names names   `yaml:"names"`
-	// Keypoints is the number of keypoints and of the numbers of each, which follow a box on its line.
+	// Keypoints is the number of keypoints and of numbers per keypoint, which follow a box on its line.
 	Keypoints []int `yaml:"kpt_shape"`
-	// Points are the keypoints' names by class, Deviations how far people place them apart.
+	// Points are the keypoint names by class, Deviations their OKS sigmas.
 	Points     map[int][]string `yaml:"kpt_names"`
 	Deviations []float64        `yaml:"kpt_oks_sigmas"`
 }
 
-// lines is how the lines of the label files are read.
+// lines returns the format of the label files.
 func (d *description) lines() (lineFormat, error) {
 	f := newLineFormat(d.Keypoints)
 	if len(d.Deviations) == 0 {
@@ -46,7 +46,7 @@ func (d *description) lines() (lineFormat, error) {
 	return f, nil
 }
 
-// pointNames are the names of the keypoints, a list for each class that has some.
+// pointNames returns the keypoint names of each class that has some.
 func (d *description) pointNames() (names [][]string) {
 	for class := range d.Names {
 		if own := d.Points[class]; len(own) > 0 {
@@ -56,7 +56,7 @@ func (d *description) pointNames() (names [][]string) {
 	return names
 }
 
-// entries are the directories or list files of a part: one, or a list.
+// entries are the directories or list files of a split: one, or a list.
 type entries []string
 
 // UnmarshalYAML implements yaml.InterfaceUnmarshaler.
@@ -98,13 +98,13 @@ func (n *names) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// parseDescription reads a data.yaml. It may hold more than what matters here.
+// parseDescription parses a data.yaml; unknown fields are ignored.
 func parseDescription(path string, text []byte) (d *description, err error) {
 	if len(text) > maxDescription || nesting.CheckYAML(text) != nil {
 		return nil, fmt.Errorf("%s is no description of a dataset: over %d bytes, or nested too deeply", path, maxDescription)
 	}
 	defer func() {
-		if recover() != nil { // the parser's, on tags in odd places
+		if recover() != nil { // the YAML parser panics on misplaced tags
 			d, err = nil, fmt.Errorf("%s: not YAML that can be read", path)
 		}
 	}()
@@ -124,7 +124,7 @@ func parseDescription(path string, text []byte) (d *description, err error) {
 	return nil, fmt.Errorf("%s: %s", path, message)
 }
 
-// readUltralytics reads what a data.yaml describes.
+// readUltralytics reads the dataset that a data.yaml describes.
 func readUltralytics(path, split string) (*Dataset, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -135,13 +135,13 @@ func readUltralytics(path, split string) (*Dataset, error) {
 		return nil, err
 	}
 	parts := map[string]entries{"train": d.Train, "val": d.Val, "test": d.Test}
-	var there []string
+	var present []string
 	for _, name := range preferred() {
 		if len(parts[name]) > 0 {
-			there = append(there, name)
+			present = append(present, name)
 		}
 	}
-	chosen, err := choose(there, split)
+	chosen, err := choose(present, split)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -153,17 +153,17 @@ func readUltralytics(path, split string) (*Dataset, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	dataset := &Dataset{Labels: d.Names, Keypoints: d.pointNames()}
-	for _, entry := range parts[there[chosen]] {
+	for _, entry := range parts[present[chosen]] {
 		images, err := d.images(filepath.Dir(path), entry)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", path, there[chosen], err)
+			return nil, fmt.Errorf("%s: %s: %w", path, present[chosen], err)
 		}
 		dataset.Images = append(dataset.Images, images...)
 	}
 	return dataset, dataset.readLabels(format)
 }
 
-// images lists the images of a directory or list file that a description in dir names.
+// images lists the images of a directory or list file of a description in dir.
 func (d *description) images(dir, entry string) ([]Image, error) {
 	place, tried := "", d.places(dir, entry)
 	for _, path := range tried {
@@ -181,8 +181,8 @@ func (d *description) images(dir, entry string) ([]Image, error) {
 	return readList(place)
 }
 
-// places are where an entry may be, best first. The path of a description is often one on the machine where it was written, and its entries
-// one directory too high.
+// places returns possible paths of an entry, best first. The path in a description is often from another machine, and entries often go one
+// directory too high.
 func (d *description) places(dir, entry string) (all []string) {
 	if filepath.IsAbs(entry) {
 		return []string{entry}
@@ -205,7 +205,7 @@ func (d *description) places(dir, entry string) (all []string) {
 	return all
 }
 
-// readList reads a file with an image a line; relative ones are so to the file.
+// readList reads a file with one image per line; relative paths are relative to the file.
 func readList(path string) (images []Image, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

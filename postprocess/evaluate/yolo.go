@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // images are measured, not decoded
+	_ "image/jpeg" // for image sizes only
 	_ "image/png"
 	"io/fs"
 	"os"
@@ -22,10 +22,10 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// imageSuffixes are the images whose sides are known without decoding them.
+// imageSuffixes lists the image formats whose size is read without decoding.
 func imageSuffixes() []string { return []string{".jpg", ".jpeg", ".png", ".bmp", ".webp"} }
 
-// readYOLO reads a directory with images/ and labels/, or with directories in both that are parts of the dataset.
+// readYOLO reads a directory with images/ and labels/, or with a subdirectory per split in both.
 func readYOLO(dir, split string) (*Dataset, error) {
 	images := filepath.Join(dir, "images")
 	entries, err := os.ReadDir(images)
@@ -53,7 +53,7 @@ func readYOLO(dir, split string) (*Dataset, error) {
 	return dataset, dataset.readLabels(lineFormat{})
 }
 
-// isDir says whether there is a directory, or a link to one.
+// isDir reports whether path is a directory or a link to one.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -61,7 +61,7 @@ func isDir(path string) bool {
 
 // listImages lists the images under a directory.
 func listImages(dir string) (images []Image, err error) {
-	// The separator has a directory walked into that is a link.
+	// The separator makes WalkDir follow a linked directory.
 	err = filepath.WalkDir(dir+string(filepath.Separator), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func listImages(dir string) (images []Image, err error) {
 	return images, err
 }
 
-// labelFile is where the labels of an image are: in labels/ where the image is in images/, else beside it.
+// labelFile returns the label file of an image: in labels/ if the image is in images/, else next to it.
 func labelFile(img string) string {
 	const separator = string(filepath.Separator)
 	base := strings.TrimSuffix(img, filepath.Ext(img)) + ".txt"
@@ -87,7 +87,7 @@ func labelFile(img string) string {
 	return base
 }
 
-// readLabels measures the images and reads the label file of each. An image without one has no objects on it.
+// readLabels reads the size and the label file of each image. An image without label file has no objects.
 func (d *Dataset) readLabels(format lineFormat) error {
 	labelled := 0
 	for i := range d.Images {
@@ -130,16 +130,16 @@ func measure(path string) (width, height int, err error) {
 	return size.Width, size.Height, nil
 }
 
-// lineFormat is what stands on a line of a label file after the class: centre x, centre y, width and height, or the corners of an outline,
-// all as shares of the image's sides.
+// lineFormat describes a line of a label file after the class: centre x, centre y, width and height, or the corners of an outline, all as
+// shares of the image's sides.
 type lineFormat struct {
-	keypoints bool // follow the box
-	// points and each are how many, and how many numbers each has: x and y, and whether it is labelled. Both are 0 while that is not said.
+	keypoints bool // after the box
+	// points is the number of keypoints, each the numbers per keypoint: x, y and possibly visibility. Both are 0 if unknown.
 	points, each int
-	deviations   []float64 // of the points, nil where nothing says them
+	deviations   []float64 // OKS sigmas, nil if unknown
 }
 
-// newLineFormat is of a kpt_shape, which may be empty.
+// newLineFormat returns the format of a kpt_shape, which may be empty.
 func newLineFormat(shape []int) lineFormat {
 	f := lineFormat{keypoints: len(shape) > 0}
 	if len(shape) == 2 && shape[0] > 0 && shape[0] <= engine.MaxKeypoints && (shape[1] == 2 || shape[1] == 3) {
@@ -148,7 +148,7 @@ func newLineFormat(shape []int) lineFormat {
 	return f
 }
 
-// fields is how many numbers of a line are read, 0 for a line that is none.
+// fields returns how many numbers of a line are used, 0 for an invalid line.
 func (f lineFormat) fields(count int) int {
 	switch {
 	case f.each > 0 && count == 5+f.points*f.each:
@@ -161,11 +161,11 @@ func (f lineFormat) fields(count int) int {
 	return 0
 }
 
-// parse reads a label file. A line that comes twice counts once.
+// parse parses a label file. Duplicate lines count once.
 func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth, error) {
 	var truths []Truth
 	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, 1<<20) // an outline may be long
+	lines.Buffer(nil, 1<<20) // outlines may be long
 	for number := 1; lines.Scan(); number++ {
 		fields := strings.Fields(lines.Text())
 		if len(fields) == 0 {
@@ -207,11 +207,11 @@ func (f lineFormat) truth(shares []float64, width, height int) Truth {
 	var t Truth
 	if f.keypoints {
 		if len(shares) > 4 {
-			t.drawn.points, t.drawn.each, t.Deviations = shares[4:], f.each, f.deviations
+			t.relative.points, t.relative.each, t.Deviations = shares[4:], f.each, f.deviations
 		}
 		shares = shares[:4]
 	} else if len(shares) > 4 {
-		t.drawn.outline = shares
+		t.relative.outline = shares
 	}
 	t.Box = bounds(shares, float64(width), float64(height))
 	t.place(width, height)

@@ -10,38 +10,38 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// COCO writes the list of results that COCO's tools read, as pycocotools' loadRes does. The fields are set before the first Write.
+// COCO writes a COCO result list, as read by pycocotools' loadRes. Set the fields before the first Write.
 type COCO struct {
 	Writer io.Writer
-	// ID is the id of an image, a number or a name; nil for ImageID, which knows no annotation file.
+	// ID returns the id of an image, a number or a name; ImageID when nil.
 	ID func(p *Image) any
-	// Category is the id of a class; nil for the class itself.
+	// Category returns the category id of a class; the class number when nil.
 	Category func(class int) int64
 
 	out     *bufio.Writer
 	results int
 }
 
-// cocoResult is one detection as COCO's tools read it. An image id is a number, or the name of an image that has none.
+// cocoResult is one entry of a COCO result list. The image id is a number, or the name of an image without one.
 type cocoResult struct {
 	ImageID    any        `json:"image_id"`
 	CategoryID int64      `json:"category_id"`
 	Box        [4]float32 `json:"bbox"` // x, y, width, height
 	Score      float32    `json:"score"`
-	// Keypoints are x, y and how likely each is visible.
+	// Keypoints are x, y and the probability of visibility.
 	Keypoints    []float32   `json:"keypoints,omitempty"`
 	Segmentation *cocoCounts `json:"segmentation,omitempty"`
-	// Oriented is the turned box: the centre's x and y, width, height and angle in radians. COCO has no such thing.
+	// Oriented is the oriented box: centre x and y, width, height and angle in radians. COCO has no such field.
 	Oriented []float32 `json:"oriented,omitempty"`
 }
 
-// cocoCounts are a mask's compressed run lengths.
+// cocoCounts are the compressed run lengths of a mask.
 type cocoCounts struct {
 	Size   [2]int `json:"size"` // height, width
 	Counts string `json:"counts"`
 }
 
-// details fills in what a detection has beside its box, on an image of that size.
+// details fills in the details of a detection on an image of the given size.
 func (r *cocoResult) details(d *postprocess.Detail, width, height int) {
 	if d == nil {
 		return
@@ -58,7 +58,7 @@ func (r *cocoResult) details(d *postprocess.Detail, width, height int) {
 	}
 }
 
-// Write adds the detections of an image.
+// Write appends the detections of an image.
 func (c *COCO) Write(p *Image) error {
 	for i := range p.Detections {
 		f := &p.Detections[i]
@@ -76,14 +76,14 @@ func (c *COCO) Write(p *Image) error {
 		if err != nil {
 			return fmt.Errorf("write results: %w", err)
 		}
-		if err := c.add(line); err != nil {
+		if err := c.append(line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *COCO) add(line []byte) error {
+func (c *COCO) append(line []byte) error {
 	if c.out == nil {
 		c.out = bufio.NewWriter(c.Writer)
 	}
@@ -92,20 +92,20 @@ func (c *COCO) add(line []byte) error {
 		before = "[\n"
 	}
 	c.results++
-	c.out.WriteString(before) //nolint:errcheck // the next Write gives the first error
+	c.out.WriteString(before) //nolint:errcheck // the next Write returns the first error
 	if _, err := c.out.Write(line); err != nil {
 		return fmt.Errorf("write results: %w", err)
 	}
 	return nil
 }
 
-// Close ends the list. What was written before is no list without it.
+// Close ends the list, which is incomplete without it.
 func (c *COCO) Close() error {
 	if c.out == nil {
 		c.out = bufio.NewWriter(c.Writer)
 	}
 	if c.results == 0 {
-		c.out.WriteString("[") //nolint:errcheck // Flush gives the first error
+		c.out.WriteString("[") //nolint:errcheck // Flush returns the first error
 	}
 	c.out.WriteString("]\n") //nolint:errcheck
 	if err := c.out.Flush(); err != nil {
@@ -114,7 +114,7 @@ func (c *COCO) Close() error {
 	return nil
 }
 
-// ImageID is the number that an image's file is named after, as COCO's are, or that name; of a video with the number of the image.
+// ImageID returns the number in an image's file name, as in COCO, or else the name; for videos the name with the frame number.
 func ImageID(p *Image) any {
 	name := Stem(p.Path)
 	if p.Video {
@@ -126,17 +126,17 @@ func ImageID(p *Image) any {
 	return name
 }
 
-// COCO numbers its 80 classes from 1 to 90: these ids stand for none.
+// unusedIDs are the ids that COCO skips when it numbers its 80 classes from 1 to 90.
 var unusedIDs = [...]int64{12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
 
-// The ends of COCO's labels, by which a network that was trained on them is told.
+// Number, first and last of COCO's labels, which identify networks trained on COCO.
 const (
 	cocoClasses = 80
 	firstLabel  = "person"
 	lastLabel   = "toothbrush"
 )
 
-// CategoryIDs gives the ids of a network's classes: those of COCO for its 80 labels, the numbers of the classes for any others.
+// CategoryIDs returns the category ids of a network's classes: COCO's for its 80 labels, otherwise the class numbers.
 func CategoryIDs(labels []string) func(class int) int64 {
 	if len(labels) != cocoClasses || labels[0] != firstLabel || labels[cocoClasses-1] != lastLabel {
 		return func(class int) int64 { return int64(class) }

@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// CSV writes a row for each detection, under a row with the names of the columns. What some tasks say beside the box is not in it.
+// CSV writes a header and one row per detection, without details such as masks and keypoints.
 type CSV struct {
 	Writer io.Writer
 	Labels []string
@@ -17,12 +17,12 @@ type CSV struct {
 	out *csv.Writer
 }
 
-// Columns are the names.
+// Columns returns the column names.
 func Columns() []string {
 	return []string{"file", "frame", "width", "height", "class", "label", "score", "x1", "y1", "x2", "y2"}
 }
 
-// Write adds the detections of an image.
+// Write appends the detections of an image.
 func (c *CSV) Write(p *Image) error {
 	if err := c.begin(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (c *CSV) begin() error {
 	return nil
 }
 
-// Close writes what waits in memory.
+// Close flushes the output.
 func (c *CSV) Close() error {
 	if err := c.begin(); err != nil {
 		return err

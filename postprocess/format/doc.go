@@ -1,5 +1,5 @@
-// Package format is how detections are written for other tools: COCO's list of results, label files as Ultralytics writes them, and rows of
-// CSV. Numbers are in pixels of the image unless a format has shares of its sides.
+// Package format writes detections for other tools: COCO result lists, label files as Ultralytics writes them, and CSV. Numbers are in
+// pixels of the image unless a format uses shares of its sides.
 package format
 
 import (
@@ -9,16 +9,16 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Image is what is seen on one image of a file.
+// Image holds the detections of one image of a file.
 type Image struct {
 	Path          string
-	Video         bool // the file has more than one image
+	Video         bool // the file is a video
 	Frame         int  // number in the video, from 0
 	Width, Height int  // pixels
 	Detections    []postprocess.Detection
 }
 
-// Stem is the name of a file without its directory and suffix.
+// Stem returns the name of a file without directory and extension.
 func Stem(path string) string {
 	base := filepath.Base(path)
 	return strings.TrimSuffix(base, filepath.Ext(base))

@@ -6,15 +6,15 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// YOLO writes label files as Ultralytics does: a line for each object with its class and, in shares of the image's sides, the centre and
-// size of its box, the outline of its mask, or the corners of its turned box; keypoints follow. One goroutine at a time.
+// YOLO writes label files as Ultralytics does: a line per object with its class and, in shares of the image's sides, the centre and size of
+// its box, the outline of its mask, or the corners of its oriented box; keypoints follow. One goroutine at a time.
 type YOLO struct {
 	Scores bool // at the end of each line
 
 	tracer postprocess.Tracer
 }
 
-// Name is that of an image's label file; images of a video are numbered from 1.
+// Name returns the name of an image's label file; frames of a video are numbered from 1.
 func (*YOLO) Name(p *Image) string {
 	name := Stem(p.Path)
 	if p.Video {
@@ -23,8 +23,8 @@ func (*YOLO) Name(p *Image) string {
 	return name + ".txt"
 }
 
-// Append appends the lines of an image. Of a mask it is the largest part that counts, as there; a mask without an outline is its box. A
-// classification is its five best classes, each with its probability and label.
+// Append appends the lines of an image. As in Ultralytics, a mask is represented by its largest part, or by its box without an outline; a
+// classification by its five best classes with probability and label.
 func (y *YOLO) Append(dst []byte, p *Image, labels []string) []byte {
 	width, height := float32(p.Width), float32(p.Height)
 	for i := range p.Detections {
@@ -70,7 +70,7 @@ func (y *YOLO) shape(dst []byte, f *postprocess.Detection, width, height float32
 	return number(number(dst, f.Width()/width), f.Height()/height)
 }
 
-// number appends a number with six significant digits, as %g has it.
+// number appends a number with six significant digits, as %g.
 func number(dst []byte, v float32) []byte {
 	return strconv.AppendFloat(append(dst, ' '), float64(v), 'g', 6, 32)
 }

@@ -157,7 +157,7 @@ func (o *Options) read() error {
 		return fmt.Errorf("model: %w", err)
 	}
 	if tensorrt.IsPlan(data) {
-		warning, err := tensorrt.CheckNamed(o.Model)
+		warning, err := tensorrt.CheckPlanFile(o.Model)
 		if err != nil {
 			return err
 		}
@@ -234,14 +234,14 @@ func (o *Options) leveled() auto.Candidate {
 	return auto.Candidate{
 		Engine: tensorrt.Name, Title: tensorrt.Name,
 		Open: func(_ context.Context, _ string, options engine.Options, logger *slog.Logger) (engine.Engine, error) {
-			return tensorrt.Options{Options: options, Build: tensorrt.BuildOptions{Level: o.Level}, Log: logger}.Open()
+			return tensorrt.Options{Options: options, Build: tensorrt.BuildOptions{OptimizationLevel: o.Level}, Log: logger}.Open()
 		},
 	}
 }
 
 // Plan describes the plan that TensorRT looks for in its cache when it opens the model, which must have been loaded.
 func (o *Options) Plan() tensorrt.BuildOptions {
-	t := tensorrt.Options{Options: o.Options, Build: tensorrt.BuildOptions{Level: o.Level}}
+	t := tensorrt.Options{Options: o.Options, Build: tensorrt.BuildOptions{OptimizationLevel: o.Level}}
 	plan := t.BuildOptions()
 	plan.Log = o.Log
 	return plan
@@ -249,7 +249,7 @@ func (o *Options) Plan() tensorrt.BuildOptions {
 
 // NeedsPlan reports whether TensorRT would run the model, which must have been loaded, if only its plan had been built.
 func (o *Options) NeedsPlan() bool {
-	e, err := tensorrt.Options{Options: o.Options, Build: tensorrt.BuildOptions{Level: o.Level}, Log: o.Log}.Open()
+	e, err := tensorrt.Options{Options: o.Options, Build: tensorrt.BuildOptions{OptimizationLevel: o.Level}, Log: o.Log}.Open()
 	if err == nil {
 		_ = e.Close() // it was only a question
 	}

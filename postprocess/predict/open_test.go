@@ -197,7 +197,7 @@ func TestMissingPlanIsBuilt(t *testing.T) {
 					built++
 					assert.Equal(t, demo.Model(), plan.Model)
 					assert.Equal(t, "demo", plan.Path)
-					assert.Equal(t, c.level, plan.Level)
+					assert.Equal(t, c.level, plan.OptimizationLevel)
 					assert.Equal(t, 4, plan.Batch.Max)
 					return c.fails
 				}

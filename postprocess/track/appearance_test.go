@@ -127,7 +127,7 @@ func TestWhoDoesNotLookLikeItselfIsAnother(t *testing.T) {
 		require.Equal(t, []uint64{1, 2}, ids(s.show(8, map[int]float64{1: 60, 2: 90}), postprocess.Active))
 		require.Equal(t, []uint64{1, 2}, ids(s.show(2, map[int]float64{1: 0, 2: 90}), postprocess.Active))
 	}
-	require.Greater(t, cosine(s.objects[0].looks.mean, facing(0)), float32(0.999))
+	require.Greater(t, cosine(s.objects[0].appearance.mean, facing(0)), float32(0.999))
 	tracks := s.show(12, map[int]float64{1: 90, 2: 0})
 	require.Equal(t, []uint64{1, 2}, ids(tracks, postprocess.Active), "they changed places")
 	require.Greater(t, tracks[0].X1, tracks[1].X1)
@@ -169,7 +169,7 @@ func TestLooksWeighByTime(t *testing.T) {
 				tracker.UpdateEmbedding(1, facing(float64(frame)/20))
 			}
 		}
-		remembered = append(remembered, slices.Clone(tracker.objects[0].looks.mean))
+		remembered = append(remembered, slices.Clone(tracker.objects[0].appearance.mean))
 	}
 	require.Greater(t, cosine(remembered[0], remembered[1]), float32(0.9995))
 }
@@ -177,21 +177,21 @@ func TestLooksWeighByTime(t *testing.T) {
 func TestFewAreRemembered(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{MaxLostAge: time.Hour})}
 	s.show(3, map[int]float64{0: 0})
-	for range mostGone + 20 {
+	for range maxEnded + 20 {
 		s.show(3, map[int]float64{1: 90})
 		for i := range s.objects { // each is somebody of its own
-			s.objects[i].looks.mean[0], s.objects[i].looks.mean[1] = 0, 0
+			s.objects[i].appearance.mean[0], s.objects[i].appearance.mean[1] = 0, 0
 		}
 		s.show(35, nil)
 	}
-	require.Len(t, s.gone, mostGone)
+	require.Len(t, s.ended, maxEnded)
 	s.UpdateEmbedding(s.next, []float32{1, 0, 0})
 	s.show(1, map[int]float64{1: 0})
 	s.UpdateEmbedding(s.next, []float32{1, 0, 0})
-	require.Empty(t, s.gone, "vectors of another network say nothing of those before")
-	require.Equal(t, 3, s.numbers)
+	require.Empty(t, s.ended, "vectors of another network say nothing of those before")
+	require.Equal(t, 3, s.embeddingSize)
 	s.Reset()
-	require.Zero(t, s.numbers)
+	require.Zero(t, s.embeddingSize)
 }
 
 // TestLooksAllocateNothing once there were as many as there are: people come, go and come back, and motion takes one for another.
@@ -247,8 +247,8 @@ func BenchmarkLooks(b *testing.B) {
 	for range 2000 {
 		next()
 	}
-	for i := len(tracker.gone); i < mostGone; i++ {
-		tracker.remember(&postprocess.Track{Last: at(frame)}, &looks{mean: tracker.unused(), weight: 1})
+	for i := len(tracker.ended); i < maxEnded; i++ {
+		tracker.addEnded(&postprocess.Track{Last: at(frame)}, &appearance{mean: tracker.newMean(), weight: 1})
 	}
 	b.ReportAllocs()
 	runtime.LockOSThread()

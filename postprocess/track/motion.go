@@ -6,43 +6,43 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// step is the time unit of the noise figures below: the frame of a 30 Hz camera, in seconds.
+// step is the time unit of the noise constants: the frame of a 30 Hz camera, in seconds.
 const step = 1.0 / 30
 
-// Noise of the constant-velocity model as shares of the box's side, the figures that SORT and ByteTrack use: a position strays by a
-// twentieth and a velocity by 1/160 of the side in a frame.
+// Noise of the constant-velocity model per step as shares of the box's side: 1/20 for positions and 1/160 for velocities, as in SORT and
+// ByteTrack.
 const (
 	positionNoise = 1.0 / 20
 	velocityNoise = 1.0 / 160
 )
 
-// measurementNoise is how far a detection strays from the box, as a share of its side. It is more than SORT's twentieth, which detectors
-// pass on real videos.
+// measurementNoise is the noise of detections as a share of the box's side. It is more than SORT's 1/20, which detectors exceed on real
+// videos.
 const measurementNoise = 0.07
 
-// scoreNoise is how much noisier a measurement is for every bit that its score lacks of 1, after the noise scale adaptive filter of
-// GIAOTracker (Du et al., 2021). Boxes of what is half hidden stray.
+// scoreNoise scales the measurement noise with 1 - score, after the noise scale adaptive (NSA) Kalman filter of GIAOTracker (Du et al.,
+// 2021): boxes of partly hidden objects are less accurate.
 const scoreNoise = 3
 
-// axis is a Kalman filter over one coordinate and its velocity. Position and measurement noise do not couple a box's coordinates, so four
-// of these are the usual eight-dimensional filter.
-type axis struct {
-	position, velocity      float32 // pixels, pixels a step
-	variance, covariance, w float32 // of the position, between both, of the velocity
+// kalmanAxis is a Kalman filter over one coordinate and its velocity. The noise does not couple a box's coordinates, so four of these are
+// equivalent to the usual eight-dimensional filter.
+type kalmanAxis struct {
+	position, velocity      float32 // pixels, pixels per step
+	variance, covariance, w float32 // of the position, of both, of the velocity
 }
 
-func (a *axis) start(position, side float32) {
-	*a = axis{position: position, variance: square(2 * positionNoise * side), w: square(10 * velocityNoise * side)}
+func (a *kalmanAxis) start(position, side float32) {
+	*a = kalmanAxis{position: position, variance: square(2 * positionNoise * side), w: square(10 * velocityNoise * side)}
 }
 
-func (a *axis) predict(steps, side float32) {
+func (a *kalmanAxis) predict(steps, side float32) {
 	a.position += a.velocity * steps
 	a.variance += steps*(2*a.covariance+steps*a.w) + steps*square(positionNoise*side)
 	a.covariance += steps * a.w
 	a.w += steps * square(velocityNoise*side)
 }
 
-func (a *axis) update(measured, side float32) {
+func (a *kalmanAxis) update(measured, side float32) {
 	total := a.variance + square(measurementNoise*side)
 	if total <= 0 {
 		return
@@ -58,12 +58,12 @@ func (a *axis) update(measured, side float32) {
 
 func square(v float32) float32 { return v * v }
 
-// motion estimates where a box is and where it goes.
-type motion struct {
-	x, y, width, height axis // centre and sides
+// kalmanBox estimates position, size and velocity of a box.
+type kalmanBox struct {
+	x, y, width, height kalmanAxis // centre and sides
 }
 
-func (m *motion) start(b postprocess.Box) {
+func (m *kalmanBox) start(b postprocess.Box) {
 	w, h := b.Width(), b.Height()
 	m.x.start((b.X1+b.X2)/2, w)
 	m.y.start((b.Y1+b.Y2)/2, h)
@@ -71,8 +71,8 @@ func (m *motion) start(b postprocess.Box) {
 	m.height.start(h, h)
 }
 
-// predict moves the box on. A box that nobody has seen for a while keeps its size.
-func (m *motion) predict(steps float32, lost bool) {
+// predict advances the box. A lost box keeps its size.
+func (m *kalmanBox) predict(steps float32, lost bool) {
 	if lost {
 		m.width.velocity, m.height.velocity = 0, 0
 	}
@@ -84,8 +84,8 @@ func (m *motion) predict(steps float32, lost bool) {
 	m.width.position, m.height.position = max(m.width.position, 1), max(m.height.position, 1)
 }
 
-// update takes a detection with its score.
-func (m *motion) update(b postprocess.Box, score float32) {
+// update corrects the estimate with a detection and its score.
+func (m *kalmanBox) update(b postprocess.Box, score float32) {
 	noise := 1 + scoreNoise*max(0, 1-score)
 	w, h := noise*m.width.position, noise*m.height.position
 	m.x.update((b.X1+b.X2)/2, w)
@@ -94,21 +94,21 @@ func (m *motion) update(b postprocess.Box, score float32) {
 	m.height.update(b.Height(), h)
 }
 
-// unsure is the standard deviation of the predicted centre beyond the noise of a frame, in pixels.
-func (m *motion) unsure() (x, y float32) {
-	return m.x.unsure(m.width.position), m.y.unsure(m.height.position)
+// uncertainty returns the standard deviation of the predicted centre beyond the noise of one frame, in pixels.
+func (m *kalmanBox) uncertainty() (x, y float32) {
+	return m.x.uncertainty(m.width.position), m.y.uncertainty(m.height.position)
 }
 
-func (a *axis) unsure(side float32) float32 {
+func (a *kalmanAxis) uncertainty(side float32) float32 {
 	return max(0, float32(math.Sqrt(float64(a.variance)))-positionNoise*side)
 }
 
-func (m *motion) shift(x, y float32) {
+func (m *kalmanBox) shift(x, y float32) {
 	m.x.position += x
 	m.y.position += y
 }
 
-func (m *motion) box() postprocess.Box {
+func (m *kalmanBox) box() postprocess.Box {
 	x, y, w, h := m.x.position, m.y.position, m.width.position/2, m.height.position/2
 	return postprocess.Box{X1: x - w, Y1: y - h, X2: x + w, Y2: y + h}
 }

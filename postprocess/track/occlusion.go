@@ -6,40 +6,42 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// whole remembers what an object was like while all of it could be seen. Something that goes behind a post shrinks on one side, its centre
-// slows down and its filter believes that; the memory of its size and speed says where it will come out again.
-type whole struct {
+// shapeMemory remembers size and speed of an object while it was fully visible. When an object disappears behind a post, its box shrinks on
+// one side and the filter's centre slows down; the remembered size and speed predict where it reappears.
+type shapeMemory struct {
 	width, height float32
-	vx, vy        float32 // pixels a step
-	known         bool    // a speed has been learned
+	vx, vy        float32 // pixels per step
+	speedKnown    bool    // a speed has been learned
 	shrunk        float32 // steps for which the object has been smaller than remembered
 }
 
-// How the memory follows: in about ten steps, and only what differs by less than these shares of a side. An object that stays smaller for
-// relearn steps has really become smaller.
+// The memory follows within about ten steps, and only changes below these shares of a side. An object that stays smaller for relearnSteps
+// has really become smaller.
 const (
-	memory  = 0.1
-	steady  = 0.05
-	smaller = 0.1
-	relearn = 60
+	memoryRate      = 0.1
+	steadyTolerance = 0.05
+	shrinkTolerance = 0.1
+	relearnSteps    = 60
 )
 
-func (w *whole) start(b postprocess.Box) { *w = whole{width: b.Width(), height: b.Height()} }
+func (w *shapeMemory) start(b postprocess.Box) {
+	*w = shapeMemory{width: b.Width(), height: b.Height()}
+}
 
-// see learns from a detection after the filter has taken it.
-func (w *whole) see(b postprocess.Box, m *motion, steps float32) {
+// update learns from a detection after the filter was updated.
+func (w *shapeMemory) update(b postprocess.Box, m *kalmanBox, steps float32) {
 	width, height := b.Width(), b.Height()
-	rate := float32(1 - math.Exp(-memory*float64(steps)))
-	if width < (1-smaller)*w.width || height < (1-smaller)*w.height {
-		if w.shrunk += steps; w.shrunk < relearn {
+	rate := float32(1 - math.Exp(-memoryRate*float64(steps)))
+	if width < (1-shrinkTolerance)*w.width || height < (1-shrinkTolerance)*w.height {
+		if w.shrunk += steps; w.shrunk < relearnSteps {
 			return
 		}
 		w.width, w.height = width, height
 	}
 	w.shrunk = 0
-	if abs(width-w.width) < steady*w.width && abs(height-w.height) < steady*w.height {
-		if !w.known {
-			w.vx, w.vy, w.known = m.x.velocity, m.y.velocity, true
+	if abs(width-w.width) < steadyTolerance*w.width && abs(height-w.height) < steadyTolerance*w.height {
+		if !w.speedKnown {
+			w.vx, w.vy, w.speedKnown = m.x.velocity, m.y.velocity, true
 		}
 		w.vx += rate * (m.x.velocity - w.vx)
 		w.vy += rate * (m.y.velocity - w.vy)
@@ -48,7 +50,7 @@ func (w *whole) see(b postprocess.Box, m *motion, steps float32) {
 	w.height += growth(height, w.height, rate) * (height - w.height)
 }
 
-// growth is the rate at which a side follows: what comes into view is believed faster than what goes out of it.
+// growth returns the rate at which a side follows: growing is trusted more than shrinking.
 func growth(now, remembered, rate float32) float32 {
 	const faster = 3
 	if now > remembered {
@@ -57,18 +59,18 @@ func growth(now, remembered, rate float32) float32 {
 	return rate
 }
 
-// restore gives the filter of an object that was just lost the remembered size and speed.
-func (w *whole) restore(m *motion) {
-	if !w.known {
+// restore gives the filter of a newly lost object the remembered size and speed.
+func (w *shapeMemory) restore(m *kalmanBox) {
+	if !w.speedKnown {
 		return
 	}
 	restoreAxis(&m.x, &m.width, w.width, w.vx)
 	restoreAxis(&m.y, &m.height, w.height, w.vy)
 }
 
-// restoreAxis keeps the edge that moved as the object did: the other one is where it was cut off.
-func restoreAxis(centre, side *axis, length, velocity float32) {
-	if missing := length - side.position; missing > smaller*length {
+// restoreAxis keeps the edge that moved at the remembered speed; the other one was cut off by the obstacle.
+func restoreAxis(centre, side *kalmanAxis, length, velocity float32) {
+	if missing := length - side.position; missing > shrinkTolerance*length {
 		low, high := centre.velocity-side.velocity/2, centre.velocity+side.velocity/2
 		if abs(low-velocity) < abs(high-velocity) {
 			centre.position += missing / 2

@@ -1,28 +1,28 @@
 package track
 
-// Profile is what kind of camera a tracker is for.
+// Profile is a preset for a kind of camera.
 type Profile string
 
-// The profiles. docs/BENCHMARKS.md has what they were chosen by.
+// The profiles; docs/BENCHMARKS.md shows how they were chosen.
 const (
-	// Static is a camera that stays where it is.
+	// Static is a fixed camera.
 	Static Profile = "static"
-	// PTZ is a camera that turns, zooms or shakes: its motion is measured on the images and told by Move.
+	// PTZ is a camera that turns, zooms or shakes: its motion is measured on the images and passed to CompensateMotion.
 	PTZ Profile = "ptz"
-	// LowRate is a camera of few images a second: what goes far between two is looked for farther away.
+	// LowRate is a camera with a low frame rate: objects are searched at larger distances.
 	LowRate Profile = "low-rate"
 )
 
-// Profiles are all, the usual one first.
+// Profiles returns all profiles, the default first.
 func Profiles() []string { return []string{string(Static), string(PTZ), string(LowRate)} }
 
-// lowRateReach is the Reach of LowRate.
-const lowRateReach = 2
+// lowRateBufferScale is the BufferScale of LowRate.
+const lowRateBufferScale = 2
 
-// BufferScale is what Tracker's should be.
+// BufferScale returns the value for Tracker.BufferScale.
 func (p Profile) BufferScale() float32 {
 	if p == LowRate {
-		return lowRateReach
+		return lowRateBufferScale
 	}
 	return DefaultBufferScale
 }

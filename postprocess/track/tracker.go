@@ -1,4 +1,4 @@
-// Package track follows objects from frame to frame: it gives every detection of the same object the same number.
+// Package track follows objects from frame to frame: detections of the same object get the same ID.
 package track
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/internal/assignment"
 )
 
-// ClassSettings is what one class needs to be tracked; zero fields take the tracker's.
+// ClassSettings are the settings of one class; zero fields use the tracker's.
 type ClassSettings struct {
-	// HighScore, NewScore and Keep are Tracker's, for this class.
+	// HighThreshold, NewTrackThreshold and TrackBuffer are those of Tracker, for this class.
 	HighThreshold, NewTrackThreshold float32
 	TrackBuffer                      time.Duration
-	// MinWidth and MinHeight are the smallest box that is looked at, in pixels.
+	// MinWidth and MinHeight are the minimum size of a box in pixels; smaller detections are ignored.
 	MinWidth, MinHeight float32
 }
 
-// What Open puts where a Tracker's field is zero.
+// Defaults of Tracker's fields.
 const (
 	DefaultHighThreshold = 0.25
 	DefaultLowThreshold  = 0.1
@@ -27,84 +27,85 @@ const (
 	DefaultBufferScale   = 1.0
 )
 
-// Tracker matches in two stages, as ByteTrack does (Zhang et al., 2022): detections with a high score first, to the predicted boxes of all
-// tracks; those with a low score may then go on with tracks that are still without one, which carries objects through occlusion. A Kalman
-// filter with constant velocity over centre, width and height predicts, as in BoT-SORT (Aharon et al., 2022); it works in time, not in
-// frames, so that dropped frames and changing rates do no harm, and it believes a detection less the lower its score. Boxes are compared
-// after both were widened by as much as the prediction is unsure. Move tells of the camera's own motion; without it, when most objects jump
-// the same way the camera moved, and tracks without a detection are moved along.
+// Tracker associates detections with tracks in two stages, as ByteTrack does (Zhang et al., 2022): detections with a high score are matched
+// first, with the predicted boxes of all tracks; those with a low score may then continue the remaining tracks, which carries objects
+// through occlusion. Boxes are predicted by a Kalman filter with constant velocity over centre, width and height, as in BoT-SORT (Aharon et
+// al., 2022). It works in seconds, not frames, so that dropped frames and changing rates do not matter, and trusts a detection less the
+// lower its score. Before boxes are compared, both are enlarged by the uncertainty of the prediction. CompensateMotion reports the camera's
+// own motion; without it, a jump of most objects in the same direction counts as camera motion and also moves the unmatched tracks.
 //
-// Feed it everything down to LowScore: a decoder that cuts at a higher score takes away the second chance.
+// The detections must include scores down to LowThreshold; a decoder with a higher threshold disables the second stage.
 //
 // Set the fields, call Open, then Update or Predict for each frame in order of time, from one goroutine. It allocates nothing once it has
 // seen the largest number of objects.
 type Tracker struct {
-	// HighScore is the lowest score of the first matching, LowScore of the second; NewScore is what a detection needs to start a track,
-	// 0 for a tenth more than HighScore.
+	// HighThreshold is the minimum score in the first stage, LowThreshold in the second. NewTrackThreshold is the minimum score of a new
+	// track, HighThreshold + 0.1 when 0.
 	HighThreshold, LowThreshold, NewTrackThreshold float32
-	// TrackBuffer is how long a track may be lost before it ends, 0 for a second.
+	// TrackBuffer is how long a track may be lost before it ends, a second when 0 (ByteTrack's track_buffer).
 	TrackBuffer time.Duration
-	// Width and Height are the image's, in pixels: a lost track ends when its predicted centre leaves the image. 0 means unknown. They
-	// may be set between two frames.
+	// Width and Height are the image size in pixels: a lost track ends when its predicted centre leaves the image. 0 means unknown. They
+	// may change between two frames.
 	Width, Height int
-	// Reach is by how many standard deviations of a predicted place boxes are widened before they are compared (buffered IoU, Yang et al.,
-	// 2023), 0 for DefaultBufferScale. Few images a second want more of it.
+	// BufferScale is the number of standard deviations of the predicted position by which boxes are enlarged before they are compared
+	// (buffered IoU, Yang et al., 2023), DefaultBufferScale when 0. Low frame rates need more.
 	BufferScale float32
-	// StrictClasses never matches a detection to a track of another class. Without it another class only counts half, so that a
-	// detector that wavers between two classes does not break the track.
+	// StrictClasses only matches detections and tracks of the same class. Otherwise another class halves the overlap, so that a detector
+	// that alternates between two classes does not break a track.
 	StrictClasses bool
-	// Classes are exceptions by class.
+	// Classes holds exceptions by class.
 	Classes map[int]ClassSettings
-	// Recall is how long an object that was lost may be known again by how it appears, 0 for DefaultMaxLostAge; Alike the cosine of two vectors
-	// from which they are of one object, 0 for DefaultAppearanceThreshold. Both matter where Appear is called.
+	// MaxLostAge is how long a lost object can be re-identified by its appearance, DefaultMaxLostAge when 0. AppearanceThreshold is the
+	// minimum cosine similarity of two embeddings of one object, DefaultAppearanceThreshold when 0. Both apply if UpdateEmbedding is
+	// called.
 	MaxLostAge          time.Duration
 	AppearanceThreshold float32
 
-	// Set by Open, then the goroutine that calls Update.
-	next    uint64
-	begun   bool
-	at      time.Time
-	objects []object
-	tracks  []postprocess.Track
-	told    bool // how the camera moved since the last Update
-	gone    []gone
-	numbers int         // of a vector; 0 while nobody looks
-	means   [][]float32 // memory of looks that nobody needs
+	// Set by Open, then used by the goroutine that calls Update.
+	next          uint64
+	started       bool
+	at            time.Time
+	objects       []object
+	tracks        []postprocess.Track
+	motionKnown   bool // CompensateMotion was called since the last Update
+	ended         []endedTrack
+	embeddingSize int         // 0 while there are no embeddings
+	freeMeans     [][]float32 // unused memory of embeddings
 
-	// Scratch of one Update.
-	high, low, left []int // numbers of detections
-	pool, rest      []int // numbers of objects
-	taken           []bool
-	weights         []float64
-	solver          assignment.Solver
-	shiftX, shiftY  []float32
+	// Scratch memory of Update.
+	high, low, unmatched  []int // numbers of detections
+	candidates, remaining []int // indices of objects
+	matched               []bool
+	weights               []float64
+	solver                assignment.Solver
+	shiftX, shiftY        []float32
 }
 
-// votes is how many classes one object's votes are counted for; more than three is noise.
-const votes = 4
+// maxVotes bounds the classes counted per object; more than three are noise.
+const maxVotes = 4
 
-type ballot struct {
+type classVote struct {
 	class  int
 	weight float32
 }
 
-// object is a track with what the tracker alone needs.
+// object is a track with the tracker's private state.
 type object struct {
 	postprocess.Track
-	motion    motion
-	whole     whole
-	behind    motion // of a lost object if it is behind something: with the size and speed of the whole
-	predicted postprocess.Box
-	ballots   [votes]ballot
-	keep      time.Duration
-	confirmed bool
-	looks     looks
-	doubts    looks // what it looked like since it last looked like itself
-	held      bool  // told as Tentative until it is known who it is
-	recalled  bool  // it is one that was there before
+	motion       kalmanBox
+	unoccluded   shapeMemory
+	occluded     kalmanBox // of a lost object, assuming it is occluded: size and speed before the occlusion
+	predicted    postprocess.Box
+	votes        [maxVotes]classVote
+	maxLost      time.Duration
+	confirmed    bool
+	appearance   appearance
+	mismatch     appearance // embeddings since the last one that matched appearance
+	undecided    bool       // reported as Tentative until re-identification is decided
+	reidentified bool       // it continues an earlier track
 }
 
-// Open checks the configuration and forgets everything; ids start again.
+// Open validates the configuration and removes all tracks; IDs restart at 1.
 func (t *Tracker) Open() error {
 	if t.HighThreshold == 0 {
 		t.HighThreshold = DefaultHighThreshold
@@ -149,13 +150,13 @@ func (t *Tracker) Open() error {
 			return fmt.Errorf("open tracker: gate of class %d has a value out of range: %+v", class, gate)
 		}
 	}
-	t.next, t.begun, t.told, t.at = 0, false, false, time.Time{}
+	t.next, t.started, t.motionKnown, t.at = 0, false, false, time.Time{}
 	t.objects, t.tracks = t.objects[:0], t.tracks[:0]
-	t.forgetLooks()
+	t.resetAppearance()
 	return nil
 }
 
-func (t *Tracker) gate(class int) ClassSettings {
+func (t *Tracker) classSettings(class int) ClassSettings {
 	gate := t.Classes[class]
 	if gate.HighThreshold == 0 {
 		gate.HighThreshold = t.HighThreshold
@@ -169,91 +170,91 @@ func (t *Tracker) gate(class int) ClassSettings {
 	return gate
 }
 
-// Update takes the detections of a frame captured at that time and returns the tracks, oldest first: active, tentative and lost ones, and
-// those that just ended; a tentative one that was not confirmed goes without a word. The result is valid until the next call. A time that
-// does not advance counts as the time before.
+// Update matches the detections of a frame captured at a time and returns the tracks, oldest first: active, tentative, lost and just ended
+// ones. Tentative tracks that were not confirmed are dropped silently. The result is valid until the next call. A time that does not
+// advance counts as the previous one.
 func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []postprocess.Track {
-	t.forget()
-	t.advance(at)
-	t.sort(detections)
-	t.pool = t.pool[:0]
+	t.removeEnded()
+	t.predictAll(at)
+	t.splitByScore(detections)
+	t.candidates = t.candidates[:0]
 	for i := range t.objects {
 		if state := t.objects[i].State; state == postprocess.Active || state == postprocess.Lost {
-			t.pool = append(t.pool, i)
+			t.candidates = append(t.candidates, i)
 		}
 	}
-	t.match(detections, t.pool, t.high, firstOverlap, true)
-	if !t.told {
-		t.followCamera()
+	t.associate(detections, t.candidates, t.high, firstOverlap, true)
+	if !t.motionKnown {
+		t.compensateJump()
 	}
-	t.told = false
+	t.motionKnown = false
 
-	t.rest = t.rest[:0]
-	for _, i := range t.pool {
+	t.remaining = t.remaining[:0]
+	for _, i := range t.candidates {
 		if t.objects[i].Index < 0 {
-			t.rest = append(t.rest, i)
+			t.remaining = append(t.remaining, i)
 		}
 	}
-	t.match(detections, t.rest, t.low, secondOverlap, false)
+	t.associate(detections, t.remaining, t.low, secondOverlap, false)
 
-	t.rest = t.rest[:0]
+	t.remaining = t.remaining[:0]
 	for i := range t.objects {
 		if t.objects[i].State == postprocess.Tentative {
-			t.rest = append(t.rest, i)
+			t.remaining = append(t.remaining, i)
 		}
 	}
-	t.match(detections, t.rest, t.free(t.high), tentativeOverlap, true)
-	t.settle()
-	t.reappear(detections)
-	for _, i := range t.free(t.high) {
-		if detections[i].Score >= t.gate(detections[i].Class).NewTrackThreshold {
+	t.associate(detections, t.remaining, t.unmatchedOf(t.high), tentativeOverlap, true)
+	t.resolveUnmatched()
+	t.matchOccluded(detections)
+	for _, i := range t.unmatchedOf(t.high) {
+		if detections[i].Score >= t.classSettings(detections[i].Class).NewTrackThreshold {
 			t.start(&detections[i], i)
 		}
 	}
-	t.begun = true
-	if t.numbers > 0 {
-		t.recall()
+	t.started = true
+	if t.embeddingSize > 0 {
+		t.reidentify()
 	}
 	return t.report()
 }
 
-// Predict moves the tracks on to a frame that was not looked at and returns them as Update does, with predicted boxes. States stay as
-// they are: a frame that was not looked at loses nobody.
+// Predict advances the tracks to a frame without detections and returns them like Update, with predicted boxes. States do not change: a
+// frame that was not processed makes no track lost.
 func (t *Tracker) Predict(at time.Time) []postprocess.Track {
-	t.forget()
-	t.advance(at)
+	t.removeEnded()
+	t.predictAll(at)
 	return t.report()
 }
 
-// Reset forgets every object, as when the images have stopped; ids go on.
+// Reset removes all tracks, after the images have stopped; IDs continue.
 func (t *Tracker) Reset() {
-	t.objects, t.tracks, t.begun = t.objects[:0], t.tracks[:0], false
-	t.forgetLooks()
+	t.objects, t.tracks, t.started = t.objects[:0], t.tracks[:0], false
+	t.resetAppearance()
 }
 
-// forget drops the tracks that the last result reported as ended, but for what they looked like.
-func (t *Tracker) forget() {
+// removeEnded removes the tracks reported as ended but keeps their appearance.
+func (t *Tracker) removeEnded() {
 	for i := range t.objects {
 		o := &t.objects[i]
 		if o.State != postprocess.Ended {
 			continue
 		}
-		if o.looks.known() && o.confirmed && !o.held {
-			t.remember(&o.Track, &o.looks)
+		if o.appearance.valid() && o.confirmed && !o.undecided {
+			t.addEnded(&o.Track, &o.appearance)
 		}
-		t.release(&o.looks)
-		t.release(&o.doubts)
+		t.releaseAppearance(&o.appearance)
+		t.releaseAppearance(&o.mismatch)
 	}
 	t.objects = slices.DeleteFunc(t.objects, func(o object) bool { return o.State == postprocess.Ended })
 }
 
-// advance predicts every object at that time.
-func (t *Tracker) advance(at time.Time) {
+// predictAll predicts every object at a time.
+func (t *Tracker) predictAll(at time.Time) {
 	steps := float32(0)
-	if t.begun && at.After(t.at) {
+	if t.started && at.After(t.at) {
 		steps = float32(at.Sub(t.at).Seconds() / step)
 	}
-	if !t.begun || at.After(t.at) {
+	if !t.started || at.After(t.at) {
 		t.at = at
 	}
 	for i := range t.objects {
@@ -261,62 +262,62 @@ func (t *Tracker) advance(at time.Time) {
 		o.Index, o.Detail = -1, nil
 		o.motion.predict(steps, o.State == postprocess.Lost)
 		if o.State == postprocess.Lost {
-			o.behind.predict(steps, true)
+			o.occluded.predict(steps, true)
 		}
 		o.predicted = o.motion.box()
 		o.Box = o.predicted
-		if t.at.Sub(o.Last) > o.keep || (o.State == postprocess.Lost && t.outside(&o.motion)) {
+		if t.at.Sub(o.Last) > o.maxLost || (o.State == postprocess.Lost && t.outsideImage(&o.motion)) {
 			o.State = postprocess.Ended
 		}
 	}
 }
 
-// outside reports whether a predicted centre is off the image.
-func (t *Tracker) outside(m *motion) bool {
+// outsideImage reports whether a predicted centre is outside the image.
+func (t *Tracker) outsideImage(m *kalmanBox) bool {
 	if t.Width == 0 || t.Height == 0 {
 		return false
 	}
 	return m.x.position < 0 || m.y.position < 0 || m.x.position > float32(t.Width) || m.y.position > float32(t.Height)
 }
 
-// see takes a detection as the object's.
-func (o *object) see(d *postprocess.Detection, index int, at time.Time) {
+// match updates the object with a detection.
+func (o *object) match(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box, d.Score)
-	o.whole.see(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
+	o.unoccluded.update(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
 	o.Box, o.Score, o.Detail, o.Index, o.State, o.Last = d.Box, d.Score, d.Detail, index, postprocess.Active, at
 	o.Hits++
 	o.confirmed = true
 	o.vote(d.Class, d.Score)
 }
 
-// vote counts a class by its scores. A class that finds no room takes the place of the weakest.
+// vote adds a score to the votes of a class. A new class replaces the one with the fewest votes.
 func (o *object) vote(class int, score float32) {
 	weakest := 0
-	for i := range o.ballots {
-		if o.ballots[i].weight > 0 && o.ballots[i].class == class {
+	for i := range o.votes {
+		if o.votes[i].weight > 0 && o.votes[i].class == class {
 			weakest = i
 			break
 		}
-		if o.ballots[i].weight < o.ballots[weakest].weight {
+		if o.votes[i].weight < o.votes[weakest].weight {
 			weakest = i
 		}
 	}
-	b := &o.ballots[weakest]
+	b := &o.votes[weakest]
 	if b.class != class {
-		*b = ballot{class: class}
+		*b = classVote{class: class}
 	}
 	b.weight += score
 	best := b
-	for i := range o.ballots {
-		if o.ballots[i].class == o.Class && o.ballots[i].weight >= best.weight {
-			best = &o.ballots[i]
+	for i := range o.votes {
+		if o.votes[i].class == o.Class && o.votes[i].weight >= best.weight {
+			best = &o.votes[i]
 		}
 	}
 	o.Class = best.class
 }
 
-// settle decides what becomes of the objects without a detection.
-func (t *Tracker) settle() {
+// resolveUnmatched updates the state of objects without a detection.
+func (t *Tracker) resolveUnmatched() {
 	for i := range t.objects {
 		o := &t.objects[i]
 		switch {
@@ -324,12 +325,12 @@ func (t *Tracker) settle() {
 		case o.State == postprocess.Tentative:
 			o.State = postprocess.Ended
 		case o.State == postprocess.Active:
-			o.State, o.held = postprocess.Lost, false
-			o.behind = o.motion
-			o.whole.restore(&o.behind)
+			o.State, o.undecided = postprocess.Lost, false
+			o.occluded = o.motion
+			o.unoccluded.restore(&o.occluded)
 		}
 	}
-	// An object that was found again beside its own lost track is one object: the longer history stays.
+	// An object that was detected again next to its own lost track is one object: the longer track stays.
 	for i := range t.objects {
 		if t.objects[i].State != postprocess.Lost {
 			continue
@@ -343,7 +344,7 @@ func (t *Tracker) settle() {
 				a, b = b, a
 			}
 			a.State = postprocess.Ended
-			t.release(&a.looks) // it is still there
+			t.releaseAppearance(&a.appearance) // the object is still tracked
 			break
 		}
 	}
@@ -352,20 +353,20 @@ func (t *Tracker) settle() {
 func (t *Tracker) start(d *postprocess.Detection, index int) {
 	t.next++
 	state := postprocess.Tentative
-	if !t.begun {
-		// What is there when the tracker starts needs no second look.
+	if !t.started {
+		// Objects in the first frame need no confirmation.
 		state = postprocess.Active
 	}
 	t.objects = append(t.objects, object{
 		Track:     postprocess.Track{ID: t.next, Detection: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
-		keep:      t.gate(d.Class).TrackBuffer,
-		confirmed: !t.begun,
-		held:      t.numbers > 0 && t.recallable(),
+		maxLost:   t.classSettings(d.Class).TrackBuffer,
+		confirmed: !t.started,
+		undecided: t.embeddingSize > 0 && t.canReidentify(),
 	})
 	o := &t.objects[len(t.objects)-1]
 	o.motion.start(d.Box)
-	o.whole.start(d.Box)
-	o.ballots[0] = ballot{d.Class, d.Score}
+	o.unoccluded.start(d.Box)
+	o.votes[0] = classVote{d.Class, d.Score}
 }
 
 func (t *Tracker) report() []postprocess.Track {
@@ -377,7 +378,7 @@ func (t *Tracker) report() []postprocess.Track {
 		}
 		o.VX, o.VY = o.motion.x.velocity/step, o.motion.y.velocity/step
 		t.tracks = append(t.tracks, o.Track)
-		if o.held && o.State == postprocess.Active {
+		if o.undecided && o.State == postprocess.Active {
 			t.tracks[len(t.tracks)-1].State = postprocess.Tentative
 		}
 	}

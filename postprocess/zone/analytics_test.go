@@ -138,7 +138,7 @@ func TestEndLeavesTheZones(t *testing.T) {
 	assert.Empty(t, events(a.Finish(3, at(4))))
 }
 
-// gate is a vertical line in the middle of the image, drawn downwards: In is from the right to the left on the image.
+// countingLine is a vertical line in the middle of the image, drawn downwards: In is from the right to the left on the image.
 var middle = Line{Name: "gate", From: Point{0.5, 0.2}, To: Point{0.5, 0.8}}
 
 // cross moves an object of 20x20 pixels along the points, its centre being the anchor, and returns the line's counts of bolts.
@@ -282,7 +282,7 @@ func TestSpeedOnTheGround(t *testing.T) {
 		Width: 1000, Height: 500, Ground: &Ground{Points: []Point{{400, 100}, {600, 100}, {700, 400}, {300, 400}}, Width: 4, Length: 20},
 	})
 	for i, corner := range a.Config.Ground.Points {
-		got, ok := a.plane.at(corner)
+		got, ok := a.plane.toGround(corner)
 		require.True(t, ok)
 		want := []Point{{0, 0}, {4, 0}, {4, 20}, {0, 20}}[i]
 		assert.InDelta(t, want.X, got.X, 1e-6)
@@ -293,7 +293,7 @@ func TestSpeedOnTheGround(t *testing.T) {
 		low, high := 100.0, 400.0
 		for range 60 {
 			mid := (low + high) / 2
-			if p, _ := a.plane.at(Point{500, mid}); p.Y < y {
+			if p, _ := a.plane.toGround(Point{500, mid}); p.Y < y {
 				low = mid
 			} else {
 				high = mid
@@ -311,7 +311,7 @@ func TestSpeedOnTheGround(t *testing.T) {
 	assert.InDelta(t, 90, o.Heading, 0.1, "from the second point to the third")
 	assert.InDelta(t, 0.3*55, o.Distance, 0.01)
 	assert.Nil(t, a.Object(2))
-	_, ok := a.plane.at(Point{500, -500})
+	_, ok := a.plane.toGround(Point{500, -500})
 	assert.False(t, ok, "above the horizon")
 }
 

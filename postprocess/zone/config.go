@@ -1,5 +1,5 @@
-// Package zone turns tracks into what people ask about: who is in a zone and for how long, who crossed a line and in which direction, how
-// many there are, and one event per object from its appearance to its end. It is logic only: nothing is drawn, encoded or sent here.
+// Package zone turns tracks into events and counts: who is in a zone and for how long, which objects crossed a line in which direction, how
+// many there are, and one sequence of events per object from its appearance to its end. It does not draw, encode or send anything.
 package zone
 
 import (
@@ -12,20 +12,20 @@ import (
 	"unicode"
 )
 
-// Mode says how exactly an object must cross a line.
+// Mode selects how an object must cross a line.
 type Mode string
 
-// The modes: with Strict the anchor itself must pass between the line's ends, with Loose the anchor changes sides while any part of the box
-// is between them.
+// In mode Strict the anchor must pass between the line's ends. In mode Loose the anchor changes sides while any part of the box is between
+// them.
 const (
 	Strict Mode = "strict"
 	Loose  Mode = "loose"
 )
 
-// Direction is the way an object crosses a line.
+// Direction is the direction in which an object crosses a line.
 type Direction string
 
-// The directions, as seen by one who stands at From and looks to To: In is from the left to the right.
+// The directions, seen from From towards To: In is from left to right.
 const (
 	Both Direction = "both"
 	In   Direction = "in"
@@ -36,33 +36,33 @@ const (
 type Zone struct {
 	Name   string  `json:"name" yaml:"name"`
 	Points []Point `json:"points" yaml:"points"`
-	// Labels are the objects that count, all when empty.
+	// Labels lists the classes that count, all if empty.
 	Labels []string `json:"labels" yaml:"labels,omitempty"`
 	Anchor Anchor   `json:"anchor" yaml:"anchor,omitempty"` // "" for Bottom
-	// Share is how much of the box or mask must be inside where Anchor is one of them, 0 for any part.
+	// Share is the minimum share of the box or mask inside the zone for these anchors, 0 for any part.
 	Share float64 `json:"share,omitempty" yaml:"share,omitempty"`
-	// Inertia is how many detections in a row must agree that an object is inside, or outside again; 0 for 3.
+	// Inertia is the number of consecutive detections that must agree that an object is inside, or outside again; 0 for 3.
 	Inertia int `json:"inertia" yaml:"inertia,omitempty"`
-	// MinTime is how long an object must have been inside before it has entered.
+	// MinTime is how long an object must be inside before it has entered.
 	MinTime time.Duration `json:"min_time" yaml:"min_time,omitempty"`
-	// Loiter is the stay after which an object is reported to loiter, 0 for never.
+	// Loiter is the length of stay that causes a Loiter event, 0 for never.
 	Loiter time.Duration `json:"loiter" yaml:"loiter,omitempty"`
 }
 
-// Line is a line that objects are counted at, each at most once.
+// Line counts objects that cross it, each at most once.
 type Line struct {
 	Name      string    `json:"name" yaml:"name"`
 	From      Point     `json:"from" yaml:"from"`
 	To        Point     `json:"to" yaml:"to"`
-	Labels    []string  `json:"labels" yaml:"labels,omitempty"`       // all when empty
+	Labels    []string  `json:"labels" yaml:"labels,omitempty"`       // all if empty
 	Anchor    Anchor    `json:"anchor" yaml:"anchor,omitempty"`       // "" for Centre
 	Direction Direction `json:"direction" yaml:"direction,omitempty"` // "" for Both
 	Mode      Mode      `json:"mode" yaml:"mode,omitempty"`           // "" for Strict
 }
 
-// Config is everything that a user sets for one camera.
+// Config is the user's configuration of one camera.
 type Config struct {
-	// Width and Height are the image that the coordinates were measured on; both 0 means that coordinates are shares from 0 to 1.
+	// Width and Height are the size of the image that the coordinates refer to; both 0 for coordinates from 0 to 1.
 	Width   int     `json:"width" yaml:"width,omitempty"`
 	Height  int     `json:"height" yaml:"height,omitempty"`
 	Zones   []Zone  `json:"zones" yaml:"zones,omitempty"`
@@ -70,39 +70,39 @@ type Config struct {
 	Ground  *Ground `json:"ground" yaml:"ground,omitempty"`
 	Filter  Filter  `json:"filter" yaml:"filter,omitempty"`
 	Objects Objects `json:"objects" yaml:"objects,omitempty"`
-	// DailyReset sets the counts of lines and of entries back to 0 at midnight of the clock's own time zone.
+	// DailyReset resets line and entry counts at midnight, in the time zone of the frames' times.
 	DailyReset bool `json:"daily_reset" yaml:"daily_reset,omitempty"`
 }
 
-// Objects says when an object is reported.
+// Objects configures when objects are reported.
 type Objects struct {
-	// Score is the median score that an object needs to be reported at all, by label; "" is for all labels without an own one.
+	// Score is the minimum median score of a reported object by label; "" applies to all other labels.
 	Score map[string]float32 `json:"score" yaml:"score,omitempty"`
-	// Update is the longest time between two updates of an object that is there, 0 for never without a change.
+	// Update is the longest interval between two updates of a present object, 0 for updates on changes only.
 	Update time.Duration `json:"update" yaml:"update,omitempty"`
-	// StationaryAfter is how long an object must stay in its place to be stationary, 0 for 10 seconds.
+	// StationaryAfter is the time without movement after which an object is stationary, 0 for 10 seconds.
 	StationaryAfter time.Duration `json:"stationary_after" yaml:"stationary_after,omitempty"`
-	// SnapshotEvery is the shortest time between two better snapshots of an object, 0 for a second.
+	// SnapshotEvery is the shortest interval between two snapshots of an object, 0 for a second.
 	SnapshotEvery time.Duration `json:"snapshot_every" yaml:"snapshot_every,omitempty"`
 }
 
-// What is used where a field is zero.
+// Defaults of fields that are zero.
 const (
 	DefaultInertia         = 3
 	DefaultStationaryAfter = 10 * time.Second
 	DefaultSnapshotEvery   = time.Second
 )
 
-// Limits keep one bad configuration from taking the frame loop's time.
+// Limits that protect the frame loop from excessive configurations.
 const (
 	maxShapes  = 64
 	maxCorners = 64
 )
 
-// Names are what a configuration may call a network's classes, and the keypoints of their objects.
+// Names are the class and keypoint names of a network that a configuration may use.
 type Names struct{ Labels, Keypoints []string }
 
-// Validate reports the first mistake, by the name that the user gave.
+// Validate returns the first error, with the name of the zone or line.
 func (c *Config) Validate(names Names) error {
 	if (c.Width == 0) != (c.Height == 0) || c.Width < 0 || c.Height < 0 || c.Width > 1<<15 || c.Height > 1<<15 {
 		return fmt.Errorf("zones: image of %dx%d; give both sides in pixels, or none for coordinates from 0 to 1", c.Width, c.Height)
@@ -150,12 +150,10 @@ func (c *Config) Validate(names Names) error {
 	return nil
 }
 
-// checkGround checks where the points are.
-// CheckGround reports what is wrong with the calibration of the ground, where there is one. Unlike the rest it can be said before the
-// network is known.
+// ValidateGround checks the ground calibration, if there is one. Unlike Validate it does not need the network's names.
 func (c *Config) ValidateGround() error {
 	if c.Ground == nil || (c.Width == 0) != (c.Height == 0) {
-		return nil // of half an image's size Check tells
+		return nil // Validate reports an incomplete image size
 	}
 	if err := c.Ground.check(); err != nil {
 		return err
@@ -174,7 +172,7 @@ func (c *Config) ValidateGround() error {
 	return err
 }
 
-// checkName refuses what cannot be a level of an MQTT topic.
+// checkName refuses names that cannot be a level of an MQTT topic.
 func checkName(name string, taken map[string]bool) error {
 	switch {
 	case strings.TrimSpace(name) == "":
@@ -198,11 +196,11 @@ func (c *Config) checkZone(z *Zone, names Names) error {
 		return err
 	}
 	switch {
-	case !z.Anchor.extended() && !z.Anchor.isPoint(names.Keypoints):
+	case !z.Anchor.isArea() && !z.Anchor.isPoint(names.Keypoints):
 		return fmt.Errorf("anchor %q is not bottom, centre, top, feet, box, mask or a keypoint like %s", z.Anchor, example(names.Keypoints))
 	case !(z.Share >= 0 && z.Share <= 1):
 		return fmt.Errorf("share %v is not between 0 and 1", z.Share)
-	case z.Share > 0 && !z.Anchor.extended():
+	case z.Share > 0 && !z.Anchor.isArea():
 		return fmt.Errorf("share %v is of the anchors box and mask", z.Share)
 	case z.Inertia < 0 || z.Inertia > 1000:
 		return fmt.Errorf("inertia %d is not between 0 and 1000", z.Inertia)
@@ -236,7 +234,7 @@ func (c *Config) checkLine(l *Line, names Names) error {
 	return nil
 }
 
-// example is some of the keypoints that there are; COCO's ankle stands for those of networks that name none.
+// example returns some of the network's keypoint names, or one of COCO's.
 func example(keypoints []string) string {
 	if len(keypoints) == 0 || slices.Contains(keypoints, "left_ankle") {
 		return "left_ankle"
@@ -264,7 +262,7 @@ func (c *Config) onImage(p Point) bool {
 	return p.X >= 0 && p.X <= right && p.Y >= 0 && p.Y <= bottom
 }
 
-// checkOutline checks a polygon's corners.
+// checkOutline checks the corners of a polygon.
 func (c *Config) checkOutline(points []Point) error {
 	if len(points) < 3 || len(points) > maxCorners {
 		return fmt.Errorf("needs 3 to %d points, has %d", maxCorners, len(points))
@@ -275,7 +273,7 @@ func (c *Config) checkOutline(points []Point) error {
 		}
 	}
 	outline := polygon(points)
-	if one, two, tangled := outline.tangle(); tangled {
+	if one, two, crossing := outline.selfIntersection(); crossing {
 		return fmt.Errorf("edges %d and %d cross", one, two)
 	}
 	if outline.area() == 0 {
@@ -303,7 +301,7 @@ func (o *Objects) check(labels []string) error {
 	return nil
 }
 
-// scaled takes configured points to an image of that size.
+// scaled converts configured points to an image of the given size.
 func (c *Config) scaled(points []Point, width, height float64) polygon {
 	if c.Width > 0 {
 		width /= float64(c.Width)
@@ -316,7 +314,7 @@ func (c *Config) scaled(points []Point, width, height float64) polygon {
 	return out
 }
 
-// classSet is which classes a list of labels means; nil for all.
+// classSet converts labels to a set by class number; nil for all.
 func classSet(wanted, labels []string) []bool {
 	if len(wanted) == 0 {
 		return nil

@@ -110,7 +110,7 @@ func TestPixelCoordinatesScaleToTheImage(t *testing.T) {
 func TestPolygon(t *testing.T) {
 	// A U: its notch is outside.
 	u := polygon{{0, 0}, {30, 0}, {30, 30}, {20, 30}, {20, 10}, {10, 10}, {10, 30}, {0, 30}}
-	_, _, tangled := u.tangle()
+	_, _, tangled := u.selfIntersection()
 	assert.False(t, tangled)
 	assert.InDelta(t, 700, u.area(), 1e-9)
 	for _, p := range []Point{{5, 5}, {15, 5}, {25, 25}, {5, 29}} {

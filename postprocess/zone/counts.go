@@ -2,7 +2,7 @@ package zone
 
 import "time"
 
-// Counter names what a number counts.
+// Counter identifies what is counted.
 type Counter string
 
 // The counters.
@@ -14,29 +14,29 @@ const (
 	Outward  Counter = "out"
 )
 
-// Change is a counter with a new value.
+// Change is a new value of a counter.
 type Change struct {
 	Counter Counter
-	Index   int // number of the zone or line in the configuration, -1 for Present
+	Index   int // zone or line in the configuration, -1 for Present
 	Class   int
 	Value   int
 }
 
-// ZoneCount is the state of a zone. Slices are by class.
+// ZoneCount holds the counts of a zone. Slices are by class.
 type ZoneCount struct {
 	Occupied, Entered []int
-	// Visits and Dwell are the number of stays that are over and their sum.
+	// Visits is the number of completed stays, Dwell their total duration.
 	Visits int
 	Dwell  time.Duration
 }
 
-// LineCount is the state of a line, by class.
+// LineCount holds the counts of a line by class.
 type LineCount struct{ In, Out []int }
 
-// counts keeps the present numbers and those that were reported last, in one row per counter.
+// counts keeps the current and the last reported values, one row per counter.
 type counts struct {
 	classes, zones, lines int
-	now, told             []int
+	current, reported     []int
 	visits                []int
 	dwell                 []time.Duration
 }
@@ -44,18 +44,18 @@ type counts struct {
 func (c *counts) open(classes, zones, lines int) {
 	*c = counts{classes: classes, zones: zones, lines: lines}
 	rows := 1 + 2*zones + 2*lines
-	c.now, c.told = make([]int, rows*classes), make([]int, rows*classes)
+	c.current, c.reported = make([]int, rows*classes), make([]int, rows*classes)
 	c.visits, c.dwell = make([]int, zones), make([]time.Duration, zones)
 }
 
 // The rows: present, then occupied and entered of each zone, then in and out of each line.
-func (c *counts) row(i int) []int    { return c.now[i*c.classes : (i+1)*c.classes] }
+func (c *counts) row(i int) []int    { return c.current[i*c.classes : (i+1)*c.classes] }
 func (c *counts) occupied(z int) int { return 1 + 2*z }
 func (c *counts) inward(l int) int   { return 1 + 2*c.zones + 2*l }
 
 func (c *counts) add(row, class int) {
 	if class >= 0 && class < c.classes {
-		c.now[row*c.classes+class]++
+		c.current[row*c.classes+class]++
 	}
 }
 
@@ -74,7 +74,7 @@ func (c *counts) cross(line, class int, direction Direction) {
 	c.add(row, class)
 }
 
-// reset sets what counts up back to 0; what counts who is there stays.
+// reset resets the cumulative counters, not the numbers of present objects.
 func (c *counts) reset() {
 	for z := range c.zones {
 		clear(c.row(c.occupied(z) + 1))
@@ -87,7 +87,7 @@ func (c *counts) reset() {
 	clear(c.dwell)
 }
 
-// report counts who is there anew, which follows every change of class, and lists what differs from the last report.
+// report recounts the present objects, because classes may have changed, and lists the counters that differ from the last report.
 func (c *counts) report(a *Analytics) {
 	clear(c.row(0))
 	for z := range c.zones {
@@ -97,17 +97,17 @@ func (c *counts) report(a *Analytics) {
 		if !o.announced {
 			continue
 		}
-		// A lost object still counts until its track ends: it is hidden, and the number would flicker.
+		// A lost object counts until its track ends: it is occluded, and the number would flicker.
 		c.add(0, o.Class)
 		for _, z := range o.Zones {
 			c.add(c.occupied(z), o.Class)
 		}
 	}
-	for i, value := range c.now {
-		if value == c.told[i] {
+	for i, value := range c.current {
+		if value == c.reported[i] {
 			continue
 		}
-		c.told[i] = value
+		c.reported[i] = value
 		row, class := i/c.classes, i%c.classes
 		change := Change{Counter: Present, Index: -1, Class: class, Value: value}
 		switch at := row - 1; {
@@ -122,23 +122,22 @@ func (c *counts) report(a *Analytics) {
 	}
 }
 
-// ReportAll makes the next Update report every counter that is not 0, for a broker that has lost its retained messages.
-func (a *Analytics) ReportAll() { clear(a.counts.told) }
+// ReportAll makes the next Update report every counter that is not 0, after a broker has lost its retained messages.
+func (a *Analytics) ReportAll() { clear(a.counts.reported) }
 
-// Reset sets the counts of lines and of entries back to 0; the next Update reports it.
+// Reset resets line and entry counts; the next Update reports the change.
 func (a *Analytics) Reset() { a.counts.reset() }
 
-// Present is the number of objects on the image, by class. The slice is the analytics' own, valid until the next Update; so are those of
-// Zone and Line.
+// Present returns the number of present objects by class. The slice is valid until the next Update, as are those of Zone and Line.
 func (a *Analytics) Present() []int { return a.counts.row(0) }
 
-// Zone is the count of the zone with that number.
+// Zone returns the counts of a zone by its index in the configuration.
 func (a *Analytics) Zone(zone int) ZoneCount {
 	row := a.counts.occupied(zone)
 	return ZoneCount{Occupied: a.counts.row(row), Entered: a.counts.row(row + 1), Visits: a.counts.visits[zone], Dwell: a.counts.dwell[zone]}
 }
 
-// Line is the count of the line with that number.
+// Line returns the counts of a line by its index in the configuration.
 func (a *Analytics) Line(line int) LineCount {
 	row := a.counts.inward(line)
 	return LineCount{In: a.counts.row(row), Out: a.counts.row(row + 1)}

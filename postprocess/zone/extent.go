@@ -7,25 +7,25 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// inside reports whether an object that is seen so is in a zone: by its anchor, or by how much of its box or mask is.
-func (a *Analytics) inside(o *record, z *area, f *postprocess.Detection) bool {
-	if !z.anchor.extended() {
-		return z.outline.contains(o.at(z.anchor, f))
+// inside reports whether a detected object is in a zone, by its anchor or by the share of its box or mask.
+func (a *Analytics) inside(o *objectState, z *area, f *postprocess.Detection) bool {
+	if !z.anchor.isArea() {
+		return z.outline.contains(o.anchorPoint(z.anchor, f))
 	}
 	if b := &z.bounds; f.X1 >= b.X2 || f.X2 <= b.X1 || f.Y1 >= b.Y2 || f.Y2 <= b.Y1 {
 		return false
 	}
-	share, said := 0.0, false
+	share, known := 0.0, false
 	if z.anchor == MaskArea && f.Detail != nil && f.Detail.Mask != nil {
-		share, said = a.shareOfMask(f.Detail.Mask, z.outline)
+		share, known = a.maskShare(f.Detail.Mask, z.outline)
 	}
-	if !said {
-		share = a.shareOfBox(f.Box, z.outline)
+	if !known {
+		share = a.boxShare(f.Box, z.outline)
 	}
-	return share > 0 && share >= z.share
+	return share > 0 && share >= z.minShare
 }
 
-// bounds is the box around an outline.
+// bounds returns the bounding box of an outline.
 func (g polygon) bounds() postprocess.Box {
 	b := postprocess.Box{X1: math.MaxFloat32, Y1: math.MaxFloat32, X2: -math.MaxFloat32, Y2: -math.MaxFloat32}
 	for _, p := range g {
@@ -35,18 +35,18 @@ func (g polygon) bounds() postprocess.Box {
 	return b
 }
 
-// shareOfBox is how much of a box lies in an outline, 0 to 1: the outline is cut at each side of the box in turn, by Sutherland and
-// Hodgman, "Reentrant polygon clipping", Communications of the ACM 17, 1974. Where that leaves parts of a hollow outline connected by a
-// seam, the seam encloses nothing.
-func (a *Analytics) shareOfBox(b postprocess.Box, outline polygon) float64 {
+// boxShare returns the share of a box inside an outline, 0 to 1. It clips the outline at each side of the box in turn (Sutherland and
+// Hodgman, "Reentrant polygon clipping", Communications of the ACM 17, 1974). Where that connects parts of a concave outline by a seam, the
+// seam encloses no area.
+func (a *Analytics) boxShare(b postprocess.Box, outline polygon) float64 {
 	whole := float64(b.Width()) * float64(b.Height())
 	if !(whole > 0) || !finite(whole) {
 		return 0
 	}
-	a.cut[0] = append(a.cut[0][:0], outline...)
+	a.clipped[0] = append(a.clipped[0][:0], outline...)
 	for side := range 4 {
-		from, to := a.cut[side%2], a.cut[(side+1)%2][:0]
-		depth := func(p Point) float64 { // how far inside of the side
+		from, to := a.clipped[side%2], a.clipped[(side+1)%2][:0]
+		depth := func(p Point) float64 { // distance to the side, positive inside
 			return [4]float64{p.X - float64(b.X1), float64(b.X2) - p.X, p.Y - float64(b.Y1), float64(b.Y2) - p.Y}[side]
 		}
 		for i, p := range from {
@@ -60,13 +60,13 @@ func (a *Analytics) shareOfBox(b postprocess.Box, outline polygon) float64 {
 				to = append(to, p)
 			}
 		}
-		a.cut[(side+1)%2] = to
+		a.clipped[(side+1)%2] = to
 	}
-	return min(a.cut[0].area()/whole, 1)
+	return min(a.clipped[0].area()/whole, 1)
 }
 
-// shareOfMask is how many of a mask's pixels have their centre in an outline, as a share of all; false for a mask without any.
-func (a *Analytics) shareOfMask(m *postprocess.Mask, outline polygon) (share float64, said bool) {
+// maskShare returns the share of a mask's pixels whose centres are inside an outline; known is false for an empty mask.
+func (a *Analytics) maskShare(m *postprocess.Mask, outline polygon) (share float64, known bool) {
 	a.runs = m.AppendRuns(a.runs[:0], a.Width, a.Height)
 	all, within, at, column := 0, 0, 0, -1
 	for i, length := range a.runs {
@@ -76,14 +76,14 @@ func (a *Analytics) shareOfMask(m *postprocess.Mask, outline polygon) (share flo
 			continue
 		}
 		all += to - from
-		for from < to { // a run goes on in the next column
+		for from < to { // a run may continue in the next column
 			x := from / a.Height
 			end := min(to, (x+1)*a.Height)
 			if x != column {
 				column = x
 				a.crossings = outline.crossings(a.crossings[:0], float64(x)+0.5)
 			}
-			within += between(a.crossings, from-x*a.Height, end-x*a.Height)
+			within += countBetween(a.crossings, from-x*a.Height, end-x*a.Height)
 			from = end
 		}
 	}
@@ -93,8 +93,8 @@ func (a *Analytics) shareOfMask(m *postprocess.Mask, outline polygon) (share flo
 	return float64(within) / float64(all), true
 }
 
-// crossings appends where an upright line meets the outline, from the top; what is inside lies between the first and the second, the third
-// and the fourth, and so on.
+// crossings appends the y coordinates where a vertical line meets the outline, in ascending order. The inside lies between the first and
+// the second, the third and the fourth, and so on.
 func (g polygon) crossings(dst []float64, x float64) []float64 {
 	for i, j := 0, len(g)-1; i < len(g); j, i = i, i+1 {
 		p, q := g[i], g[j]
@@ -106,8 +106,8 @@ func (g polygon) crossings(dst []float64, x float64) []float64 {
 	return dst
 }
 
-// between counts the pixels from one row to before another whose centres lie inside.
-func between(crossings []float64, from, to int) (count int) {
+// countBetween counts the pixels in rows from <= row < to whose centres are inside.
+func countBetween(crossings []float64, from, to int) (count int) {
 	for i := 0; i+1 < len(crossings); i += 2 {
 		first, last := int(math.Ceil(crossings[i]-0.5)), int(math.Ceil(crossings[i+1]-0.5))
 		count += max(0, min(to, last)-max(from, first))

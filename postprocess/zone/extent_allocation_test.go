@@ -21,8 +21,8 @@ func TestNoAllocationsOfShares(t *testing.T) {
 		mask.Logits[i] = 1
 	}
 	look := func() {
-		a.shareOfBox(postprocess.Box{X1: 3, Y1: 3, X2: 33, Y2: 33}, outline)
-		a.shareOfMask(mask, outline)
+		a.boxShare(postprocess.Box{X1: 3, Y1: 3, X2: 33, Y2: 33}, outline)
+		a.maskShare(mask, outline)
 	}
 	look()
 	require.Zero(t, testing.AllocsPerRun(20, look))

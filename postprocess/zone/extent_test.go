@@ -44,7 +44,7 @@ func TestSharesAreThoseOfCountedPoints(t *testing.T) {
 			}
 		}
 		want := float64(inside) / steps / steps
-		require.InDelta(t, want, a.shareOfBox(box, outline), 0.02, "%v in %v", box, outline)
+		require.InDelta(t, want, a.boxShare(box, outline), 0.02, "%v in %v", box, outline)
 		if want > 0 && want < 1 {
 			cut++
 		}
@@ -61,15 +61,15 @@ func TestSharesAreThoseOfCountedPoints(t *testing.T) {
 				}
 			}
 		}
-		share, said := a.shareOfMask(mask, outline)
+		share, said := a.maskShare(mask, outline)
 		require.True(t, said)
 		require.InDelta(t, float64(both)/float64(all), share, 1e-9)
 	}
 	require.Greater(t, cut, 50)
-	_, said := a.shareOfMask(&postprocess.Mask{}, polygon{{0, 0}, {9, 0}, {0, 9}})
+	_, said := a.maskShare(&postprocess.Mask{}, polygon{{0, 0}, {9, 0}, {0, 9}})
 	require.False(t, said)
 	nan := float32(math.NaN())
-	require.Zero(t, a.shareOfBox(postprocess.Box{X1: nan, X2: 9, Y2: 9}, polygon{{0, 0}, {9, 0}, {0, 9}}))
+	require.Zero(t, a.boxShare(postprocess.Box{X1: nan, X2: 9, Y2: 9}, polygon{{0, 0}, {9, 0}, {0, 9}}))
 }
 
 // TestWhatStandsForAnObjectIsTheZonesToSay: points of the box, keypoints by their names, and shares of box and mask.

@@ -6,27 +6,27 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// COCO's people have 17 keypoints, of which these are the ankles; one that scores less is not where it seems.
+// COCO's ankles among the 17 keypoints of a person, and the minimum score of a visible keypoint.
 const (
-	leftAnkle    = 15
-	rightAnkle   = 16
-	leastOfPoint = 0.5
+	leftAnkle        = 15
+	rightAnkle       = 16
+	minKeypointScore = 0.5
 )
 
-// feet is where an object touches the ground by what its network says of it: the middle of a person's ankles, or the one that is seen, or
-// the middle of a mask's lowest row. Where it says nothing it is the middle of the box's lower edge.
+// feet returns where an object touches the ground: the middle of a person's visible ankles, else the middle of the mask's lowest row, else
+// of the box's lower edge.
 func (a *Analytics) feet(f *postprocess.Detection) Point {
 	if d := f.Detail; d != nil {
 		if p, seen := ankles(d); seen {
 			return p
 		}
 		if d.Mask != nil {
-			if p, there := a.lowest(d.Mask); there {
+			if p, there := a.lowestPoint(d.Mask); there {
 				return p
 			}
 		}
 	}
-	return Bottom.of(f.Box)
+	return Bottom.onBox(f.Box)
 }
 
 func ankles(d *postprocess.Detail) (p Point, seen bool) {
@@ -35,7 +35,7 @@ func ankles(d *postprocess.Detail) (p Point, seen bool) {
 	}
 	count := 0.0
 	for _, k := range d.Keypoints[leftAnkle : rightAnkle+1] {
-		if k.Score >= leastOfPoint {
+		if k.Score >= minKeypointScore {
 			p.X, p.Y, count = p.X+float64(k.X), p.Y+float64(k.Y), count+1
 		}
 	}
@@ -45,8 +45,8 @@ func ankles(d *postprocess.Detail) (p Point, seen bool) {
 	return Point{p.X / count, p.Y / count}, true
 }
 
-// lowest is the middle of the lowest row of pixels of a mask.
-func (a *Analytics) lowest(m *postprocess.Mask) (Point, bool) {
+// lowestPoint returns the middle of the lowest row of a mask's pixels.
+func (a *Analytics) lowestPoint(m *postprocess.Mask) (Point, bool) {
 	bounds := m.Bounds.Intersect(image.Rect(0, 0, a.Width, a.Height))
 	if bounds.Empty() {
 		return Point{}, false
@@ -58,7 +58,7 @@ func (a *Analytics) lowest(m *postprocess.Mask) (Point, bool) {
 		if i&1 == 0 || length == 0 {
 			continue
 		}
-		// A run that goes over several columns ends no lower than it begins to: it holds their last row.
+		// A run over several columns contains the bottom row of all but the last of them.
 		column, end := (at-1)/a.Height, (at-1)%a.Height
 		if column > (at-int(length))/a.Height {
 			end = a.Height - 1

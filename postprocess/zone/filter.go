@@ -8,25 +8,25 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Filter says which detections are looked at.
+// Filter selects the detections to be used.
 type Filter struct {
-	// Labels are the objects that are looked at, all when empty.
+	// Labels lists the classes to be used, all if empty.
 	Labels []string `json:"labels" yaml:"labels,omitempty"`
-	// Limits by label; "" is for all labels without own ones.
+	// Limits by label; "" applies to all other labels.
 	Limits map[string]Limits `json:"limits" yaml:"limits,omitempty"`
-	// Masks are areas in which nothing is looked at: objects whose bottom centre lies in one do not exist.
+	// Masks are ignored areas: objects whose bottom centre lies in one are dropped.
 	Masks [][]Point `json:"masks" yaml:"masks,omitempty"`
 }
 
-// Limits bound one label's detections; zero fields do not.
+// Limits bounds the detections of one label; zero fields have no effect.
 type Limits struct {
-	// MinArea and MaxArea bound the box: a share of the image up to 1, square pixels above.
+	// MinArea and MaxArea bound the area of the box: a share of the image up to 1, square pixels above.
 	MinArea float64 `json:"min_area" yaml:"min_area,omitempty"`
 	MaxArea float64 `json:"max_area" yaml:"max_area,omitempty"`
-	// MinRatio and MaxRatio bound width over height.
+	// MinRatio and MaxRatio bound width divided by height.
 	MinRatio float64 `json:"min_ratio" yaml:"min_ratio,omitempty"`
 	MaxRatio float64 `json:"max_ratio" yaml:"max_ratio,omitempty"`
-	// MinScore is the lowest score.
+	// MinScore is the minimum score.
 	MinScore float32 `json:"min_score" yaml:"min_score,omitempty"`
 }
 
@@ -48,7 +48,7 @@ func (f *Filter) check(labels []string) error {
 	return nil
 }
 
-// classLimits are the limits of a class on an image of known size.
+// classLimits are the limits of a class for a known image size.
 type classLimits struct {
 	wanted             bool
 	minArea, maxArea   float64
@@ -56,7 +56,7 @@ type classLimits struct {
 	minScore           float32
 }
 
-// prepare makes the table by class.
+// prepare returns the limits by class.
 func (f *Filter) prepare(labels []string, width, height float64) []classLimits {
 	table := make([]classLimits, len(labels))
 	set := classSet(f.Labels, labels)
@@ -84,8 +84,7 @@ func (l *classLimits) admits(d *postprocess.Detection) bool {
 	return l.wanted && d.Score >= l.minScore && area >= l.minArea && area <= l.maxArea && ratio >= l.minRatio && ratio <= l.maxRatio
 }
 
-// Filter drops the detections that the configuration does not want, in place and in order, and returns the rest. Call it before the
-// tracker.
+// Filter removes the detections that the configuration excludes, in place and in order, and returns the rest. Call it before the tracker.
 func (a *Analytics) Filter(detections []postprocess.Detection) []postprocess.Detection {
 	kept := detections[:0]
 	for i := range detections {
@@ -97,7 +96,7 @@ func (a *Analytics) Filter(detections []postprocess.Detection) []postprocess.Det
 		} else if len(a.Config.Filter.Labels) > 0 {
 			continue
 		}
-		if a.masked(Bottom.of(d.Box)) {
+		if a.masked(Bottom.onBox(d.Box)) {
 			continue
 		}
 		kept = append(kept, *d)

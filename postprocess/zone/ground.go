@@ -6,18 +6,17 @@ import (
 	"math"
 )
 
-// Ground gives the image a scale, with which speeds, directions and ways are measured. Either four points on the ground are the corners
-// of a rectangle in the real world, in order around it, and its real sides are known; or, for a camera that looks straight down, two points
-// are the ends of a known length.
+// Ground calibrates the image for measuring speeds, directions and distances. Either four points on the ground are the corners of a real
+// rectangle of known size, in order around it; or, for a camera that looks straight down, two points are the ends of a known length.
 type Ground struct {
 	Points []Point `json:"points" yaml:"points"`
-	// Width is the real distance from the first point to the second, Length from the second to the third, in metres; Width is 0 with two
-	// points, whose distance is Length.
+	// Width is the distance from the first point to the second, Length from the second to the third, in metres. With two points, Length is
+	// their distance and Width is 0.
 	Width  float64 `json:"width" yaml:"width,omitempty"`
 	Length float64 `json:"length" yaml:"length"`
 }
 
-// plane maps image points to metres on the ground.
+// plane maps image points to metres on the ground (homography).
 type plane [8]float64
 
 func (g *Ground) check() error {
@@ -38,7 +37,7 @@ func (g *Ground) check() error {
 	return nil
 }
 
-// plane is that of checked points on an image.
+// plane returns the mapping for validated points on an image.
 func (g *Ground) plane(points polygon) (*plane, error) {
 	if len(points) == 2 {
 		return newScale(points[0], points[1], g.Length)
@@ -46,19 +45,19 @@ func (g *Ground) plane(points polygon) (*plane, error) {
 	return newPlane(points, g.Width, g.Length)
 }
 
-// newScale is the plane of an image that is taken from straight above: its first axis runs from one point to the other.
+// newScale returns the plane of an image taken from straight above: the first axis points from one point to the other.
 func newScale(from, to Point, length float64) (*plane, error) {
 	along := to.minus(from)
 	distance := math.Hypot(along.X, along.Y)
 	if distance == 0 {
 		return nil, errors.New("both ends of the known length are the same point")
 	}
-	// A unit vector along the length, over metres a pixel.
+	// Unit vector along the length, in metres per pixel.
 	x, y := along.X/distance*length/distance, along.Y/distance*length/distance
 	return &plane{x, y, -x*from.X - y*from.Y, -y, x, y*from.X - x*from.Y, 0, 0}, nil
 }
 
-// newPlane solves the eight equations of the projection that takes the corners to (0,0), (w,0), (w,l), (0,l).
+// newPlane solves the eight equations of the homography that maps the corners to (0,0), (w,0), (w,l), (0,l).
 func newPlane(corners polygon, width, length float64) (*plane, error) {
 	if !corners.convex() {
 		return nil, errors.New("the four points must be the corners of a convex quadrangle")
@@ -107,8 +106,8 @@ func newPlane(corners polygon, width, length float64) (*plane, error) {
 	return p, nil
 }
 
-// at is the place on the ground in metres; ok is false at and above the horizon.
-func (p *plane) at(q Point) (place Point, ok bool) {
+// toGround returns the position on the ground in metres; ok is false at and above the horizon.
+func (p *plane) toGround(q Point) (place Point, ok bool) {
 	w := p[6]*q.X + p[7]*q.Y + 1
 	if w <= 1e-6 {
 		return Point{}, false

@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// gate is a line on the image.
-type gate struct {
+// countingLine is a line in image pixels.
+type countingLine struct {
 	from      Point
 	along     Point // unit vector
 	length    float64
@@ -18,22 +18,22 @@ type gate struct {
 	loose     bool
 }
 
-// side is an object's relation to a line.
+// side is an object's state at a line.
 type side struct {
-	sign    int8 // the side it belongs to: 1 right, -1 left, 0 not known yet
-	last    int8 // the side of the latest anchor
+	sign    int8 // the side it belongs to: 1 right, -1 left, 0 unknown
+	last    int8 // the side of the latest anchor point
 	counted bool
 	pending Direction // crossed before the object was announced
-	point   Point     // latest anchor
+	point   Point     // latest anchor point
 	crossed bool      // the latest change of sides was between the ends
 }
 
-// cross updates an object's relation to a line. The object belongs to a side until its anchor is clearly on the other one, so that noise
-// around the line counts nothing; where the anchor changed sides decides whether it passed between the ends.
-func (a *Analytics) cross(o *record, line int, f *postprocess.Detection, seq uint64, at time.Time) {
+// updateLine updates an object's state at a line. The object belongs to a side until its anchor is clearly on the other one, so that noise
+// at the line is not counted; the position where the anchor changed sides decides whether it passed between the ends.
+func (a *Analytics) updateLine(o *objectState, line int, f *postprocess.Detection, seq uint64, at time.Time) {
 	g, s := &a.lines[line], &o.sides[line]
-	anchor := o.at(g.anchor, f)
-	distance := g.along.cross(anchor.minus(g.from)) // right of the line is positive
+	anchor := o.anchorPoint(g.anchor, f)
+	distance := g.along.cross(anchor.minus(g.from)) // positive on the right
 	sign := int8(0)
 	switch {
 	case distance > 0:
@@ -65,14 +65,14 @@ func (a *Analytics) cross(o *record, line int, f *postprocess.Detection, seq uin
 	}
 	if s.pending != "" && o.announced {
 		direction := s.pending
-		s.pending, o.dirty = "", true
+		s.pending, o.changed = "", true
 		a.counts.cross(line, o.Class, direction)
-		a.event(Event{Kind: Cross, Seq: seq, Time: at, Object: &o.Object, Zone: -1, Line: line, Direction: direction})
+		a.emit(Event{Kind: Cross, Seq: seq, Time: at, Object: &o.Object, Zone: -1, Line: line, Direction: direction})
 	}
 }
 
-// between reports whether the way from p to q meets the line between its ends, or for a loose line whether the box does.
-func (g *gate) between(p, q Point, box postprocess.Box) bool {
+// between reports whether the path from p to q meets the line between its ends or, for a loose line, whether the box does.
+func (g *countingLine) between(p, q Point, box postprocess.Box) bool {
 	d0, d1 := g.along.cross(p.minus(g.from)), g.along.cross(q.minus(g.from))
 	if d0 == d1 {
 		return false

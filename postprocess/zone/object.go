@@ -8,43 +8,43 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// maxPath is how many points an object's path keeps; a longer one loses every second point.
+// maxPath bounds the points of a path; a longer path loses every second point.
 const maxPath = 64
 
 // Object is one reported object. It belongs to Analytics.
 type Object struct {
-	// Track is the object's number in the tracker, Class its class by vote, Box and Score as in the latest frame with a detection.
+	// Track is the tracker's ID. Class is the majority vote; Box and Score are those of the latest detection.
 	Track uint64
 	postprocess.Detection
-	// Start and Seen are the times of the first and the latest detection.
+	// Start and LastSeen are the times of the first and the latest detection.
 	Start, LastSeen time.Time
 	// TopScore is the highest score, MedianScore the median of the latest ones.
 	TopScore, MedianScore float32
-	// Zones are the numbers of the zones it is in, Entered of those it has been in, in the order of entry.
+	// Zones lists the zones it is in by index, Entered all zones it has been in, in the order of entry.
 	Zones, Entered []int
-	// Path is where its bottom centre has been, in source pixels.
+	// Path lists the positions of its bottom centre in source pixels.
 	Path []Point
-	// Stationary is true while it stays in its place, since StillSince.
+	// Stationary reports that it has not moved since StationarySince.
 	Stationary      bool
 	StationarySince time.Time
-	// Speed and MeanSpeed are in metres a second, Distance is the way so far in metres; 0 without a ground scale.
+	// Speed and MeanSpeed are in metres per second, Distance is the total distance in metres; 0 without ground calibration.
 	Speed, MeanSpeed, Distance float64
-	// Heading is where to, in degrees from 0 to 360: 0 is from the ground's first point to its second, 90 as from the second to the third.
-	// It stays while the object stands, and is below 0 before it has moved.
+	// Heading is the direction of movement in degrees from 0 to 360: 0 is from the ground's first point to its second, 90 is from the
+	// second to the third. It is kept while the object stands, and negative before it has moved.
 	Heading float64
-	// VX and VY are the velocity in source pixels a second.
+	// VX and VY are the velocity in source pixels per second.
 	VX, VY float32
-	// Best is the best view so far.
+	// Best is the best snapshot so far.
 	Best Snapshot
 	// Ended is true from the End event on.
 	Ended bool
 }
 
-// Duration is the time from the first to the latest detection.
+// Duration returns the time from the first to the latest detection.
 func (o *Object) Duration() time.Duration { return o.LastSeen.Sub(o.Start) }
 
-// AppendID appends the object's identity: the Unix time of its start in seconds with six decimals, "-", and the track number. It is the
-// same in every event of the object and differs from every other object's of the camera, also after a restart.
+// AppendID appends the object's unique ID: the Unix time of its start in seconds with six decimals, "-", and the track ID. It is the same
+// in all events of the object and differs from all other objects of the camera, even after a restart.
 func (o *Object) AppendID(dst []byte) []byte {
 	micros := o.Start.UnixMicro()
 	dst = strconv.AppendInt(dst, micros/1e6, 10)
@@ -56,12 +56,12 @@ func (o *Object) AppendID(dst []byte) []byte {
 	return strconv.AppendUint(dst, o.Track, 10)
 }
 
-// ID is AppendID as a string.
+// ID returns the ID of AppendID as a string.
 func (o *Object) ID() string { return string(o.AppendID(nil)) }
 
-// walk adds a point to the path when it is far enough from the last one.
-func (o *Object) walk(p Point, far float64) {
-	if n := len(o.Path); n > 0 && o.Path[n-1].distance(p) < far {
+// extendPath adds a point to the path if it is far enough from the last one.
+func (o *Object) extendPath(p Point, step float64) {
+	if n := len(o.Path); n > 0 && o.Path[n-1].distance(p) < step {
 		return
 	}
 	if len(o.Path) == maxPath {
@@ -74,10 +74,10 @@ func (o *Object) walk(p Point, far float64) {
 	o.Path = append(o.Path, p)
 }
 
-// scoreHistory is how many scores the median is taken of.
+// scoreHistory is the number of scores in the median.
 const scoreHistory = 15
 
-// history is an object's latest scores.
+// history holds an object's latest scores.
 type history struct {
 	scores [scoreHistory]float32
 	count  int

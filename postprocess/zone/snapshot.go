@@ -15,18 +15,18 @@ type Snapshot struct {
 	quality float64
 }
 
-// view chooses the best snapshot: a high score, a large box, and whole rather than cut by the image's edge.
-func (a *Analytics) view(o *record, seq uint64, at time.Time) {
+// updateSnapshot selects the best snapshot: high score, large box, and not cut by the image's edge.
+func (a *Analytics) updateSnapshot(o *objectState, seq uint64, at time.Time) {
 	quality := float64(o.Score) * math.Sqrt(float64(o.Area()))
 	const edge = 2
 	if o.X1 < edge || o.Y1 < edge || o.X2 > float32(a.Width)-edge || o.Y2 > float32(a.Height)-edge {
 		quality /= 2
 	}
-	// A tenth better is worth another image.
+	// A new snapshot must be 10 % better.
 	const better = 1.1
-	if o.announced && quality > better*o.Best.quality && (o.Best.quality == 0 || at.Sub(o.Best.Time) >= a.viewEvery) {
+	if o.announced && quality > better*o.Best.quality && (o.Best.quality == 0 || at.Sub(o.Best.Time) >= a.snapshotEvery) {
 		o.Best = Snapshot{Seq: seq, Time: at, Detection: o.Detection, quality: quality}
-		o.dirty = true
+		o.changed = true
 		a.result.Snapshots = append(a.result.Snapshots, &o.Object)
 	}
 }

@@ -15,8 +15,8 @@ type MapStats struct {
 	Labels []string
 	Depth  bool
 
-	readings      []postprocess.PixelStats // of the whole image, then of each zone
-	parts         [][]postprocess.Span     // by reading
+	stats         []postprocess.PixelStats // of the whole image, then of each zone
+	spans         [][]postprocess.Span     // by reading
 	width, height int                      // of the image that parts are for
 	grid          postprocess.DenseMap     // that parts are of, without its cells
 }
@@ -25,24 +25,24 @@ type MapStats struct {
 func (s *MapStats) Measure(m *postprocess.DenseMap, width, height int) {
 	grid := *m
 	grid.Classes, grid.Depths = nil, nil
-	if s.parts == nil || width != s.width || height != s.height || !same(&grid, &s.grid) {
+	if s.spans == nil || width != s.width || height != s.height || !sameGrid(&grid, &s.grid) {
 		s.width, s.height, s.grid = width, height, grid
-		s.divide()
+		s.assignCells()
 	}
-	for i := range s.readings {
-		s.readings[i].Measure(m, s.parts[i])
+	for i := range s.stats {
+		s.stats[i].Measure(m, s.spans[i])
 	}
 }
 
-func same(a, b *postprocess.DenseMap) bool {
+func sameGrid(a, b *postprocess.DenseMap) bool {
 	return a.Width == b.Width && a.Height == b.Height && a.X == b.X && a.Y == b.Y && a.StepX == b.StepX && a.StepY == b.StepY
 }
 
-// divide finds the cells of each zone: those whose centres lie inside.
-func (s *MapStats) divide() {
+// assignCells finds the cells of each zone: those whose centres lie inside.
+func (s *MapStats) assignCells() {
 	zones := s.Config.Zones
-	s.readings, s.parts = make([]postprocess.PixelStats, 1+len(zones)), make([][]postprocess.Span, 1+len(zones))
-	s.parts[0] = s.grid.AppendSpans(nil)
+	s.stats, s.spans = make([]postprocess.PixelStats, 1+len(zones)), make([][]postprocess.Span, 1+len(zones))
+	s.spans[0] = s.grid.AppendSpans(nil)
 	var crossings []float64
 	for i := range zones {
 		outline := s.Config.scaled(zones[i].Points, float64(s.width), float64(s.height))
@@ -54,33 +54,33 @@ func (s *MapStats) divide() {
 			_, y := s.grid.Centre(0, row)
 			crossings = turned.crossings(crossings[:0], float64(y))
 			for j := 0; j+1 < len(crossings); j += 2 {
-				from, to := s.column(crossings[j]), s.column(crossings[j+1])
+				from, to := s.firstColumn(crossings[j]), s.firstColumn(crossings[j+1])
 				if from < to {
-					s.parts[1+i] = append(s.parts[1+i], postprocess.Span{From: row*s.grid.Width + from, To: row*s.grid.Width + to})
+					s.spans[1+i] = append(s.spans[1+i], postprocess.Span{From: row*s.grid.Width + from, To: row*s.grid.Width + to})
 				}
 			}
 		}
 	}
 }
 
-// column is the first one whose centre does not lie left of a place on the image.
-func (s *MapStats) column(x float64) int {
+// firstColumn is the first one whose centre does not lie left of a place on the image.
+func (s *MapStats) firstColumn(x float64) int {
 	column := math.Ceil((x-0.5)*float64(s.grid.StepX) + float64(s.grid.X))
 	return int(min(max(column, 0), float64(s.grid.Width)))
 }
 
 // Image is what the map shows altogether; nil before the first Take. It and those of zones are valid until the next Take.
 func (s *MapStats) Image() *postprocess.PixelStats {
-	if len(s.readings) == 0 {
+	if len(s.stats) == 0 {
 		return nil
 	}
-	return &s.readings[0]
+	return &s.stats[0]
 }
 
 // Zone is what the map shows in a zone of the configuration, by its number; nil before the first Take.
 func (s *MapStats) Zone(number int) *postprocess.PixelStats {
-	if len(s.readings) == 0 {
+	if len(s.stats) == 0 {
 		return nil
 	}
-	return &s.readings[1+number]
+	return &s.stats[1+number]
 }

@@ -1,15 +1,14 @@
-// Package assignment pairs rows with columns so that the sum of the pairs' weights is as large as possible: detections with tracks, tracks
-// with the truth.
+// Package assignment pairs rows with columns so that the sum of the weights is maximal: detections with tracks, tracks with ground truth.
 package assignment
 
 import "math"
 
-// Solver holds the scratch memory of Maximize; the zero value is ready. Once it has seen the largest problem it allocates nothing. It is
-// used by one goroutine at a time.
+// Solver holds the scratch memory of Maximize; the zero value is ready. It allocates nothing once it has seen the largest problem. One
+// goroutine at a time may use it.
 type Solver struct {
 	result          []int32 // by row
 	parent          []int32 // union-find over rows, then columns
-	order, start    []int32 // nodes sorted by their component, where each component starts
+	order, start    []int32 // nodes sorted by component, and the start of each component
 	rows, columns   []int32 // of one component
 	u, v, shortest  []float64
 	match, previous []int32
@@ -17,8 +16,8 @@ type Solver struct {
 }
 
 // Maximize returns the column of each row, -1 for none, in memory that is valid until the next call. weights is rows x columns, row by row;
-// a pair whose weight is not positive is never made. The problem falls into independent parts wherever no positive weight
-// connects them, and each part is solved by the Hungarian method with shortest augmenting paths, O(n^2 m) for n <= m.
+// pairs without a positive weight are never made. The problem is split into components that no positive weight connects, and each is solved
+// by the Hungarian method with shortest augmenting paths, O(n^2 m) for n <= m.
 func (s *Solver) Maximize(weights []float64, rows, columns int) []int32 {
 	s.result = resize(s.result, rows)
 	for i := range s.result {
@@ -63,7 +62,7 @@ func (s *Solver) find(node int32) int32 {
 	return node
 }
 
-// split sorts rows and columns by the part of the problem they belong to.
+// split sorts rows and columns by connected component.
 func (s *Solver) split(weights []float64, rows, columns int) {
 	nodes := rows + columns
 	s.parent = resize(s.parent, nodes)
@@ -74,7 +73,7 @@ func (s *Solver) split(weights []float64, rows, columns int) {
 		for c, w := range weights[r*columns : (r+1)*columns] {
 			if w > 0 {
 				a, b := s.find(int32(r)), s.find(int32(rows+c))
-				// The smaller number leads, so that the parts come in the order of their first row.
+				// The smaller number leads, so that components are in the order of their first row.
 				s.parent[max(a, b)] = min(a, b)
 			}
 		}
@@ -99,8 +98,8 @@ func (s *Solver) split(weights []float64, rows, columns int) {
 	}
 }
 
-// solve pairs s.rows with s.columns. The side with fewer members is the one that is augmented; potentials u and v keep every reduced cost
-// at least 0, index 0 is the free node of the search.
+// solve pairs s.rows with s.columns. The smaller side is augmented; potentials u and v keep all reduced costs at 0 or above, and index 0 is
+// the free node of the search.
 func (s *Solver) solve(weights []float64, stride int) {
 	few, many, swapped := s.rows, s.columns, false
 	if len(few) > len(many) {

@@ -90,7 +90,7 @@ func newDemoGate(t *testing.T, count int) *demoGate {
 		g.comparer.Truths = append(g.comparer.Truths, unseen.Images[i].Truths)
 	}
 	g.Gate = quantize.Gate{Samples: images(t, unseen), Compare: g.comparer.Compare, MatchRate: 0.97}
-	require.NoError(t, g.Refer(context.Background(), g.comparer.Run(quantize.Reference, predictor(t, demo.Model()))))
+	require.NoError(t, g.RunReference(context.Background(), g.comparer.Run(quantize.Reference, predictor(t, demo.Model()))))
 	return g
 }
 
@@ -135,7 +135,7 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 	assert.EqualValues(t, 1, v.Comparison.MatchRate)
 
 	half := m.Clone()
-	_, err = quantize.ToHalf(half, quantize.HalfOptions{})
+	_, err = quantize.ConvertFP16(half, quantize.FP16Options{})
 	require.NoError(t, err)
 	v, size, each = gate.judge(t, half)
 	report(t, "fp16", v, size, each)

@@ -34,7 +34,7 @@ type Comparer struct {
 }
 
 // Run has a predictor that decodes from the floor on be one side of a gate.
-func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.Run {
+func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.RunSample {
 	c.times = nil
 	return func(i int, s quantize.Sample) error {
 		if err := p.Submit(0, []engine.Image{s.Image}); err != nil {

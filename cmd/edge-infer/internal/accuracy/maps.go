@@ -12,7 +12,6 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
-	"github.com/edge-infer/edge-infer/postprocess/evaluate/dense"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -31,8 +30,8 @@ func (e mapsError) Error() string { return fmt.Sprintf(noMapLabels, engine.Task(
 type mapNetwork struct {
 	*opened
 	times  clocks
-	places *dense.Segmentation // one of both
-	depths *dense.Depth
+	places *evaluate.Segmentation // one of both
+	depths *evaluate.Depth
 }
 
 // ofMaps has a network measured by maps.
@@ -43,7 +42,7 @@ func (v *Validate) ofMaps(o *opened) *mapNetwork {
 }
 
 // add takes what the network says of an image. Labels may be nil.
-func (m *mapNetwork) add(seen *postprocess.DenseMap, timing engine.Timing, frame *capture.Frame, labels *dense.LabelMap) {
+func (m *mapNetwork) add(seen *postprocess.DenseMap, timing engine.Timing, frame *capture.Frame, labels *evaluate.LabelMap) {
 	m.times.add(timing)
 	switch {
 	case labels == nil:
@@ -99,7 +98,7 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.LabelledImage, 
 	if err != nil {
 		return nil, fmt.Errorf("reference: %w", err)
 	}
-	agreement := dense.MapAgreement{}
+	agreement := evaluate.MapAgreement{}
 	if reference != nil {
 		defer reference.predictor.Close()
 		if candidate.places != nil {
@@ -154,7 +153,7 @@ func (v *Validate) mapReference(ctx context.Context, candidate *mapNetwork, path
 
 // eachMap shows every image to both networks, of which the reference may be nil.
 func (v *Validate) eachMap(
-	ctx context.Context, labelled []evaluate.LabelledImage, paths []string, candidate, reference *mapNetwork, agreement *dense.MapAgreement,
+	ctx context.Context, labelled []evaluate.LabelledImage, paths []string, candidate, reference *mapNetwork, agreement *evaluate.MapAgreement,
 ) error {
 	step := v.Progress.Begin("images on " + candidate.model.Backend)
 	defer step.Close()
@@ -165,9 +164,9 @@ func (v *Validate) eachMap(
 		if number > 0 {
 			return errors.New("is not a single image")
 		}
-		var labels *dense.LabelMap
+		var labels *evaluate.LabelMap
 		if path := labelled[seen].LabelMap; path != "" {
-			if labels, err = dense.ReadLabelMap(path); err != nil {
+			if labels, err = evaluate.ReadLabelMap(path); err != nil {
 				return err
 			}
 		}
@@ -188,15 +187,15 @@ func (v *Validate) eachMap(
 }
 
 // measures are what the network's maps are measured by: one of both.
-func (v *Validate) measures(model *predict.Model) (*dense.Segmentation, *dense.Depth) {
+func (v *Validate) measures(model *predict.Model) (*evaluate.Segmentation, *evaluate.Depth) {
 	if model.Recognised.Task == engine.Depth {
-		return nil, &dense.Depth{Scale: v.DepthScale, MaxDepth: v.MaxDepth, Align: v.Config.Detect.DepthUnit != metres}
+		return nil, &evaluate.Depth{Scale: v.DepthScale, MaxDepth: v.MaxDepth, Align: v.Config.Detect.DepthUnit != metres}
 	}
 	classes := max(model.Recognised.Classes, len(model.Metadata.Labels))
 	if classes == 0 {
 		classes = postprocess.NoClass
 	}
-	return &dense.Segmentation{Classes: classes, FirstClass: v.FirstClass}, nil
+	return &evaluate.Segmentation{Classes: classes, FirstClass: v.FirstClass}, nil
 }
 
 // finish fills in what all images come to, and how well that fits where they have labels.
@@ -220,7 +219,7 @@ func (m *mapNetwork) finish(labelled bool) {
 }
 
 // places fills in how well each class fits.
-func (r *Report) places(measured *dense.Segmentation, labels []string) {
+func (r *Report) places(measured *evaluate.Segmentation, labels []string) {
 	for _, c := range measured.Result().Classes {
 		r.Places = append(r.Places, ClassPlaces{postprocess.Label(labels, c.Class), c.Pixels, c.IoU, c.Accuracy})
 	}

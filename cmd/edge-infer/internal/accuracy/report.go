@@ -14,7 +14,6 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
-	"github.com/edge-infer/edge-infer/postprocess/evaluate/dense"
 )
 
 // Report is what a validation found.
@@ -22,19 +21,19 @@ type Report struct {
 	Version    int        `json:"v"`
 	Convention Convention `json:"convention"`
 	Measurement
-	Tiles     *Tiles                    `json:"tiles,omitempty"`
-	Augment   []string                  `json:"augment,omitempty"`
-	Images    int                       `json:"images"`
-	Classes   []ClassAccuracy           `json:"classes,omitempty"`
-	Places    []ClassPlaces             `json:"places,omitempty"` // of semantic segmentation
-	Best      *OperatingPoint           `json:"best,omitempty"`
-	Curves    *Curves                   `json:"curves,omitempty"`
-	Confusion *Confusion                `json:"confusion,omitempty"`
-	Reference *Measurement              `json:"reference,omitempty"`
-	Agreement *evaluate.AgreementReport `json:"agreement,omitempty"`
-	Maps      *dense.MapAgreementResult `json:"map_agreement,omitempty"` // with the reference, of networks for maps
-	Verdict   *quantize.Verdict         `json:"verdict,omitempty"`       // of the gate
-	Seconds   float64                   `json:"seconds"`
+	Tiles     *Tiles                       `json:"tiles,omitempty"`
+	Augment   []string                     `json:"augment,omitempty"`
+	Images    int                          `json:"images"`
+	Classes   []ClassAccuracy              `json:"classes,omitempty"`
+	Places    []ClassPlaces                `json:"places,omitempty"` // of semantic segmentation
+	Best      *OperatingPoint              `json:"best,omitempty"`
+	Curves    *Curves                      `json:"curves,omitempty"`
+	Confusion *Confusion                   `json:"confusion,omitempty"`
+	Reference *Measurement                 `json:"reference,omitempty"`
+	Agreement *evaluate.AgreementReport    `json:"agreement,omitempty"`
+	Maps      *evaluate.MapAgreementResult `json:"map_agreement,omitempty"` // with the reference, of networks for maps
+	Verdict   *quantize.Verdict            `json:"verdict,omitempty"`       // of the gate
+	Seconds   float64                      `json:"seconds"`
 }
 
 // Tiles are the parts of large images that the networks saw, beside the whole.
@@ -213,7 +212,7 @@ func (r *Report) Print(out io.Writer) error {
 }
 
 // agreed says how far maps are those of the reference.
-func agreed(a *dense.MapAgreementResult, task engine.Task) string {
+func agreed(a *evaluate.MapAgreementResult, task engine.Task) string {
 	if task == engine.Depth {
 		return fmt.Sprintf("depths %.4g off in the mean and %.4g at most, in the mean %.4f of their size, delta<1.25 %.4f", a.MeanError,
 			a.MaxError, a.Relative, a.Delta125)

@@ -25,7 +25,6 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
-	"github.com/edge-infer/edge-infer/postprocess/evaluate/dense"
 	"github.com/edge-infer/edge-infer/postprocess/format"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -87,8 +86,8 @@ func (v *Validate) Check() error {
 	switch {
 	case v.Limit < 0:
 		return config.Usagef("--limit must not be negative")
-	case v.FirstClass < 0 || v.FirstClass >= dense.IgnoredClass:
-		return config.Usagef("--first-class %d must be 0 to %d", v.FirstClass, dense.IgnoredClass-1)
+	case v.FirstClass < 0 || v.FirstClass >= evaluate.IgnoredClass:
+		return config.Usagef("--first-class %d must be 0 to %d", v.FirstClass, evaluate.IgnoredClass-1)
 	case !(v.DepthScale > 0 && v.MaxDepth > 0 && v.MaxDepth <= 1e6):
 		return config.Usagef("--depth-scale %v and --max-depth %v must be over 0", v.DepthScale, v.MaxDepth)
 	}

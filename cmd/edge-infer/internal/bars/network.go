@@ -48,7 +48,7 @@ func writeNetwork(args []string) error {
 		if args[2] != "half" {
 			return usage{}
 		}
-		if _, err := quantize.ToHalf(m, quantize.HalfOptions{ConvertIO: true, ConvertTail: true}); err != nil {
+		if _, err := quantize.ConvertFP16(m, quantize.FP16Options{ConvertIO: true, ConvertTail: true}); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func TestBench(t *testing.T) {
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	b.Flags(flags)
 	require.NoError(t, flags.Parse([]string{
-		"--duration", "500ms", "--warmup", "50ms", "--images", "2", "--width", "320", "--height", "240", "--batches", "1,5", "--cameras", "2",
+		"--duration", "500ms", "--warmup", "50ms", "--images", "2", "--width", "320", "--height", "240", "--batch", "1,5", "--cameras", "2",
 	}))
 	require.NoError(t, b.Check())
 	report, err := b.Run(t.Context())
@@ -63,7 +63,7 @@ func TestBatchesThatCannotBeFilled(t *testing.T) {
 	b := newTestBench()
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	b.Flags(flags)
-	require.NoError(t, flags.Parse([]string{"--batches", "1,4", "--rate", "30", "--cameras", "2"}))
+	require.NoError(t, flags.Parse([]string{"--batch", "1,4", "--rate", "30", "--cameras", "2"}))
 	require.EqualError(t, b.Check(), "--batch 4 with --rate: a camera has one image at a time, so that takes --cameras 4")
 	b.Cameras = 4
 	require.NoError(t, b.Check())

@@ -56,7 +56,7 @@ func (s *Sources) CameraFlag(flags *pflag.FlagSet, help string) {
 // CascadeFlag gives second networks their flag.
 func (s *Sources) CascadeFlag(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.Cascade, "cascade", nil,
-		"classifier that looks at each object, NAME=MODEL.onnx; may be given several times, and more is set under cascade: of --config")
+		"secondary network that runs on each object, NAME=MODEL.onnx; may be repeated; cascade: of --config has more options")
 }
 
 // Load reads the settings and checks those of the scope. An error is a UsageError of Mistakes.

@@ -226,8 +226,8 @@ func (w *Web) settings() []setting {
 	return []setting{
 		{"web.listen", "web", text(&w.Listen), w.checkListen, "address of the web page, for example 127.0.0.1:8080, or off"},
 		{"web.token_file", "web-token-file", text(&w.TokenFile), nil, "file with the access token; required beyond this machine"},
-		{"web.user", "", text(&w.User), w.checkUser, "user name for the page, instead of a token"},
-		{"web.password_file", "", text(&w.PasswordFile), nil, "file with that user's password"},
+		{"web.user", "web-user", text(&w.User), w.checkUser, "user name for the page, instead of a token"},
+		{"web.password_file", "web-password-file", text(&w.PasswordFile), nil, "file with that user's password"},
 		{"web.certificate", "", text(&w.Certificate), nil, "PEM file of the page's certificate, for https"},
 		{"web.key", "", text(&w.Key), nil, "PEM file of the certificate's key"},
 		{"web.frame_rate", "", whole(&w.FrameRate), within(&w.FrameRate, 1, 48), "highest frame rate of the live view, per camera"},

@@ -76,7 +76,7 @@ func (c *Config) contradictions() []contradiction {
 		{
 			len(c.Cascade) > 0 && !c.Detect.Track,
 			[]string{"cascade", "detect.track", "cameras"},
-			"cascade: it looks at objects that are followed, so detect.track must be true",
+			"cascade: secondary networks need tracked objects, so detect.track must be true",
 		},
 	}
 }

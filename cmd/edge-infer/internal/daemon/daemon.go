@@ -52,13 +52,13 @@ type Daemon struct {
 
 // Flags are the daemon's place on a command line.
 func (d *Daemon) Flags(flags *pflag.FlagSet) {
-	d.Settings.CameraFlag(flags, "camera, URI or NAME=URI; may be given several times")
+	d.Settings.CameraFlag(flags, "camera, URI or NAME=URI; may be repeated")
 	d.Settings.CascadeFlag(flags)
 	d.Settings.Flags(flags)
 	flags.DurationVar(&d.Duration, "duration", 0, "stop after this time")
 	flags.IntVar(&d.Frames, "frames", 0, "stop after this many frames")
-	flags.BoolVar(&d.Loop, "loop", false, "start files again at their end, in their own time")
-	flags.BoolVar(&d.JSON, "json", false, "print detections as JSON lines, and statistics as the last one")
+	flags.BoolVar(&d.Loop, "loop", false, "repeat files, at their own frame rate")
+	flags.BoolVar(&d.JSON, "json", false, "print detections as JSON lines and statistics as the last one")
 	flags.StringVar(&d.Root, "root", "", "directory in front of /sys, /proc and /etc")
 	_ = flags.MarkHidden("root") // the flag exists
 }
@@ -70,7 +70,7 @@ func (d *Daemon) load() (*config.Config, error) {
 	case err != nil:
 		return nil, err
 	case len(c.Cameras) == 0:
-		return nil, config.Usagef("no camera: give --camera 0 for the first one, or --camera demo")
+		return nil, config.Usagef("no camera: use --camera 0 for the first one, or --camera demo")
 	case d.Duration < 0 || d.Frames < 0:
 		return nil, config.Usagef("--duration and --frames must not be negative")
 	}

@@ -123,7 +123,7 @@ func (r *run) statusLine(stats []pipeline.CameraStats) string {
 	if r.throttle.factor > 1 {
 		fmt.Fprintf(&line, "cooling down: %d times the interval  ", r.throttle.factor)
 	}
-	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  displaced %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
+	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  dropped %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
 	if text, _ := r.upgrade.Doing(); text != "" {
 		line.WriteString(text + "  ")
 	}
@@ -218,7 +218,7 @@ func (r *run) summarise() error {
 	s := report.Summary{Elapsed: time.Since(r.started)}
 	for _, totals := range r.devices.Totals() {
 		camera := r.cameras.Last(totals.Camera)
-		s.Cameras = append(s.Cameras, report.CameraSummary{CameraStats: totals, Displaced: camera.Dropped, Damaged: camera.Damaged})
+		s.Cameras = append(s.Cameras, report.CameraSummary{CameraStats: totals, DroppedNewer: camera.Dropped, Damaged: camera.Damaged})
 	}
 	if r.outputs.client != nil {
 		s.Messages = r.messages()

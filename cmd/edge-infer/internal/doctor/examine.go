@@ -109,11 +109,11 @@ func (r *Request) tensorrt(tell func(Finding)) {
 	}
 	tell(f)
 	if library.Builder {
-		tell(companion("TensorRT plugins", "libnvinfer_plugin", library.Missing, "networks with plugin layers need it"))
+		tell(companion("TensorRT plugins", "libnvinfer_plugin", library.MissingReason, "networks with plugin layers need it"))
 		if library.Parser {
 			tell(ok("ONNX parser", "%s", library.ParserPath))
 		} else {
-			tell(companion("ONNX parser", "libnvonnxparser", library.Missing, "TensorRT cannot build plans of ONNX files"))
+			tell(companion("ONNX parser", "libnvonnxparser", library.MissingReason, "TensorRT cannot build plans of ONNX files"))
 		}
 	}
 	if jetson := report.Jetson; jetson != nil && hasDLA(jetson.Model) {
@@ -129,8 +129,8 @@ func (r *Request) tensorrt(tell func(Finding)) {
 }
 
 // noTensorRT tells a library that is not there from one that does not load.
-func (r *Request) noTensorRT(given string, attempts []tensorrt.Attempt) Finding {
-	broken := slices.DeleteFunc(slices.Clone(attempts), func(a tensorrt.Attempt) bool {
+func (r *Request) noTensorRT(given string, attempts []tensorrt.RejectedLibrary) Finding {
+	broken := slices.DeleteFunc(slices.Clone(attempts), func(a tensorrt.RejectedLibrary) bool {
 		name, rest, _ := strings.Cut(a.Reason, ": ")
 		return strings.Contains(name, "libnvinfer") && strings.HasPrefix(rest, "cannot open shared object file: No such file")
 	})

@@ -41,7 +41,7 @@ func (b PlanBuilder) BuildTo(ctx context.Context, options tensorrt.BuildOptions,
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	// Without lazy loading the libraries' kernels alone take hundreds of megabytes of GPU memory.
-	child := tensorrt.Child{Command: []string{program, BuildCommand}, Environment: []string{"CUDA_MODULE_LOADING=LAZY"}}
+	child := tensorrt.BuildProcess{Command: []string{program, BuildCommand}, Environment: []string{"CUDA_MODULE_LOADING=LAZY"}}
 	what := cmp.Or(b.Task, "building the engine plan")
 	step := b.Progress.Begin(what)
 	defer step.Close()

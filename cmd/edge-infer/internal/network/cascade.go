@@ -51,7 +51,7 @@ func openStage(
 		return stage, err
 	}
 	options := predict.Options{
-		Model: c.Model, LabelsFile: c.Labels, ResolveModel: catalogue.Find, Backend: e.Backend, Log: logger,
+		Model: c.Model, LabelsFile: c.Labels, ResolveModel: catalogue.Resolve, Backend: e.Backend, Log: logger,
 		Decoding: predict.Decoding{Layout: layout},
 		Options: engine.Options{
 			Precision: engine.Precision(e.Precision), Device: e.FirstGPU(), Threads: e.Threads, Slots: 1,

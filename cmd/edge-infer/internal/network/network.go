@@ -32,7 +32,7 @@ func GroupOptions(g *site.Group, logger *slog.Logger) predict.Options {
 	preprocess, _ := n.Model.Images() // the configuration has been checked
 	height, width, _ := n.Model.Sides()
 	return predict.Options{
-		Model: n.Model.Path, LabelsFile: n.Model.Labels, ResolveModel: catalogue.Find, Backend: backend(&n.Engine), Decoding: Decoding(g),
+		Model: n.Model.Path, LabelsFile: n.Model.Labels, ResolveModel: catalogue.Resolve, Backend: backend(&n.Engine), Decoding: Decoding(g),
 		Log: logger,
 		Options: engine.Options{
 			Precision: engine.Precision(n.Engine.Precision), Device: n.Engine.FirstGPU(), Threads: n.Engine.Threads,

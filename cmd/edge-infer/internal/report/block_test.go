@@ -62,7 +62,7 @@ func shown() *Terminal {
 func TestTheBlockOfARun(t *testing.T) {
 	require.Equal(t, `
 pi: model on cpu  up 1m12s
-camera  state          fps  p50 ms  p99 ms    lost  sees
+camera  state          fps  p50 ms  p99 ms  errors  sees
 gate    waiting     connection refused
 belt    running       29.8    16.1   101.2       3  3 nut, 1 bolt, 1 class 2
         exit: 12 in, 3 out; dock: 2 inside
@@ -74,8 +74,8 @@ belt    running       29.8    16.1   101.2       3  3 nut, 1 bolt, 1 class 2
 mqtt connected, 519 delivered, 0 waiting  page http://127.0.0.1:8080/
 `, text(shown().compose(running(), 80, 24)))
 	wide := text(shown().compose(running(), 200, 24))
-	require.Contains(t, wide, "lost  displaced  frames  detections   image  sees")
-	require.Contains(t, wide, "   3         35     800           0  1280x720  3 nut")
+	require.Contains(t, wide, "errors  dropped  frames  detections   image  sees")
+	require.Contains(t, wide, "   3       35     800           0  1280x720  3 nut")
 }
 
 func TestTheBlockTellsWhatIsNotAsAskedFor(t *testing.T) {

@@ -21,19 +21,19 @@ type cameraTable struct {
 // figure is a column of numbers.
 type figure struct {
 	title string
-	wide  bool // shown where there is room only
+	wide  bool // shown on wide terminals only
 	of    func(*CameraState) string
 }
 
-// wideTerminal is from how many columns on there is room for every figure.
+// wideTerminal is the width in columns from which every figure is shown.
 const wideTerminal = 120
 
 var figures = []figure{
 	{"fps", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", c.FPS) }},
 	{"p50 ms", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", inMilliseconds(c.P50)) }},
 	{"p99 ms", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", inMilliseconds(c.P99)) }},
-	{"lost", false, func(c *CameraState) string { return fmt.Sprint(c.DroppedError + c.Capture.Damaged) }},
-	{"displaced", true, func(c *CameraState) string { return fmt.Sprint(c.Capture.Dropped) }},
+	{"errors", false, func(c *CameraState) string { return fmt.Sprint(c.DroppedError + c.Capture.Damaged) }},
+	{"dropped", true, func(c *CameraState) string { return fmt.Sprint(c.Capture.Dropped) }},
 	{"frames", true, func(c *CameraState) string { return fmt.Sprint(c.Inferred) }},
 	{"detections", true, func(c *CameraState) string { return fmt.Sprint(c.Detections) }},
 	{"image", true, func(c *CameraState) string { return fmt.Sprintf("%dx%d", c.Capture.Width, c.Capture.Height) }},

@@ -474,7 +474,7 @@ func TestMasksAreDrawnAndSaved(t *testing.T) {
 	moved := save()
 	require.InDelta(t, masks[0][1].X+0.01, moved[0][1].X, 1e-6)
 	b.do(chromedp.Focus(chromedp.CSS("canvas")), chromedp.KeyEvent(kb.Delete))
-	b.wait(`document.querySelector(".shapes").innerText.includes("nothing is looked at, 3 points")`)
+	b.wait(`document.querySelector(".shapes").innerText.includes("detections ignored, 3 points")`)
 	require.Equal(t, [][]zone.Point{{moved[0][0], moved[0][2], moved[0][3]}}, save())
 	b.click("Delete mask")
 	b.wait(`!document.querySelector("pre").textContent.includes("masks:")`)

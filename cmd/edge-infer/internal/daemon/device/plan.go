@@ -49,7 +49,7 @@ func (p plan) open(ctx context.Context, options predict.Options) (*predict.Netwo
 // that work, within seconds. It is nil where TensorRT has no levels.
 func quickLevel(options *predict.Options) (*int, error) {
 	library, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: options.Library})
-	if err != nil || !library.Version.HasLevels() {
+	if err != nil || !library.Version.HasOptimizationLevels() {
 		return nil, err
 	}
 	return new(int), nil

@@ -30,7 +30,7 @@ export class Editor {
       select: el("button", { onclick: () => this.setMode("select") }, "Select"),
       zones: el("button", { onclick: () => this.setMode("zones") }, "New zone"),
       lines: el("button", { onclick: () => this.setMode("lines") }, "New line"),
-      masks: el("button", { onclick: () => this.setMode("masks"), title: "An area in which nothing is looked at" }, "New mask"),
+      masks: el("button", { onclick: () => this.setMode("masks"), title: "Area in which detections are ignored" }, "New mask"),
       ground: el("button", { onclick: () => this.setMode("ground"), title: "Four corners of a rectangle on the ground give speeds in metres" }, "Ground"),
       length: el("button", { onclick: () => this.setMode("length"), title: "For a camera that looks straight down: two points of a known distance" }, "Known length"),
     };
@@ -462,7 +462,7 @@ export class Editor {
     for (const [kind, shade, name, about] of [
       ["zones", paint.zoneColour, (zone) => zone.name || "(no name)", (zone) => `zone, ${zone.points.length} points`],
       ["lines", paint.lineColour, (line) => line.name || "(no name)", () => "line"],
-      ["masks", () => paint.maskColour, (_, index) => `Mask ${index + 1}`, (mask) => `nothing is looked at, ${mask.length} points`],
+      ["masks", () => paint.maskColour, (_, index) => `Mask ${index + 1}`, (mask) => `detections ignored, ${mask.length} points`],
       ["ground", () => paint.groundColour, () => "Ground", (ground) => (ground.points.length === 4 ? "calibration by a rectangle" : "calibration by a length")],
     ]) {
       this.shapes(kind).forEach((shape, index) => {

@@ -50,7 +50,7 @@ function trace(context, corners, scale) {
   context.closePath();
 }
 
-// outline paints the border of a turned box.
+// outline paints the border of an oriented box.
 function outline(context, corners, scale) {
   context.beginPath();
   trace(context, corners, scale);

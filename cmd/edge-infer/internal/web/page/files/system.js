@@ -26,10 +26,10 @@ export class System {
     root.replaceChildren(el("div", { className: "stack" },
       el("div", { className: "grid" }, section("Engine", this.engine), el("div", { className: "stack" }, section("Daemon", this.machine), this.sensors)),
       section("Cameras", el("div", { className: "scroll" }, el("table", {},
-        head("Camera", "State", "Runs on", "Image", ".Captured", ".Inferred", ".Displaced", ".Skipped", ".Still", ".Late", ".Failed", ".Damaged", ".Reconnects"), this.cameras))),
-      section("Stages of a frame's way, in milliseconds", el("div", { className: "scroll" }, el("table", {},
-        head("Stage", ".Median", ".99 of 100"), this.stages))),
-      section("Latency of all frames, in milliseconds", this.plot),
+        head("Camera", "State", "Runs on", "Image", ".Captured", ".Inferred", ".Dropped (newer)", ".(interval)", ".(motion)", ".(deadline)", ".(error)", ".(damaged)", ".Reconnects"), this.cameras))),
+      section("Latency by stage in milliseconds", el("div", { className: "scroll" }, el("table", {},
+        head("Stage", ".Median", ".p99"), this.stages))),
+      section("Latency of all frames in milliseconds", this.plot),
       this.messages));
     app.feed.show([]);
     this.update(app.status);
@@ -52,7 +52,7 @@ export class System {
     this.cameras.replaceChildren(...status.cameras.map((c) => row(
       c.capture.name, stateOf(c), [c.hardware, c.model].filter(Boolean).join(", "),
       c.capture.width ? `${c.capture.width} x ${c.capture.height} ${c.capture.format}` : "",
-      c.capture.captured, c.pipeline.inferred, c.capture.displaced, c.pipeline.skipped, c.pipeline.gated, c.pipeline.late, c.pipeline.failed, c.capture.damaged, c.capture.reconnects)));
+      c.capture.captured, c.pipeline.inferred, c.capture["displaced"], c.pipeline.skipped, c.pipeline.gated, c.pipeline.late, c.pipeline.failed, c.capture.damaged, c.capture.reconnects)));
     this.stages.replaceChildren(...(status.stages ?? []).map((s) => row(s.name.replace("_", " "), s.p50_ms, s.p99_ms)));
     const counts = (status.bounds_ms ?? []).concat([0]).map((_, i) => (status.latencies ?? []).reduce((sum, c) => sum + c[i], 0));
     plot.histogram(this.plot, status.bounds_ms ?? [], counts);
