@@ -7,21 +7,21 @@ import (
 
 // announce tells brokers and Home Assistant what there is, and clears what this process has published of cameras, zones and lines that are
 // gone. Their last words must have been said.
-func (r *run) announce() error {
-	client := r.outputs.client
+func (o *outputs) announce() error {
+	client := o.client
 	if client == nil {
 		return nil
 	}
-	announcement := &homeassistant.Announcement{Version: r.Version, Labels: r.config.MQTT.DiscoveryLabels}
-	announcement.Manufacturer, announcement.Model = hardware(r.Root)
-	if r.outputs.web != nil {
-		announcement.URL = reachable(r.outputs.web.URL())
+	announcement := &homeassistant.Announcement{Version: o.version, Labels: o.config.MQTT.DiscoveryLabels}
+	announcement.Manufacturer, announcement.Model = hardware(o.root)
+	if o.web != nil {
+		announcement.URL = reachable(o.web.URL())
 	}
-	found := sensorsOf(r.monitor.Latest())
+	found := sensorsOf(o.sensorReadings())
 	announcement.Temperatures, announcement.Power = found.temperatures, found.power
 	announcement.Loads, announcement.PowerMode = found.loads, found.mode
-	now, _ := r.current()
-	for _, c := range r.cameras.All() {
+	now := o.site()
+	for _, c := range o.cameras.All() {
 		camera, inForce := c.Loop, now.Camera(c.Site.Name)
 		if inForce == nil {
 			continue // it is being removed
@@ -47,10 +47,10 @@ func (r *run) announce() error {
 				announced.Zones = append(announced.Zones, z.Name)
 			}
 			if announced.Classes = survey.Labels; survey.Depth {
-				announced.DepthUnit = r.config.Detect.DepthUnit
+				announced.DepthUnit = o.config.Detect.DepthUnit
 			}
 		}
-		if at := r.devices.Of(camera.Name); at != nil {
+		if at := o.groups.Of(camera.Name); at != nil {
 			if m := at.Running().Model(); m.Recognised.Task == engine.Classify {
 				announced.Classifier, announced.Classes = true, m.Metadata.Labels
 			}

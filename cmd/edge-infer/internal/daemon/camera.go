@@ -20,31 +20,31 @@ import (
 
 // newCamera opens a camera, with the capture side of an earlier one if that is not nil. A file or directory gives every frame and waits for
 // the network, unless it loops: then it stands for a live camera.
-func (r *run) newCamera(c site.Camera, running *capture.Camera) (*camera.Camera, error) {
+func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camera, error) {
 	uri, err := capture.ParseURI(c.URI)
 	if err != nil {
 		return nil, err
 	}
-	captured, at := running, r.devices.At(running)
+	captured, at := running, f.devices.At(running)
 	if captured == nil {
-		at = r.devices.Choose(&c.Network)
+		at = f.devices.Choose(&c.Network)
 		captured = &capture.Camera{
-			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Signal, Logger: r.logger,
-			Lossless: r.readOnce(uri), Once: r.finite(), MaxPixels: c.MaxPixels, OnChange: r.cameraChanged,
-			Gate: new(motion.Gate), SetupThread: r.process.Capture.SetupCaptureThread,
+			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Signal, Logger: f.logger,
+			Lossless: f.readOnce(uri), Once: f.finite(), MaxPixels: c.MaxPixels, OnChange: f.cameraChanged,
+			Gate: new(motion.Gate), SetupThread: f.process.Capture.SetupCaptureThread,
 		}
-		if r.Loop {
+		if f.loop {
 			captured.AtEnd = capture.Loop
 		}
-		r.devices.Put(captured, at)
+		f.devices.Put(captured, at)
 	}
-	tracker, err := r.newTracker(c, uri, at)
+	tracker, err := f.newTracker(c, uri, at)
 	if err != nil {
 		return nil, err
 	}
 	captured.Gate.(*motion.Gate).Set(gate(&c.Motion))
 	inLoop := pipeline.Camera{
-		Name: c.Name, Source: captured, Lossless: captured.Lossless, Tracker: tracker, Settings: r.settings(&c),
+		Name: c.Name, Source: captured, Lossless: captured.Lossless, Tracker: tracker, Settings: f.settings(&c),
 		Scheduling: pipeline.Scheduling{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
 	}
 	if model := at.Running().Model(); model.Recognised.Task.Maps() {
@@ -67,9 +67,9 @@ func (r *run) newCamera(c site.Camera, running *capture.Camera) (*camera.Camera,
 
 // settings returns the settings of a camera for the frame loop. Remotely set classes that its model lacks are ignored; if none is left, the
 // camera reports nothing, which is logged.
-func (r *run) settings(c *site.Camera) *pipeline.Settings {
+func (f *fleet) settings(c *site.Camera) *pipeline.Settings {
 	s := pipelineSettings(c)
-	model := r.devices.ModelOf(&c.Network)
+	model := f.devices.ModelOf(&c.Network)
 	if s.Classes == nil || model == nil {
 		return s
 	}
@@ -77,7 +77,7 @@ func (r *run) settings(c *site.Camera) *pipeline.Settings {
 		return !slices.Contains(model.Metadata.Labels, class)
 	})
 	if len(s.Classes) == 0 {
-		r.logger.Warn(noClasses(c), "camera", c.Name, "hint", "publish an empty message to the camera's labels/set topic to withdraw them")
+		f.logger.Warn(noClasses(c), "camera", c.Name, "hint", "publish an empty message to the camera's labels/set topic to withdraw them")
 	}
 	return s
 }
@@ -102,30 +102,23 @@ func gate(m *config.CameraMotion) motion.Settings {
 	return s
 }
 
-// cameraChanged has everybody know of a camera's new state. What a camera showed is over when its images stop.
-func (r *run) cameraChanged(now capture.Stats) {
-	running := now.State == capture.Running
-	if !running {
-		r.devices.EndObjects(now.Name)
+// cameraChanged passes on a camera's new state. The objects of a camera end when its images stop.
+func (f *fleet) cameraChanged(now capture.Stats) {
+	if now.State != capture.Running {
+		f.devices.EndObjects(now.Name)
 	}
-	if r.outputs.client != nil {
-		r.outputs.client.Available(now.Name, running)
-	}
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
+	f.onChange(now)
 }
 
 // readOnce reports whether a camera is a video or a directory that is read once.
-func (r *run) readOnce(uri capture.URI) bool {
-	return uri.Kind == capture.File && !r.Loop && !uri.Loop
+func (f *fleet) readOnce(uri capture.URI) bool {
+	return uri.Kind == capture.File && !f.loop && !uri.Loop
 }
 
 // finite reports whether all cameras are: then what cannot be read is a mistake. Beside a live camera it may still come.
-func (r *run) finite() bool {
-	for i := range r.config.Cameras {
-		if uri, err := capture.ParseURI(r.config.Cameras[i].URI); err != nil || !r.readOnce(uri) {
+func (f *fleet) finite() bool {
+	for _, c := range f.site.Cameras() {
+		if uri, err := capture.ParseURI(c.URI); err != nil || !f.readOnce(uri) {
 			return false
 		}
 	}
@@ -138,26 +131,26 @@ func demoLine() zone.Line {
 }
 
 // tellDemo says, once, why a camera that shows the world is seen so little on by the embedded model.
-func (r *run) tellDemo(model string, uri capture.URI) {
-	if model == predict.Demo && uri.Kind != capture.Demo && !r.toldDemo.Swap(true) {
-		r.logger.Warn("the demo model knows nothing but the drawn parts of --camera demo",
+func (f *fleet) tellDemo(model string, uri capture.URI) {
+	if model == predict.Demo && uri.Kind != capture.Demo && !f.demoWarning.Swap(true) {
+		f.logger.Warn("the demo model knows nothing but the drawn parts of --camera demo",
 			"hint", "edge-infer model pull yolox-s, then --model yolox-s, finds people, vehicles, animals and 70 things more")
 	}
 }
 
 // newTracker returns what tracks the camera's objects, nil if objects are not tracked.
-func (r *run) newTracker(c site.Camera, uri capture.URI, at *device.Device) (*pipeline.Tracker, error) {
+func (f *fleet) newTracker(c site.Camera, uri capture.URI, at *device.Device) (*pipeline.Tracker, error) {
 	model := at.Running().Model()
-	r.tellDemo(model.Path, uri)
-	if !r.site.Track || !model.Recognised.Task.FindsObjects() {
+	f.tellDemo(model.Path, uri)
+	if !f.site.Track || !model.Recognised.Task.FindsObjects() {
 		return nil, nil
 	}
 	tracker := &pipeline.Tracker{
 		Config: c.Analytics, Labels: model.Metadata.Labels, Keypoints: model.Recognised.KeypointNames(),
 		Confidence: float32(c.Configured.Confidence), Profile: c.Profile,
 	}
-	if r.cascade != nil {
-		if embedding := r.cascade.Embedder(); embedding != nil {
+	if f.cascade != nil {
+		if embedding := f.cascade.Embedder(); embedding != nil {
 			tracker.MaxLostAge = embedding.MaxLostAge
 			tracker.AppearanceThreshold = embedding.Confidence
 		}

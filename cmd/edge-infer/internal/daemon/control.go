@@ -1,107 +1,136 @@
 package daemon
 
 import (
-	"errors"
+	"context"
 	"fmt"
+	"log/slog"
 	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/command"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// controller carries out the remote commands that arrive over MQTT.
-type controller struct{ run *run }
+// runner puts sites in force; *fleet is one.
+type runner interface {
+	Site() site.Site
+	SetCamera(next site.Site, camera string, strict bool) error
+	Apply(ctx context.Context, next site.Site) (kept int, err error)
+	Names(*site.Group) zone.Names
+}
 
-var _ mqtt.Controller = controller{}
+// control changes what runs: by remote commands, by reading the configuration again, and by a restart. It implements mqtt.Controller.
+type control struct {
+	// Set before the first command.
+	settings  *config.Sources
+	load      func() (*config.Config, error)
+	runner    runner
+	snapshot  func(camera string) error
+	stored    func(camera string) command.Kept // remotely set values of earlier runs
+	adopted   func(*config.Config)             // a configuration came into force
+	reloading func(begins bool)                // for the service manager
+	end       context.CancelCauseFunc          // ends the run
+	ended     <-chan struct{}                  // closed when the run ends
+	started   time.Time
+	logger    *slog.Logger
+	files     files // that the configuration names, as they were opened
 
-func (c controller) SetDetect(camera string, on bool) error {
-	_, err := c.run.setRemote(camera, func(k *command.Kept) { k.Detect = &on })
-	if err == nil && !on {
-		c.run.devices.EndObjects(camera)
-	}
+	asked    chan struct{}             // holds a token when the configuration is to be read again
+	read     files                     // of config; reload goroutine only
+	reloaded atomic.Pointer[reloading] // the last reload; nil before
+
+	changing sync.Mutex // held by reload and restart, which may take minutes
+	config   *config.Config
+
+	mu     sync.Mutex // held for a moment while site or remote values change; locked after changing
+	remote map[string]command.Kept
+}
+
+var _ mqtt.Controller = (*control)(nil)
+
+func (c *control) SetDetect(camera string, on bool) error {
+	_, err := c.setRemote(camera, func(k *command.Kept) { k.Detect = &on })
 	return err
 }
 
-func (c controller) SetThreshold(camera string, threshold float64) error {
-	_, err := c.run.setRemote(camera, func(k *command.Kept) { k.Threshold = &threshold })
+func (c *control) SetThreshold(camera string, threshold float64) error {
+	_, err := c.setRemote(camera, func(k *command.Kept) { k.Threshold = &threshold })
 	return err
 }
 
-func (c controller) SetInterval(camera string, frames int) error {
-	_, err := c.run.setRemote(camera, func(k *command.Kept) { k.Interval = &frames })
+func (c *control) SetInterval(camera string, frames int) error {
+	_, err := c.setRemote(camera, func(k *command.Kept) { k.Interval = &frames })
 	return err
 }
 
-func (c controller) SetLabels(camera string, labels []string) error {
-	_, err := c.run.setRemote(camera, func(k *command.Kept) { k.Labels = &labels })
+func (c *control) SetLabels(camera string, labels []string) error {
+	_, err := c.setRemote(camera, func(k *command.Kept) { k.Labels = &labels })
 	return err
 }
 
-func (c controller) Withdraw(camera, control string) (mqtt.Settings, error) {
-	settings, err := c.run.setRemote(camera, func(k *command.Kept) { k.Forget(control) })
+func (c *control) Withdraw(camera, control string) (mqtt.Settings, error) {
+	settings, err := c.setRemote(camera, func(k *command.Kept) { k.Forget(control) })
 	return remoteSettings(settings), err
 }
 
-func (c controller) Snapshot(camera string) error { return c.run.outputs.snapshots.Request(camera) }
+func (c *control) Snapshot(camera string) error { return c.snapshot(camera) }
 
-func (c controller) Reload() error {
-	c.run.askReload()
+func (c *control) Reload() error {
+	c.askReload()
 	return nil
 }
 
-func (c controller) Restart() error { return c.run.restart(c.run.ending) }
+func (c *control) Restart() error { return c.restart() }
 
 // remoteSettings returns settings as the MQTT client publishes them.
 func remoteSettings(s site.Settings) mqtt.Settings {
 	return mqtt.Settings{Detect: s.Detect, Threshold: s.Confidence, Interval: s.Interval, Labels: s.Classes}
 }
 
-// current returns what runs, with the values that were set remotely.
-func (r *run) current() (site.Site, map[string]command.Kept) {
-	r.setting.Lock()
-	defer r.setting.Unlock()
-	return r.site, r.remote
-}
-
-// loadRemote reads the values that were set remotely in this and earlier runs.
-func (r *run) loadRemote() {
+// Resolve returns what runs with a configuration and the values that were set remotely in this and earlier runs.
+func (c *control) Resolve(next *config.Config) site.Site {
 	known := map[string]command.Kept{}
-	for i := range r.config.Cameras {
-		name := r.config.Cameras[i].Name
-		if kept, here := r.remote[name]; here {
+	for i := range next.Cameras {
+		name := next.Cameras[i].Name
+		if kept, here := c.remote[name]; here {
 			known[name] = kept
-		} else if client := r.outputs.client; client != nil && client.Controller != nil {
-			known[name] = client.Remote(name)
+		} else if c.stored != nil {
+			known[name] = c.stored(name)
 		}
 	}
-	r.remote = known
+	c.remote = known
+	return site.Resolve(next, known)
+}
+
+// values returns the remotely set values by camera.
+func (c *control) values() map[string]command.Kept {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.remote
 }
 
 // setRemote changes the remotely set values of a camera, and returns the settings that are in force then. An error changes nothing.
-func (r *run) setRemote(camera string, change func(*command.Kept)) (site.Settings, error) {
-	r.setting.Lock()
-	defer r.setting.Unlock()
-	remote := maps.Clone(r.remote)
-	kept := remote[camera]
+func (c *control) setRemote(camera string, change func(*command.Kept)) (site.Settings, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := c.remote[camera]
 	change(&kept)
+	remote := maps.Clone(c.remote)
 	remote[camera] = kept
-	next := site.Resolve(r.config, remote).OpenedAs(r.site)
-	wanted, before := next.Camera(camera), r.site.Camera(camera)
-	if wanted == nil || before == nil {
+	now := c.runner.Site()
+	next := site.Resolve(c.config, remote).OpenedAs(now)
+	if next.Camera(camera) == nil || now.Camera(camera) == nil {
 		return site.Settings{}, fmt.Errorf("no camera %q", camera)
 	}
-	settings := r.settings(wanted)
-	if kept.Labels != r.remote[camera].Labels && kept.Labels != nil {
-		settings = pipelineSettings(wanted) // a class that the model lacks is an error
-	}
-	if err := r.devices.SetSettings(camera, *settings); err != nil {
+	classes := kept.Labels != nil && kept.Labels != c.remote[camera].Labels
+	if err := c.runner.SetCamera(next, camera, classes); err != nil {
 		return site.Settings{}, err
 	}
-	if err := r.devices.Tune(&next, &r.site); err != nil {
-		return site.Settings{}, errors.Join(err, r.devices.SetSettings(camera, *r.settings(before)))
-	}
-	r.site = next
-	r.remote = remote
-	return wanted.Settings, nil
+	c.remote = remote
+	return next.Camera(camera).Settings, nil
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,18 +18,11 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
-	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/quantize"
-	"github.com/edge-infer/edge-infer/mqtt/command"
-	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 	"github.com/edge-infer/edge-infer/systemd"
 )
 
@@ -101,88 +93,135 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		ctx, cancel = context.WithTimeout(ctx, d.Duration)
 		defer cancel()
 	}
-	r := &run{
-		Daemon: d, config: c, device: c.Name, started: time.Now(), asked: make(chan struct{}, 1),
-		changed: make(chan struct{}, 1), read: read,
-	}
-	r.out = report.NewOutput(d.Stdout)
-	defer r.out.Close()
-	r.screen, r.stderr = terminal.Over(r.out, d.Stdout), d.Stderr
-	if r.screen.Live() && !d.JSON && terminal.Same(d.Stdout, d.Stderr) {
-		r.stderr = r.screen // above the block
+	r := &run{Daemon: d, changed: make(chan struct{}, 1)}
+	out := report.NewOutput(d.Stdout)
+	defer out.Close()
+	screen := terminal.Over(out, d.Stdout)
+	r.stderr = d.Stderr
+	if screen.Live() && !d.JSON && terminal.Same(d.Stdout, d.Stderr) {
+		r.stderr = screen // above the block
 	}
 	report.SetLevel(&r.level, c.Log)
 	r.logger = report.NewChangingLogger(r.stderr, &r.level, c.LogFormat)
-	r.process = process.Apply(c.Runtime, d.Root, r.logger)
-	r.monitor.Reader = &telemetry.Reader{Root: d.Root, FilesOnly: d.Root != ""}
-	r.throttle.factor = 1
-	r.throttle.limits.Store(&c.Thermal)
-	r.watchdog = watchdog{devices: &r.devices, pulse: &r.pulse}
-	r.files = filesOf(c)
-	r.certificates.name(c)
-	defer context.AfterFunc(asked, func() { r.out.Hurry(farewell) })()
+	r.wire(c, out, screen)
+	r.control.read = read
+	defer context.AfterFunc(asked, func() { out.Hurry(farewell) })()
 	return r.run(ctx, hangup)
 }
 
 // farewell is how long whoever reads the output may take over what is left of it when the run is told to end.
 const farewell = 2 * time.Second
 
-// run is a run that is under way.
+// run connects the parts of a run: the fleet of cameras and predictors, the control over it, and the outputs.
 type run struct {
 	*Daemon
-	device  string // does not change while it runs; config may
-	started time.Time
 	level   slog.LevelVar // of logger
 	logger  *slog.Logger
-	cancel  context.CancelCauseFunc // ends it
-	ending  context.Context         // ends with it
-	process *process.Runtime
 	service systemd.Service
-	out     *report.Output   // Stdout
-	screen  *terminal.Screen // writes to out
-	stderr  io.Writer        // Stderr, or the screen where that is the same terminal
+	stderr  io.Writer // Stderr, or the screen where that is the same terminal
 
-	cameras camera.Set
-	devices device.Set
-	cascade *cascade.Secondary // nil for none
+	fleet   fleet
+	control control
 	outputs outputs
-	upgrade device.Upgrade
-	verdict atomic.Pointer[quantize.Verdict] // on what runs, nil for none
+
 	monitor telemetry.Monitor
-	asked   chan struct{}      // holds a token when the configuration shall be read again
 	changed chan struct{}      // holds a token when a camera has entered another state
 	pulse   pipeline.Heartbeat // of the watch goroutine
 
-	toldDemo atomic.Bool // see tellDemo
+	throttle throttle // watch goroutine only, but for its limits
+	watchdog watchdog
+}
 
-	changing sync.Mutex     // held while the configuration, cameras or predictors change: one change at a time
-	config   *config.Config // in force
+// wire gives every part what it needs of the others.
+func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen) {
+	started := time.Now()
+	r.monitor.Reader = &telemetry.Reader{Root: r.Root, FilesOnly: r.Root != ""}
+	r.throttle.factor = 1
+	r.throttle.limits.Store(&c.Thermal)
+	r.watchdog = watchdog{devices: &r.fleet.devices, pulse: &r.pulse}
 
-	setting sync.Mutex // held for a moment while site or remote change; locked after changing
-	site    site.Site  // what runs
-	remote  map[string]command.Kept
+	f := &r.fleet
+	f.loop = r.Loop
+	f.logger = r.logger
+	f.process = process.Apply(c.Runtime, r.Root, r.logger)
+	f.images = aspect.Open(c.State)
+	f.onChange = r.cameraChanged
 
-	// Watch goroutine only, once the network is open.
-	images *aspect.Cache // how large those of the cameras are
-	// Watch goroutine only.
-	throttle throttle // but for its limits
-	sensors  sensors  // that Home Assistant knows
+	o := &r.outputs
+	o.config = c
+	o.settings = &r.Settings
+	o.device = c.Name
+	o.version = r.Version
+	o.root = r.Root
+	o.asJSON = r.JSON
+	o.frames = r.Frames
+	o.started = started
+	o.logger = r.logger
+	o.out = out
+	o.screen = screen
+	o.process = f.process
+	o.groups = &f.devices
+	o.cameras = &f.cameras
+	o.site = f.Site
+	o.verdict = f.verdict.Load
+	o.upgrade = func() (string, bool) { return f.upgrade.Doing() }
+	o.reloaded = r.control.reloaded.Load
+	o.sensorReadings = r.monitor.Latest
+	o.watchdogMargin = func() time.Duration { return r.watchdog.margin() }
+	o.intervalFactor = func() int { return r.throttle.factor }
+	o.reload = r.control.askReload
+	o.certificates.name(c)
 
-	watchdog     watchdog
-	certificates certificates
-	read         files                     // those that config was read from; reload goroutine only
-	files        files                     // that the configuration names, as they were opened
-	reloaded     atomic.Pointer[reloading] // the last one; nil before
+	k := &r.control
+	k.settings = &r.Settings
+	k.load = r.load
+	k.runner = f
+	k.snapshot = func(camera string) error { return o.snapshots.Request(camera) }
+	k.adopted = r.adopted
+	k.reloading = r.reloading
+	k.started = started
+	k.logger = r.logger
+	k.files = filesOf(c)
+	k.asked = make(chan struct{}, 1)
+	k.config = c
+}
+
+// cameraChanged publishes a camera's new state.
+func (r *run) cameraChanged(now capture.Stats) {
+	if r.outputs.client != nil {
+		r.outputs.client.Available(now.Name, now.State == capture.Running)
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// adopted follows a configuration that has come into force.
+func (r *run) adopted(c *config.Config) {
+	r.throttle.limits.Store(&c.Thermal)
+	report.SetLevel(&r.level, c.Log)
+	r.outputs.snapshots.SetCameras(r.fleet.cameras.InLoop())
+	r.announce()
+}
+
+// reloading notifies the service manager.
+func (r *run) reloading(begins bool) {
+	if begins {
+		_ = r.service.Reloading(capture.Monotonic())
+	} else {
+		_ = r.service.Ready()
+	}
 }
 
 func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r.cancel = cancel
-	r.ending = ctx
+	r.control.end = cancel
+	r.control.ended = ctx.Done()
 	defer func() {
 		if errors.Is(err, ErrRestart) {
-			r.out.Hurry(farewell)
+			r.outputs.out.Hurry(farewell)
 		}
 		err = errors.Join(err, r.close(errors.Is(err, ErrRestart)))
 	}()
@@ -190,83 +229,58 @@ func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 		return err
 	}
 
+	f := &r.fleet
 	var rest sync.WaitGroup
-	r.cameras.Run(context.WithoutCancel(ctx))
+	f.cameras.Run(context.WithoutCancel(ctx))
 	watch, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	rest.Go(func() { r.watch(watch) })
 	rest.Go(func() { r.monitor.Run(watch) })
 	r.outputs.Run(watch, &rest, cancel)
-	if r.config.Engine.Backend == config.Auto && r.devices.Upgradable() {
-		rest.Go(func() { r.upgrade.Run(ctx) })
+	if r.outputs.config.Engine.Backend == config.Auto && f.devices.Upgradable() {
+		rest.Go(func() { f.upgrade.Run(ctx) })
 	}
 	_ = r.service.Ready()
-	rest.Go(func() { r.reloads(ctx, hangup) })
-	err = r.devices.Run(ctx, r.cameras.Ended())
+	rest.Go(func() { r.control.reloads(ctx, hangup) })
+	err = f.devices.Run(ctx, f.cameras.Ended())
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		err = cause // a restart is asked for, or an output has failed
+		err = cause // a restart was requested, or an output has failed
 	}
 	cancel(nil)
-	r.cameras.Stop()
-	<-r.cameras.Ended()
+	f.cameras.Stop()
+	<-f.cameras.Ended()
 	stopWatching()
 	rest.Wait()
-	return r.outcome(err)
+	return f.outcome(err)
 }
 
-// outcome is the run's error: the frame loop's, else the cameras' when no frame came of any.
-func (r *run) outcome(err error) error {
-	failed := r.cameras.Failures()
-	for _, totals := range r.devices.Totals() {
-		if totals.Inferred > 0 && failed != nil {
-			r.logger.Error("camera failed", "error", failed)
-			failed = nil
-		}
-	}
-	if err == nil {
-		err = failed
-	}
-	return err
-}
-
-// open makes every part ready in the order in which they depend on each other.
+// open opens every part in the order in which they depend on each other. The MQTT client comes first: it has the remotely set values.
 func (r *run) open(ctx context.Context) error {
-	if err := r.outputs.openMQTT(r); err != nil { // it has the values that were set remotely
+	o := &r.outputs
+	if err := o.openMQTT(&r.control); err != nil {
 		return err
 	}
-	r.loadRemote()
-	r.site = site.Resolve(r.config, r.remote)
-	waits := &waiting{run: r}
+	if o.client != nil && o.client.Controller != nil {
+		r.control.stored = o.client.Remote
+	}
+	waits := &waiting{outputs: o}
 	starting := opening{service: &r.service, steps: report.Steps(r.stderr), tell: waits.Tell}
 	defer starting.Watch()()
-	r.images = aspect.Open(r.config.State)
-	r.devices.ProbeSizes = func(cameras []site.Camera) []engine.Size {
-		return r.images.Sizes(ctx, aspectCameras(cameras), r.logger)
-	}
-	r.devices.SetupThread = r.process.Capture.SetupLoopThread
-	err := r.devices.Open(ctx, &r.site, starting.Begin, r.logger)
-	if err == nil {
-		err = r.openCascade(ctx, starting.Begin)
-	}
+	err := r.fleet.Open(ctx, r.control.Resolve(r.control.config), starting.Begin)
+	o.stages = r.fleet.devices.Stages
 	if err = errors.Join(err, waits.Close()); err != nil {
 		return err
 	}
-	r.upgrade = device.Upgrade{Devices: &r.devices, Swap: r.swap, Logger: r.logger}
-	r.judged(r.devices.All[0].Running().Model().Model)
-	r.cameras.Make = r.newCamera
-	r.cameras.Settings = r.settings
-	r.cameras.Logger = r.logger
-	r.process.Capture.SetCameraCount(len(r.config.Cameras))
-	if err := r.cameras.Open(r.site.Cameras()); err != nil {
+	if err := r.fleet.OpenCameras(); err != nil {
 		return err
 	}
-	inLoop := r.cameras.InLoop()
-	if err := r.outputs.open(r, inLoop); err != nil {
+	inLoop := r.fleet.cameras.InLoop()
+	if err := o.open(inLoop); err != nil {
 		return err
 	}
-	if err := r.devices.Ready(inLoop, r.outputs.sinks(r)); err != nil {
+	if err := r.fleet.devices.Ready(inLoop, o.sinks(func() { r.control.end(nil) })); err != nil {
 		return err
 	}
-	return r.announce()
+	return o.announce()
 }
 
 // close takes down what open made. It works on a half-open run. To the service manager a restart in place is a long reload: it gives one
@@ -277,7 +291,7 @@ func (r *run) close(restart bool) error {
 	} else {
 		_ = r.service.Stopping()
 	}
-	errs := []error{r.outputs.closeReports(r)}
-	errs = append(errs, r.cameras.Close(), r.outputs.close(), r.closeCascade(), r.devices.Close())
+	errs := []error{r.outputs.closeReports()}
+	errs = append(errs, r.fleet.cameras.Close(), r.outputs.close(), r.fleet.closeCascade(), r.fleet.devices.Close())
 	return errors.Join(errs...)
 }

@@ -17,33 +17,33 @@ func aspectCameras(cameras []site.Camera) (all []aspect.Camera) {
 }
 
 // rememberImages keeps how large the cameras' images are for the next start.
-func (r *run) rememberImages() {
+func (f *fleet) rememberImages() {
 	news := false
-	for _, c := range r.cameras.All() {
+	for _, c := range f.cameras.All() {
 		stats := c.Capture.Stats()
 		camera := aspect.Camera{Name: c.Site.Name, URI: c.Site.URI}
-		news = r.images.Update(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || news
+		news = f.images.Update(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || news
 	}
 	if !news {
 		return
 	}
-	if err := r.images.Save(); err != nil {
-		r.logger.Warn("the sizes of the cameras' images are not remembered", "error", err)
+	if err := f.images.Save(); err != nil {
+		f.logger.Warn("the sizes of the cameras' images are not remembered", "error", err)
 	}
-	r.tellMisfits()
+	f.tellMisfits()
 }
 
 // tellMisfits says which networks a start would open in another shape than they run in: cameras have come since then, or have changed. A
 // network is not opened anew for that, since its engine plan would be built first.
-func (r *run) tellMisfits() {
-	views := r.devices.Groups()
+func (f *fleet) tellMisfits() {
+	views := f.devices.Groups()
 	sizes := make([][]engine.Size, len(views))
-	for _, c := range r.cameras.All() {
-		d := r.devices.At(c.Capture)
+	for _, c := range f.cameras.All() {
+		d := f.devices.At(c.Capture)
 		if d == nil {
 			continue // it is on its way out
 		}
-		size := r.images.Size(aspect.Camera{Name: c.Site.Name, URI: c.Site.URI})
+		size := f.images.Size(aspect.Camera{Name: c.Site.Name, URI: c.Site.URI})
 		if size.Width == 0 {
 			return // what it will show is not known yet
 		}
@@ -53,7 +53,7 @@ func (r *run) tellMisfits() {
 	for i, d := range views {
 		if shape, fits := d.Fit(sizes[i]); !fits {
 			m := d.Running().Model()
-			r.logger.Info("the network runs in the shape of other cameras' images; a restart fits it, --imgsz fixes it", "model", m.Path,
+			f.logger.Info("the network runs in the shape of other cameras' images; a restart fits it, --imgsz fixes it", "model", m.Path,
 				"runs", fmt.Sprintf("%dx%d", m.Width, m.Height), "would_fit", fmt.Sprintf("%dx%d", shape.Width, shape.Height))
 		}
 	}

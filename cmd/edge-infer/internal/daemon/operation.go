@@ -24,24 +24,24 @@ func restarts() int {
 func countRestart() { _ = os.Setenv(restartsVariable, strconv.Itoa(restarts()+1)) }
 
 // operation is how the daemon does besides its frames.
-func (r *run) operation() web.Operation {
-	o := web.Operation{Restarts: restarts(), Watchdog: r.watchdog.margin(), Certificates: r.certificates.read()}
-	if r.outputs.client != nil {
-		h := r.outputs.client.Health()
-		o.Delivery = &web.Delivery{
+func (o *outputs) operation() web.Operation {
+	op := web.Operation{Restarts: restarts(), Watchdog: o.watchdogMargin(), Certificates: o.certificates.read()}
+	if o.client != nil {
+		h := o.client.Health()
+		op.Delivery = &web.Delivery{
 			Connected: h.Connection.Connected, Since: h.Connection.Since, Connects: h.Connects, Repeats: h.Repeats, LargestPacket: h.Largest,
 			TooLarge: h.Oversize.Messages, SpoolBytes: h.Events.Bytes, SpoolOldest: h.Events.Oldest, SpoolFailures: h.Events.Failures,
 			SpoolLost: h.Events.Lost,
 		}
 	}
-	if r.outputs.broker != nil {
-		s := r.outputs.broker.Stats()
-		o.Embedded = &web.EmbeddedBroker{
+	if o.broker != nil {
+		s := o.broker.Stats()
+		op.Embedded = &web.EmbeddedBroker{
 			Connections: s.Connections, Refused: s.Refused, Panics: s.Panics, RetainedMessages: s.RetainedMessages, RetainedBytes: s.RetainedBytes,
 			NotRetained: s.NotRetained,
 		}
 	}
-	return o
+	return op
 }
 
 // certificatePause is how often certificates are looked at.

@@ -6,45 +6,110 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/history"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// outputs are where the results of a run go. What is not asked for is nil.
+// groups is what runs on the devices; *device.Set is one.
+type groups interface {
+	Model() predict.Model
+	Groups() []*device.Device
+	Of(camera string) *device.Device
+	Describe(camera string) string
+	Hardware(camera string) string
+	Settings(camera string) (pipeline.Settings, bool)
+	Slowdown(camera string) int
+	Stats() []pipeline.CameraStats
+	Totals() []pipeline.CameraStats
+	Servers() *device.Servers
+	InferenceTime() time.Duration
+	FirstFrame() time.Duration
+	FrameMemory() int64
+	Opened() bool
+}
+
+// cameras is the state of the cameras; *camera.Set is one.
+type cameras interface {
+	All() []*camera.Camera
+	Captured(name string) capture.Stats
+	Last(name string) capture.Stats
+}
+
+// outputs publishes results and the state of the run: over MQTT, on the page, on the terminal and as JSON lines.
 type outputs struct {
-	broker    *embedded.Broker // the embedded one
+	// Set before the first call.
+	config   *config.Config // as it was at the start; what reloads change of it is in the site
+	settings *config.Sources
+	device   string
+	version  string
+	root     string
+	asJSON   bool
+	frames   int
+	started  time.Time
+	logger   *slog.Logger
+	out      *report.Output
+	screen   *terminal.Screen
+	process  *process.Runtime
+
+	groups  groups
+	cameras cameras
+	// The state of the run, from any goroutine but for intervalFactor, which is the watch goroutine's.
+	site           func() site.Site
+	verdict        func() *quantize.Verdict
+	upgrade        func() (text string, failed bool)
+	reloaded       func() *reloading
+	sensorReadings func() *telemetry.Reading
+	watchdogMargin func() time.Duration
+	intervalFactor func() int
+	reload         func()
+	stages         *stage.Times // set when the devices are open
+
+	// Set by open; nil for what is not configured.
+	broker    *embedded.Broker
 	client    *mqtt.Client
 	terminal  *report.Terminal
-	lines     *report.JSON // with JSON
+	lines     *report.JSON // with asJSON
 	snapshots *sink.Snapshots
 	history   *history.Recorder
 	web       *web.Server
+
+	certificates certificates
+	announced    sensors // that Home Assistant knows; watch goroutine only
 }
 
 // openBroker makes the embedded broker ready where that is to be used, once. It gives the addresses of those to connect to.
-func (o *outputs) openBroker(r *run) (brokers []string, err error) {
-	m := &r.config.MQTT
+func (o *outputs) openBroker() (brokers []string, err error) {
+	m := &o.config.MQTT
 	if m.URL != config.Embedded {
 		return m.Brokers(), nil
 	}
 	if o.broker == nil {
-		if o.broker, err = broker.Open(m, r.logger); err != nil {
+		if o.broker, err = broker.Open(m, o.logger); err != nil {
 			o.broker = nil
 			return nil, err
 		}
@@ -53,15 +118,15 @@ func (o *outputs) openBroker(r *run) (brokers []string, err error) {
 }
 
 // openMQTT makes the client ready.
-func (o *outputs) openMQTT(r *run) error {
-	m := &r.config.MQTT
-	brokers, err := o.openBroker(r)
+func (o *outputs) openMQTT(controller mqtt.Controller) error {
+	m := &o.config.MQTT
+	brokers, err := o.openBroker()
 	if err != nil || len(brokers) == 0 {
 		return err
 	}
-	client := broker.NewClient(r.config, brokers)
-	client.Logger = r.logger
-	client.Acknowledged = func(took time.Duration) { r.devices.Stages.Record(stage.Acknowledgement, took) }
+	client := broker.NewClient(o.config, brokers)
+	client.Logger = o.logger
+	client.Acknowledged = func(took time.Duration) { o.stages.Record(stage.Acknowledgement, took) }
 	if o.broker != nil {
 		client.TLS.Insecure = true // it is this very process
 	}
@@ -69,7 +134,7 @@ func (o *outputs) openMQTT(r *run) error {
 		client.DiscoveryPrefix = broker.DiscoveryPrefix
 	}
 	if m.Control {
-		client.Controller = controller{r}
+		client.Controller = controller
 	}
 	if err := client.Open(); err != nil {
 		return err
@@ -79,15 +144,15 @@ func (o *outputs) openMQTT(r *run) error {
 }
 
 // open makes the other outputs ready.
-func (o *outputs) open(r *run, cameras []pipeline.Camera) error {
-	if r.JSON {
-		o.lines = report.NewJSON(r.out, r.device)
+func (o *outputs) open(cameras []pipeline.Camera) error {
+	if o.asJSON {
+		o.lines = report.NewJSON(o.out, o.device)
 	} else {
-		o.terminal = report.NewTerminal(r.screen)
-		r.greet()
+		o.terminal = report.NewTerminal(o.screen)
+		o.greet()
 	}
-	kept := &r.config.Snapshots
-	snapshots := &sink.Snapshots{Directory: kept.Directory, Keep: kept.Keep, Logger: r.logger}
+	kept := &o.config.Snapshots
+	snapshots := &sink.Snapshots{Directory: kept.Directory, Keep: kept.Keep, Logger: o.logger}
 	if o.client != nil {
 		snapshots.Publish = o.client.Snapshot
 	}
@@ -95,82 +160,82 @@ func (o *outputs) open(r *run, cameras []pipeline.Camera) error {
 		return err
 	}
 	o.snapshots = snapshots
-	o.history = &history.Recorder{Days: r.config.History.Days, Logger: r.logger}
-	if r.config.State != "" && r.config.History.Days > 0 {
-		o.history.Directory = filepath.Join(r.config.State, "history")
+	o.history = &history.Recorder{Days: o.config.History.Days, Logger: o.logger}
+	if o.config.State != "" && o.config.History.Days > 0 {
+		o.history.Directory = filepath.Join(o.config.State, "history")
 	}
-	return o.openWeb(r)
+	return o.openWeb()
 }
 
 // openWeb takes the address of the page and says where it is.
-func (o *outputs) openWeb(r *run) error {
-	if r.config.Web.Listen == config.Off {
+func (o *outputs) openWeb() error {
+	if o.config.Web.Listen == config.Off {
 		return nil
 	}
-	server, err := r.server()
+	server, err := o.server()
 	if err != nil {
 		return err
 	}
-	server.Source, server.Snapshot, server.History = page{r}, o.snapshots.Find, o.history
-	server.Zones = &zones{Zones: config.Zones{Sources: &r.Settings}, reload: r.askReload}
+	server.Source, server.Snapshot, server.History = page{o}, o.snapshots.Find, o.history
+	server.Zones = &zones{Zones: config.Zones{Sources: o.settings}, reload: o.reload}
 	if err := server.Open(); err != nil {
 		return err
 	}
 	o.web = server
 	if o.terminal != nil {
-		fmt.Fprintf(r.screen, "web page at %s\n", server.URL())
+		fmt.Fprintf(o.screen, "web page at %s\n", server.URL())
 	}
 	return nil
 }
 
 // server is the page's, with what is configured of it.
-func (r *run) server() (*web.Server, error) {
-	w := &r.config.Web
+func (o *outputs) server() (*web.Server, error) {
+	w := &o.config.Web
 	token, password, err := w.Secrets()
 	if err != nil {
 		return nil, err
 	}
 	return &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: r.config.State, Logger: r.logger, FrameRate: w.FrameRate,
+		Directory: o.config.State, Logger: o.logger, FrameRate: w.FrameRate,
 	}, nil
 }
 
 // greet says what runs and where to watch it.
-func (r *run) greet() {
-	views := r.devices.Groups()
+func (o *outputs) greet() {
+	views := o.groups.Groups()
 	for i, d := range views {
 		m := d.Running().Model()
 		if i == 0 {
-			m.Device = r.devices.Model().Device
+			m.Device = o.groups.Model().Device
 		}
 		if len(views) > 1 {
-			fmt.Fprintf(r.screen, "%s: ", strings.Join(d.CameraNames(), ", "))
+			fmt.Fprintf(o.screen, "%s: ", strings.Join(d.CameraNames(), ", "))
 		}
-		fmt.Fprintf(r.screen, "model %s on %s %s, %s, %s\n", d.Describe(), m.Backend, m.BackendVersion, m.Device, m.Precision)
-		if v := r.verdict.Load(); v != nil && i == 0 {
-			fmt.Fprintf(r.screen, "accuracy in %s\n", accuracy.Summary(v))
+		fmt.Fprintf(o.screen, "model %s on %s %s, %s, %s\n", d.Describe(), m.Backend, m.BackendVersion, m.Device, m.Precision)
+		if v := o.verdict(); v != nil && i == 0 {
+			fmt.Fprintf(o.screen, "accuracy in %s\n", accuracy.Summary(v))
 		}
 		if taken := predict.Describe(m).Preprocessing; taken != "" {
-			fmt.Fprintf(r.screen, "images taken as %s\n", taken)
+			fmt.Fprintf(o.screen, "images taken as %s\n", taken)
 		}
-		fmt.Fprintf(r.screen, "outputs read as %s\n", m.Recognised)
+		fmt.Fprintf(o.screen, "outputs read as %s\n", m.Recognised)
 	}
-	if b := r.outputs.broker; b != nil {
-		fmt.Fprintf(r.screen, "embedded MQTT broker at %s; watch: %s\n", b.Addr(), broker.SubscribeCommand(b.Addr(), r.device))
+	if b := o.broker; b != nil {
+		fmt.Fprintf(o.screen, "embedded MQTT broker at %s; watch: %s\n", b.Addr(), broker.SubscribeCommand(b.Addr(), o.device))
 	}
 }
 
 // sinks returns the outputs that take results.
-func (o *outputs) sinks(r *run) []pipeline.Sink {
+func (o *outputs) sinks(stop func()) []pipeline.Sink {
 	var sinks []pipeline.Sink
 	if o.terminal != nil {
 		sinks = append(sinks, o.terminal)
 	}
-	detect := &r.config.Detect
+	detect := &o.config.Detect
 	sinks = append(sinks, &sink.Publisher{
 		Client: o.client, JSON: o.lines, Masks: report.MaskForm(detect.Masks), Maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
-		Module: payload.AnalyticsModule{ID: cmp.Or(r.config.Model.Path, "demo"), Version: r.Version},
+		Module: payload.AnalyticsModule{ID: cmp.Or(o.config.Model.Path, "demo"), Version: o.version},
 	})
 	if o.web != nil {
 		sinks = append(sinks, o.web)
@@ -179,8 +244,8 @@ func (o *outputs) sinks(r *run) []pipeline.Sink {
 		sinks = append(sinks, o.snapshots)
 	}
 	sinks = append(sinks, o.history)
-	if r.Frames > 0 {
-		sinks = []pipeline.Sink{&sink.Limit{Frames: r.Frames, Stop: func() { r.cancel(nil) }, Next: sinks}}
+	if o.frames > 0 {
+		sinks = []pipeline.Sink{&sink.Limit{Frames: o.frames, Stop: func() { stop() }, Next: sinks}}
 	}
 	return sinks
 }
@@ -204,18 +269,18 @@ func (o *outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context
 }
 
 // closeReports ends what people and programs read, with the statistics as the last JSON line. The cameras may still run.
-func (o *outputs) closeReports(r *run) error {
+func (o *outputs) closeReports() error {
 	var errs []error
 	if o.terminal != nil {
 		errs = append(errs, o.terminal.Close())
-		if r.devices.Opened() {
-			errs = append(errs, r.summarise())
+		if o.groups.Opened() {
+			errs = append(errs, o.summarise())
 		}
 	}
 	if o.lines != nil {
 		err := o.lines.Close()
-		if err == nil && r.devices.Opened() {
-			err = json.NewEncoder(r.out).Encode(map[string]any{"v": 1, "device": r.device, "stats": r.totals()})
+		if err == nil && o.groups.Opened() {
+			err = json.NewEncoder(o.out).Encode(map[string]any{"v": 1, "device": o.device, "stats": o.totals()})
 		}
 		errs = append(errs, err)
 	}

@@ -70,15 +70,15 @@ func (o *overload) look(logger *slog.Logger, now time.Time, cameras map[string]d
 }
 
 // demands are those of the cameras that run and displace frames.
-func (r *run) demands() map[string]demand {
+func (f *fleet) demands() map[string]demand {
 	all := map[string]demand{}
 	totals := map[string]pipeline.CameraStats{}
-	for _, one := range r.devices.Totals() {
+	for _, one := range f.devices.Totals() {
 		totals[one.Camera] = one
 	}
-	for _, c := range r.cameras.All() {
+	for _, c := range f.cameras.All() {
 		total, known := totals[c.Site.Name]
-		settings, set := r.devices.Settings(c.Site.Name)
+		settings, set := f.devices.Settings(c.Site.Name)
 		captured := c.Capture.Stats()
 		if !known || !set || !settings.Detect || captured.State != capture.Running {
 			continue

@@ -9,51 +9,50 @@ import (
 )
 
 // page tells the web page how the run is.
-type page struct{ run *run }
+type page struct{ *outputs }
 
 // Status implements web.Source.
-func (p page) Status() web.Status {
-	r := p.run
-	model := r.devices.Model()
+func (o page) Status() web.Status {
+	model := o.groups.Model()
 	status := web.Status{
-		Device: r.device, Version: r.Version, Started: r.started,
+		Device: o.device, Version: o.version, Started: o.started,
 		Engine: web.Engine{
 			Backend: model.Backend, Version: model.BackendVersion, Reason: model.Reason, Device: model.Device, Model: model.Path,
 			Task: string(model.Recognised.Task), Head: model.Recognised.String(), Precision: string(model.Precision), Width: model.Width,
 			Height: model.Height, MaxBatch: model.MaxBatch,
-			Labels: model.Metadata.Labels, Inference: r.devices.InferenceTime(),
+			Labels: model.Metadata.Labels, Inference: o.groups.InferenceTime(),
 		},
-		Readings: readings(r.monitor.Latest()), FrameMemory: r.devices.FrameMemory(),
+		Readings: readings(o.sensorReadings()), FrameMemory: o.groups.FrameMemory(),
 	}
-	status.Stages = web.Stages(r.devices.Stages.Totals())
-	status.Operation = r.operation()
+	status.Stages = web.Stages(o.stages.Totals())
+	status.Operation = o.operation()
 	status.Runtime = web.Runtime{
-		Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.LimitText(), Capture: r.process.Capture.State(),
+		Processors: o.process.Processors, GC: o.process.GC, MemoryLimit: o.process.LimitText(), Capture: o.process.Capture.State(),
 	}
-	if servers := r.devices.Servers(); servers != nil {
+	if servers := o.groups.Servers(); servers != nil {
 		status.Engine.Reason += servers.Trouble()
 		status.Servers = shownServers(servers)
 	}
-	if last := r.reloaded.Load(); last != nil {
+	if last := o.reloaded(); last != nil {
 		status.Reload.At = last.at
 		if last.err != nil {
 			status.Reload.Error = last.err.Error()
 		}
 	}
-	if v := r.verdict.Load(); v != nil {
+	if v := o.verdict(); v != nil {
 		status.Engine.Accuracy = accuracy.Summary(v)
 	}
-	status.Engine.Progress, _ = r.upgrade.Doing()
+	status.Engine.Progress, _ = o.upgrade()
 	totals := map[string]pipeline.CameraStats{}
-	for _, t := range r.devices.Totals() {
+	for _, t := range o.groups.Totals() {
 		totals[t.Camera] = t
 	}
-	for _, c := range r.cameras.All() {
+	for _, c := range o.cameras.All() {
 		camera := web.Camera{
-			Capture: c.Capture.Stats(), Silence: c.Site.Stall, Pipeline: totals[c.Site.Name], Hardware: r.devices.Hardware(c.Site.Name),
-			Model: r.devices.Describe(c.Site.Name),
+			Capture: c.Capture.Stats(), Silence: c.Site.Stall, Pipeline: totals[c.Site.Name], Hardware: o.groups.Hardware(c.Site.Name),
+			Model: o.groups.Describe(c.Site.Name),
 		}
-		if at := r.devices.Of(c.Site.Name); at != nil {
+		if at := o.groups.Of(c.Site.Name); at != nil {
 			m := at.Running().Model()
 			camera.Labels, camera.Points = m.Metadata.Labels, m.Recognised.KeypointNames()
 		}
@@ -62,7 +61,7 @@ func (p page) Status() web.Status {
 		}
 		status.Cameras = append(status.Cameras, camera)
 	}
-	if client := r.outputs.client; client != nil {
+	if client := o.client; client != nil {
 		accounting := client.Accounting()
 		status.Queues = []web.Queue{
 			queue("detections", accounting.Detections), queue("state", accounting.State), queue("events", accounting.Events),

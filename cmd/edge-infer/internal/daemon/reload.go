@@ -11,16 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
-	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // filePause is how often the configuration file is looked at.
@@ -28,12 +24,12 @@ const filePause = 2 * time.Second
 
 // reloads reads the configuration again on SIGHUP, on a command over MQTT, and when the file has changed, until ctx ends. When
 // what is new has settled, the memory that only the change needed goes back to the system.
-func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
+func (c *control) reloads(ctx context.Context, hangup <-chan os.Signal) {
 	ticker := time.NewTicker(filePause)
 	defer ticker.Stop()
 	settled := time.NewTimer(process.SettleTime)
 	defer settled.Stop()
-	written := r.read // the files at the last look: one that is still being written is left alone
+	written := c.read // the files at the last look: one that is still being written is left alone
 	for {
 		select {
 		case <-ctx.Done():
@@ -42,29 +38,29 @@ func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 			process.ReleaseMemory()
 			continue
 		case <-hangup:
-		case <-r.asked:
+		case <-c.asked:
 		case <-ticker.C:
-			now := configurationFiles(&r.Settings)
+			now := configurationFiles(c.settings)
 			complete := maps.Equal(now, written)
 			written = now
-			if maps.Equal(now, r.read) || !complete {
+			if maps.Equal(now, c.read) || !complete {
 				continue
 			}
 		}
-		r.read = configurationFiles(&r.Settings)
-		_ = r.service.Reloading(capture.Monotonic())
-		if r.reload(ctx) {
+		c.read = configurationFiles(c.settings)
+		c.reloading(true)
+		if c.reload(ctx) {
 			return
 		}
 		settled.Reset(process.SettleTime)
-		_ = r.service.Ready()
+		c.reloading(false)
 	}
 }
 
 // askReload has the configuration read again soon.
-func (r *run) askReload() {
+func (c *control) askReload() {
 	select {
-	case r.asked <- struct{}{}:
+	case c.asked <- struct{}{}:
 	default:
 	}
 }
@@ -77,29 +73,29 @@ type reloading struct {
 
 // reload puts a changed configuration in force, and reports whether that takes a restart of the program, which it has asked for then. A
 // configuration with a mistake changes nothing: everything that a restart would open is looked at before.
-func (r *run) reload(ctx context.Context) (restart bool) {
-	restart, err := r.renew(ctx)
-	r.reloaded.Store(&reloading{time.Now(), err})
+func (c *control) reload(ctx context.Context) (restart bool) {
+	restart, err := c.renew(ctx)
+	c.reloaded.Store(&reloading{time.Now(), err})
 	if err != nil && ctx.Err() == nil {
-		r.logger.Error("configuration kept as it is", "error", err)
+		c.logger.Error("configuration kept as it is", "error", err)
 	}
 	return restart
 }
 
-func (r *run) renew(ctx context.Context) (restart bool, err error) {
-	next, err := r.load()
+func (c *control) renew(ctx context.Context) (restart bool, err error) {
+	next, err := c.load()
 	if err != nil {
 		return false, err
 	}
-	r.changing.Lock()
-	defer r.changing.Unlock()
-	was := r.config
-	now, remote := r.current()
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	was := c.config
+	now, remote := c.runner.Site(), c.values()
 	changes := site.Diff(now, site.Resolve(next, remote))
 	beyond := changes.Action() == site.Restart || !reflect.DeepEqual(restartPart(was), restartPart(next))
 	switch {
-	case beyond || !r.files.same(filesOf(next)):
-		if err := r.preflight(ctx, next); err != nil {
+	case beyond || !c.files.same(filesOf(next)):
+		if err := c.preflight(ctx, next); err != nil {
 			return false, err
 		}
 		// The new process does not know what this one has published; it asks the broker what is retained of a camera that the same change of the
@@ -108,99 +104,82 @@ func (r *run) renew(ctx context.Context) (restart bool, err error) {
 		if !beyond {
 			what = "files that the configuration names have changed, restarting"
 		}
-		r.logger.Info(what, "reasons", strings.Join(changes.Reasons(site.Restart), "; "))
-		r.cancel(ErrRestart)
+		c.logger.Info(what, "reasons", strings.Join(changes.Reasons(site.Restart), "; "))
+		c.end(ErrRestart)
 		return true, nil
 	case reflect.DeepEqual(was, next):
-		r.logger.Info("configuration unchanged")
+		c.logger.Info("configuration unchanged")
 		return false, nil
 	}
-	kept, err := r.rearrange(ctx, next)
+	kept, err := c.apply(ctx, next)
 	if err != nil {
 		return false, err
 	}
-	r.throttle.limits.Store(&next.Thermal)
-	report.SetLevel(&r.level, next.Log)
-	r.outputs.snapshots.SetCameras(r.cameras.InLoop())
-	if err := r.announce(); err != nil {
-		r.logger.Error("announce", "error", err)
-	}
-	r.logger.Info("configuration changed", "cameras", len(next.Cameras), "undisturbed", kept)
+	c.adopted(next)
+	c.logger.Info("configuration changed", "cameras", len(next.Cameras), "undisturbed", kept)
 	return false, nil
 }
 
 // preflight finds what would keep a run with another configuration from starting. A network that is the same is opened again only where its
 // files have changed.
-func (r *run) preflight(ctx context.Context, next *config.Config) error {
+func (c *control) preflight(ctx context.Context, next *config.Config) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	now, remote := r.current()
+	now, remote := c.runner.Site(), c.values()
 	check := preflight.Check{
-		Config: next, Running: r.config, Program: []string{program, preflight.Command},
-		Renewed: slices.ContainsFunc(network.Files(next), r.files.renewed), Remote: remote,
+		Config: next, Running: c.config, Program: []string{program, preflight.Command},
+		Renewed: slices.ContainsFunc(network.Files(next), c.files.renewed), Remote: remote,
 	}
 	if now.Track {
-		check.Names = r.names
+		check.Names = c.runner.Names
 	}
 	return errors.Join(check.Run(ctx)...)
-}
-
-// names returns the class names of a camera group, none if its network is not open.
-func (r *run) names(g *site.Group) zone.Names {
-	m := r.devices.ModelOf(&g.Network)
-	if m == nil {
-		return zone.Names{}
-	}
-	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.KeypointNames()}
 }
 
 // restartPause is the shortest time between two restarts that are asked for from afar.
 const restartPause = time.Minute
 
 // restart begins anew with the configuration as it is on disk now, unless that would fail.
-func (r *run) restart(ctx context.Context) error {
-	if up := time.Since(r.started); up < restartPause {
+func (c *control) restart() error {
+	if up := time.Since(c.started); up < restartPause {
 		return fmt.Errorf("started %v ago, the next restart is possible in %v", up.Round(time.Second), (restartPause - up).Round(time.Second))
 	}
-	next, err := r.load()
+	next, err := c.load()
 	if err != nil {
 		return err
 	}
-	r.changing.Lock()
-	defer r.changing.Unlock()
-	if err := r.preflight(ctx, next); err != nil {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-c.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := c.preflight(ctx, next); err != nil {
 		return err
 	}
-	r.cancel(ErrRestart)
+	c.end(ErrRestart)
 	return nil
 }
 
-// rearrange puts the cameras and thresholds of a configuration in force. kept is the number of cameras that went on capturing.
-func (r *run) rearrange(ctx context.Context, c *config.Config) (kept int, err error) {
-	r.setting.Lock()
-	defer r.setting.Unlock()
-	wasConfig, was := r.config, r.site
-	r.config = c
-	r.loadRemote()
-	next := site.Resolve(c, r.remote).OpenedAs(was)
-	defer func() {
-		if err != nil {
-			r.config = wasConfig
-			r.site = was
-		}
-	}()
-	if err := r.devices.Tune(&next, &was); err != nil { // before any camera is touched
+// apply puts a configuration in force. kept is the number of cameras that went on capturing.
+func (c *control) apply(ctx context.Context, next *config.Config) (kept int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.remote
+	kept, err = c.runner.Apply(ctx, c.Resolve(next).OpenedAs(c.runner.Site()))
+	if err != nil {
+		c.remote = before
 		return 0, err
 	}
-	r.site = next
-	r.process.Capture.SetCameraCount(len(c.Cameras))
-	kept, err = r.cameras.Change(next.Cameras(), func(cameras []pipeline.Camera) error { return r.devices.Arrange(ctx, cameras) })
-	if err != nil {
-		_ = r.devices.Tune(&was, &next) // it worked before
-	}
-	return kept, err
+	c.config = next
+	return kept, nil
 }
 
 // restartPart returns the settings, besides those that site.Diff compares, that need a restart.

@@ -49,21 +49,25 @@ func TestARemoteRestartIsLookedAtBefore(t *testing.T) {
 	d := &Daemon{Settings: config.Sources{File: path}}
 	c, err := d.load()
 	require.NoError(t, err)
-	r := &run{Daemon: d, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c), logger: slog.New(slog.DiscardHandler), site: site.Resolve(c, nil)}
+	r := &control{
+		load: d.load, runner: &fleet{site: site.Resolve(c, nil)}, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c),
+		logger: slog.New(slog.DiscardHandler),
+	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	r.cancel = cancel
+	r.end = cancel
+	r.ended = ctx.Done()
 
 	write(sound + "web: {listen: '127.0.0.1:0', token_file: /none}\n")
-	require.EqualError(t, r.restart(ctx),
+	require.EqualError(t, r.restart(),
 		"web token: open /none: no such file or directory (web.token_file names a file that this user can read)")
 	write("cameras: [")
-	require.ErrorContains(t, r.restart(ctx), "edge-infer.yaml line 1")
+	require.ErrorContains(t, r.restart(), "edge-infer.yaml line 1")
 	require.NoError(t, context.Cause(ctx))
 	write(sound)
-	require.NoError(t, r.restart(ctx))
+	require.NoError(t, r.restart())
 	require.ErrorIs(t, context.Cause(ctx), ErrRestart)
 	r.started = time.Now()
-	require.ErrorContains(t, r.restart(ctx), "the next restart is possible in ")
+	require.ErrorContains(t, r.restart(), "the next restart is possible in ")
 }
 
 // TestAnOutputThatCannotBeOpenedIsTheError: also with JSON lines, and what was open by then is closed in order.

@@ -54,19 +54,24 @@ func (s sensors) equal(other sensors) bool {
 		s.mode == other.mode
 }
 
-// announceSensors tells Home Assistant of sensors that were not there before. While cameras or engine change it leaves that for the next
-// time: an announcement must not be of cameras that are just going or coming.
+// announceSensors announces the cameras again if sensors have come or gone since the last time. While cameras or engine change it leaves that
+// for the next time.
 func (r *run) announceSensors() {
 	reading := r.monitor.Latest()
-	if r.outputs.client == nil || reading == nil || !r.changing.TryLock() {
+	if reading == nil || !r.control.changing.TryLock() {
 		return
 	}
-	defer r.changing.Unlock()
-	if found := sensorsOf(reading); !found.equal(r.sensors) {
-		r.sensors = found
-		if err := r.announce(); err != nil {
-			r.logger.Error("announce", "error", err)
-		}
+	defer r.control.changing.Unlock()
+	if found := sensorsOf(reading); !found.equal(r.outputs.announced) {
+		r.outputs.announced = found
+		r.announce()
+	}
+}
+
+// announce logs an error of outputs.announce.
+func (r *run) announce() {
+	if err := r.outputs.announce(); err != nil {
+		r.logger.Error("announce", "error", err)
 	}
 }
 

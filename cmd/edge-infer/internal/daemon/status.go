@@ -6,40 +6,38 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
-	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
 // status is what the broker is told of the run.
-func (r *run) status() *payload.Status {
-	model := r.devices.Model()
+func (o *outputs) status() *payload.Status {
+	model := o.groups.Model()
 	status := &payload.Status{
-		Version: r.Version, Started: r.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
-		Head: model.Recognised.String(), Precision: string(model.Precision), Accuracy: accuracyStatus(r.verdict.Load()),
+		Version: o.version, Started: o.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
+		Head: model.Recognised.String(), Precision: string(model.Precision), Accuracy: accuracyStatus(o.verdict()),
 		Runtime: payload.Runtime{
-			Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.MemoryLimit, Capture: r.process.Capture.State(),
+			Processors: o.process.Processors, GC: o.process.GC, MemoryLimit: o.process.MemoryLimit, Capture: o.process.Capture.State(),
 		},
 	}
-	if text, failed := r.upgrade.Doing(); failed {
+	if text, failed := o.upgrade(); failed {
 		status.Reason += "; " + text
 	}
-	status.Reason += r.devices.Servers().Trouble()
-	if last := r.reloaded.Load(); last != nil && last.err != nil {
+	status.Reason += o.groups.Servers().Trouble()
+	if last := o.reloaded(); last != nil && last.err != nil {
 		status.ConfigurationError = last.err.Error()
 	}
-	now, _ := r.current()
-	for _, c := range r.cameras.All() {
+	now := o.site()
+	for _, c := range o.cameras.All() {
 		stats := c.Capture.Stats()
 		camera := payload.CameraStatus{
-			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: r.devices.Hardware(stats.Name), Since: stats.Since,
-			Slowdown: r.devices.Slowdown(stats.Name), Model: r.devices.Describe(stats.Name),
+			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: o.groups.Hardware(stats.Name), Since: stats.Since,
+			Slowdown: o.groups.Slowdown(stats.Name), Model: o.groups.Describe(stats.Name),
 		}
-		if settings, ok := r.devices.Settings(stats.Name); ok && settings.Classes != nil && len(settings.Classes) == 0 && camera.Error == "" {
+		if settings, ok := o.groups.Settings(stats.Name); ok && settings.Classes != nil && len(settings.Classes) == 0 && camera.Error == "" {
 			if inForce := now.Camera(stats.Name); inForce != nil {
 				camera.Error = noClasses(inForce)
 			}
@@ -50,15 +48,6 @@ func (r *run) status() *payload.Status {
 		status.Cameras = append(status.Cameras, camera)
 	}
 	return status
-}
-
-// judged notes what the gate has found about the model that runs from now on.
-func (r *run) judged(model engine.Model) {
-	v, err := accuracy.VerdictOn(model)
-	if err != nil {
-		r.logger.Warn("accuracy not known", "error", err)
-	}
-	r.verdict.Store(v)
 }
 
 // accuracyStatus is the MQTT status' form of a verdict.
@@ -82,28 +71,28 @@ func accuracyStatus(v *quantize.Verdict) *payload.Accuracy {
 }
 
 // publishStats tells the broker how the last interval was.
-func (r *run) publishStats(stats []pipeline.CameraStats) {
-	if r.outputs.client == nil {
+func (o *outputs) publishStats(stats []pipeline.CameraStats) {
+	if o.client == nil {
 		return
 	}
-	message := &payload.Stats{Started: r.started, Engine: r.devices.InferenceTime()}
+	message := &payload.Stats{Started: o.started, Engine: o.groups.InferenceTime()}
 	for i := range stats {
-		camera := r.cameras.Captured(stats[i].Camera)
+		camera := o.cameras.Captured(stats[i].Camera)
 		message.Cameras = append(message.Cameras, payload.CameraStats{
 			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS-stats[i].DroppedMotionFPS),
 			Gated: stats[i].DroppedMotionFPS, Late: stats[i].DroppedDeadline, Slowdown: stats[i].Slowdown,
 			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
 		})
 	}
-	for _, s := range r.devices.Stages.Recent() {
+	for _, s := range o.stages.Recent() {
 		message.Stages = append(message.Stages, payload.StageStats{Name: s.Stage.String(), P50: s.P50, P99: s.P99, P999: s.P999, Max: s.Max})
 	}
-	measure(r.monitor.Latest(), message)
-	r.outputs.client.Stats(message)
+	measure(o.sensorReadings(), message)
+	o.client.Stats(message)
 }
 
 // statusLine is how the run is, for a person.
-func (r *run) statusLine(stats []pipeline.CameraStats) string {
+func (o *outputs) statusLine(stats []pipeline.CameraStats) string {
 	var line strings.Builder
 	var fps float64
 	var p50, p99 time.Duration
@@ -111,58 +100,58 @@ func (r *run) statusLine(stats []pipeline.CameraStats) string {
 	for i := range stats {
 		fps += stats[i].FPS
 		p50, p99 = max(p50, stats[i].P50), max(p99, stats[i].P99)
-		camera := r.cameras.Captured(stats[i].Camera)
+		camera := o.cameras.Captured(stats[i].Camera)
 		displaced += camera.Dropped
 		if camera.State != capture.Running {
 			fmt.Fprintf(&line, "%s %s  ", camera.Name, camera.State)
 		}
 	}
-	if last := r.reloaded.Load(); last != nil && last.err != nil {
+	if last := o.reloaded(); last != nil && last.err != nil {
 		line.WriteString("configuration kept as it was  ")
 	}
-	if r.throttle.factor > 1 {
-		fmt.Fprintf(&line, "cooling down: %d times the interval  ", r.throttle.factor)
+	if o.intervalFactor() > 1 {
+		fmt.Fprintf(&line, "cooling down: %d times the interval  ", o.intervalFactor())
 	}
 	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  dropped %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
-	if text, _ := r.upgrade.Doing(); text != "" {
+	if text, _ := o.upgrade(); text != "" {
 		line.WriteString(text + "  ")
 	}
-	line.WriteString("mqtt " + broker.State(r.outputs.client))
+	line.WriteString("mqtt " + broker.State(o.client))
 	return line.String()
 }
 
 // state is how the run is, for a person at a terminal; text says the same in one line.
-func (r *run) state(stats []pipeline.CameraStats, text string) *report.State {
-	m := r.devices.Model()
+func (o *outputs) state(stats []pipeline.CameraStats, text string) *report.State {
+	m := o.groups.Model()
 	s := &report.State{
-		Line: text, Title: fmt.Sprintf("%s: %s on %s, %s", r.device, m.Path, m.Backend, m.Precision), Elapsed: time.Since(r.started),
-		Broker: broker.State(r.outputs.client), Connected: true,
+		Line: text, Title: fmt.Sprintf("%s: %s on %s, %s", o.device, m.Path, m.Backend, m.Precision), Elapsed: time.Since(o.started),
+		Broker: broker.State(o.client), Connected: true,
 	}
 	for i := range stats {
-		s.Cameras = append(s.Cameras, report.CameraState{CameraStats: stats[i], Capture: r.cameras.Captured(stats[i].Camera)})
+		s.Cameras = append(s.Cameras, report.CameraState{CameraStats: stats[i], Capture: o.cameras.Captured(stats[i].Camera)})
 	}
-	if last := r.reloaded.Load(); last != nil && last.err != nil {
+	if last := o.reloaded(); last != nil && last.err != nil {
 		s.Notes = append(s.Notes, "the configuration is kept as it was: "+last.err.Error())
 	}
-	if r.throttle.factor > 1 {
-		s.Notes = append(s.Notes, fmt.Sprintf("cooling down: %d times the interval", r.throttle.factor))
+	if o.intervalFactor() > 1 {
+		s.Notes = append(s.Notes, fmt.Sprintf("cooling down: %d times the interval", o.intervalFactor()))
 	}
-	if doing, _ := r.upgrade.Doing(); doing != "" {
+	if doing, _ := o.upgrade(); doing != "" {
 		s.Notes = append(s.Notes, doing)
 	}
-	if r.outputs.client != nil {
-		s.Connected = r.outputs.client.Connection().Connected
-		s.Messages = r.messages()
+	if o.client != nil {
+		s.Connected = o.client.Connection().Connected
+		s.Messages = o.messages()
 	}
-	if r.outputs.web != nil {
-		s.Page = r.outputs.web.URL()
+	if o.web != nil {
+		s.Page = o.web.URL()
 	}
 	return s
 }
 
 // messages is what became of what was to be published.
-func (r *run) messages() *report.Messages {
-	events, all := r.outputs.client.Accounting().Sum()
+func (o *outputs) messages() *report.Messages {
+	events, all := o.client.Accounting().Sum()
 	return &report.Messages{Events: events.Offered, Delivered: all.Delivered, Dropped: all.Dropped, Waiting: all.Queued}
 }
 
@@ -190,12 +179,12 @@ type cameraTotals struct {
 }
 
 // totals is what the whole run came to.
-func (r *run) totals() map[string]any {
+func (o *outputs) totals() map[string]any {
 	var cameras []cameraTotals
-	for _, totals := range r.devices.Totals() {
-		camera := r.cameras.Last(totals.Camera)
+	for _, totals := range o.groups.Totals() {
+		camera := o.cameras.Last(totals.Camera)
 		cameras = append(cameras, cameraTotals{
-			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Model: r.devices.Describe(totals.Camera),
+			CameraStats: totals, Hardware: o.groups.Hardware(totals.Camera), Model: o.groups.Describe(totals.Camera),
 			Captured: camera.Captured, Displaced: camera.Dropped,
 			Damaged: camera.Damaged, Reconnects: camera.Reconnects, State: camera.State, Since: camera.Since, Reason: camera.Reason,
 			Last: camera.LastImage, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99),
@@ -204,26 +193,41 @@ func (r *run) totals() map[string]any {
 		})
 	}
 	all := map[string]any{
-		"cameras": cameras, "seconds": time.Since(r.started).Seconds(), "first_frame_ms": milliseconds(r.devices.FirstFrame()),
-		"backend": r.devices.Model().Backend, "lines_dropped": r.outputs.lines.Dropped(),
+		"cameras": cameras, "seconds": time.Since(o.started).Seconds(), "first_frame_ms": milliseconds(o.groups.FirstFrame()),
+		"backend": o.groups.Model().Backend, "lines_dropped": o.lines.Dropped(),
 	}
-	if r.outputs.client != nil {
-		all["mqtt"] = r.outputs.client.Accounting()
+	if o.client != nil {
+		all["mqtt"] = o.client.Accounting()
 	}
 	return all
 }
 
 // summarise writes totals for a person.
-func (r *run) summarise() error {
-	s := report.Summary{Elapsed: time.Since(r.started)}
-	for _, totals := range r.devices.Totals() {
-		camera := r.cameras.Last(totals.Camera)
+func (o *outputs) summarise() error {
+	s := report.Summary{Elapsed: time.Since(o.started)}
+	for _, totals := range o.groups.Totals() {
+		camera := o.cameras.Last(totals.Camera)
 		s.Cameras = append(s.Cameras, report.CameraSummary{CameraStats: totals, DroppedNewer: camera.Dropped, Damaged: camera.Damaged})
 	}
-	if r.outputs.client != nil {
-		s.Messages = r.messages()
+	if o.client != nil {
+		s.Messages = o.messages()
 	}
-	return s.Print(r.out)
+	return s.Print(o.out)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// publishStatus tells the broker of a status that is another one than before.
+func (o *outputs) publishStatus(before string) (now string) {
+	client := o.client
+	if client == nil {
+		return before
+	}
+	status := o.status()
+	now = fmt.Sprint(status.Cameras, status.Backend, status.Reason, status.Accuracy != nil, status.ConfigurationError,
+		client.Health().Oversize.Messages)
+	if now != before {
+		client.Status(status)
+	}
+	return now
+}

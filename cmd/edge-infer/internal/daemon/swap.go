@@ -9,12 +9,10 @@ import (
 )
 
 // swap has a device and its cameras go on with another predictor.
-func (r *run) swap(ctx context.Context, d *device.Device, next predict.Predictor) error {
-	r.changing.Lock()
-	defer r.changing.Unlock()
-	r.setting.Lock()
-	defer r.setting.Unlock()
-	err := next.Tune(d.Decoding(&r.site)) // it may have changed since the predictor was opened
+func (f *fleet) swap(ctx context.Context, d *device.Device, next predict.Predictor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := next.Tune(d.Decoding(&f.site)) // it may have changed since the predictor was opened
 	if err == nil {
 		err = d.Replace(ctx, next)
 	}
@@ -23,14 +21,14 @@ func (r *run) swap(ctx context.Context, d *device.Device, next predict.Predictor
 	}
 	d.Use(next)
 	model := next.Model()
-	if d == r.devices.All[0] {
-		r.judged(model.Model)
+	if d == f.devices.All[0] {
+		f.judged(model.Model)
 	}
-	for _, c := range r.cameras.All() {
-		if r.devices.Of(c.Site.Name) == d {
+	for _, c := range f.cameras.All() {
+		if f.devices.Of(c.Site.Name) == d {
 			c.Capture.Reallocate()
 		}
 	}
-	r.logger.Info("engine replaced", "engine", model.Backend, "device", model.Device, "precision", model.Precision, "model", model.Path)
+	f.logger.Info("engine replaced", "engine", model.Backend, "device", model.Device, "precision", model.Precision, "model", model.Path)
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // waiting answers on the page's address and over MQTT for a run that cannot serve yet, because an engine plan is built first. It has a
 // server and a client of its own, which give way to those of the run.
 type waiting struct {
-	run *run
+	outputs *outputs
 
 	mu     sync.Mutex
 	begun  bool
@@ -37,18 +37,18 @@ func (w *waiting) Tell(text string) {
 	}
 	if w.client != nil {
 		w.client.Status(&payload.Status{
-			Version: w.run.Version, Started: w.run.started, Model: w.run.config.Model.Path, Reason: "nothing runs the model yet: " + text,
+			Version: w.outputs.version, Started: w.outputs.started, Model: w.outputs.config.Model.Path, Reason: "nothing runs the model yet: " + text,
 		})
 	}
 }
 
 // begin opens what can be opened. A mistake is the run's to tell, when it comes to the same.
 func (w *waiting) begin() {
-	ctx, cancel := context.WithCancel(w.run.ending)
+	ctx, cancel := context.WithCancel(context.Background()) // until Close
 	w.end = cancel
 	say := func(err error) {
 		if err != nil && ctx.Err() == nil {
-			w.run.logger.Warn("not everybody is told that the run waits", "error", err)
+			w.outputs.logger.Warn("status not published while the run opens", "error", err)
 		}
 	}
 	if err := w.openWeb(); err != nil {
@@ -64,10 +64,10 @@ func (w *waiting) begin() {
 }
 
 func (w *waiting) openWeb() error {
-	if w.run.config.Web.Listen == config.Off {
+	if w.outputs.config.Web.Listen == config.Off {
 		return nil
 	}
-	server, err := w.run.server()
+	server, err := w.outputs.server()
 	if err != nil {
 		return err
 	}
@@ -80,14 +80,14 @@ func (w *waiting) openWeb() error {
 }
 
 func (w *waiting) openMQTT() error {
-	brokers, err := w.run.outputs.openBroker(w.run)
+	brokers, err := w.outputs.openBroker()
 	if err != nil || len(brokers) == 0 {
 		return err
 	}
-	client := broker.NewClient(w.run.config, brokers)
+	client := broker.NewClient(w.outputs.config, brokers)
 	client.Spool.Directory = "" // events are the run's
-	client.Logger = w.run.logger
-	client.TLS.Insecure = client.TLS.Insecure || w.run.outputs.broker != nil
+	client.Logger = w.outputs.logger
+	client.TLS.Insecure = client.TLS.Insecure || w.outputs.broker != nil
 	if err := client.Open(); err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func (w *waiting) Status() web.Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return web.Status{
-		Device: w.run.device, Version: w.run.Version, Started: w.run.started, Opening: w.text,
-		Engine: web.Engine{Model: w.run.config.Model.Path, Reason: "nothing runs the model yet", Progress: w.text},
+		Device: w.outputs.device, Version: w.outputs.version, Started: w.outputs.started, Opening: w.text,
+		Engine: web.Engine{Model: w.outputs.config.Model.Path, Reason: "nothing runs the model yet", Progress: w.text},
 		Broker: broker.State(w.client),
 	}
 }

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
@@ -29,8 +28,8 @@ func (r *run) watch(ctx context.Context) {
 	var over overload
 	since := time.Now()
 	for {
-		published = r.publishStatus(published)
-		if !ready && r.devices.FirstFrame() > 0 {
+		published = r.outputs.publishStatus(published)
+		if !ready && r.fleet.devices.FirstFrame() > 0 {
 			ready, lines = true, nil // a status line is due
 		}
 		r.pulse.Rest()
@@ -45,37 +44,22 @@ func (r *run) watch(ctx context.Context) {
 		}
 		r.slowDown()
 		r.announceSensors()
-		r.rememberImages()
+		r.fleet.rememberImages()
 		terminal := r.outputs.terminal
 		due := time.Since(since) >= statsPause
 		if (terminal == nil || !terminal.Live()) && !due && lines != nil {
 			continue
 		}
-		lines = r.devices.Stats()
-		text := r.statusLine(lines)
+		lines = r.fleet.devices.Stats()
+		text := r.outputs.statusLine(lines)
 		if terminal != nil {
-			terminal.Status(r.state(lines, text))
+			terminal.Status(r.outputs.state(lines, text))
 		}
 		_ = r.service.Status("%s", text)
 		if due {
 			since = time.Now()
-			r.publishStats(lines)
-			over.look(r.logger, since, r.demands())
+			r.outputs.publishStats(lines)
+			over.look(r.logger, since, r.fleet.demands())
 		}
 	}
-}
-
-// publishStatus tells the broker of a status that is another one than before.
-func (r *run) publishStatus(before string) (now string) {
-	client := r.outputs.client
-	if client == nil {
-		return before
-	}
-	status := r.status()
-	now = fmt.Sprint(status.Cameras, status.Backend, status.Reason, status.Accuracy != nil, status.ConfigurationError,
-		client.Health().Oversize.Messages)
-	if now != before {
-		client.Status(status)
-	}
-	return now
 }
