@@ -33,7 +33,7 @@ cameras at least. Frames that are lost make it fail. Networks that take no image
 
 Several engines stand in one table, each beside the last one: speed-up, and how far they find the same.
 
-  edge-infer bench --model yolo11n.onnx --engine tensorrt,onnxruntime=cuda,onnxruntime=cpu --output before.json --plot before.svg
+  edge-infer bench --model yolo11n.onnx --engine tensorrt,onnxruntime=cuda,onnxruntime=cpu --output before.json
 
 --compare sets two documents of --output side by side. --require fails with a line for each run that misses a bound, for a fleet's tests: mean,
 p50, p90, p95, p99, p99.9, max, throughput, cpu, memory, gpu-memory, allocations, lost, late, watts, temperature, fairness, others, agreement and

@@ -54,7 +54,7 @@ func TestSeveralLooksAreFused(t *testing.T) {
 		"look.augment: scale 3, must be 0.25 to 1":                           {"--augment", "scale=3"},
 		"look.weights: 3 weights for 2 that look":                            {"--ensemble", "demo", "--weights", "1,2,3"},
 		"look.weights: they are those of the networks of --ensemble":         {"--weights", "1"},
-		`inference.fusion "mean" must be wbf, vote or nms`:                        {"--fusion", "mean"},
+		`inference.fusion "mean" must be wbf, vote or nms`:                   {"--fusion", "mean"},
 	} {
 		output, err := programtest.Command(t, append([]string{"infer", data}, flags...)...).CombinedOutput()
 		require.Error(t, err)

@@ -42,7 +42,7 @@ that edge-infer build made with --shape takes every shape of its range.
 
   edge-infer infer --model bert.onnx --input ids=ids.npy --input mask=mask.npy --output-dir out
 An array that is larger than what the model takes goes through a --window that slides over it; seams are blended away.
-  edge-infer infer --model unet3d.onnx --input scan.nii.gz --window 64x64x64 --overlap 0.25 --output-dir out`
+  edge-infer infer --model unet3d.onnx --input scan.npy --window 64x64x64 --overlap 0.25 --output-dir out`
 
 func newInfer(stdout, stderr io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: append(config.ImageSections(), "cascade")}
