@@ -46,11 +46,11 @@ engine/tensorrt: engine engine/atomicfile engine/cuda engine/isolate engine/prep
 engine/standby: engine
 engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker
 engine/worker: engine
+cmd/acceptance: capture/scene engine/onnx engine/quantize mqtt/broker
 internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
 	internal/media internal/network internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
 	postprocess/predict
 internal/aspect: capture capture/source engine engine/atomicfile
-internal/bars: capture/scene engine/onnx engine/quantize internal/bench mqtt/broker
 internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/network
 	internal/pipeline internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
 	postprocess postprocess/evaluate postprocess/predict

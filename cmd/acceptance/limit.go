@@ -9,16 +9,16 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// bound is what a device cannot do a network's convolutions faster than.
+// bound is the lower bound of the time of a network's convolutions on a device (roofline model).
 type bound struct {
 	layers            int
 	operations, bytes float64 // of all convolutions, in FP16
-	// Seconds that the arithmetic takes, that the memory takes, and that the slower of the two takes in each layer by itself.
+	// Seconds for the arithmetic, for the memory traffic, and for the slower of the two summed by layer.
 	arithmetic, memory, both float64
 }
 
-// limit adds up a network's convolutions for a batch: a multiplication and an addition for each weight that an element of the output
-// needs, and inputs, weights and outputs through the memory once. Whatever is between convolutions costs nothing, as where all is fused.
+// limit adds up a network's convolutions for a batch: a multiplication and an addition per weight and output element, with inputs, weights
+// and outputs transferred once. Other layers cost nothing, as if they were all fused. operations and bandwidth are per second.
 func limit(m *onnx.Model, batch int64, operations, bandwidth float64) (b bound, err error) {
 	inputs, err := m.Inputs()
 	if err != nil {
@@ -35,7 +35,7 @@ func limit(m *onnx.Model, batch int64, operations, bandwidth float64) (b bound, 
 		}
 		in, weights, out := values[n.Input[0]].Shape, values[n.Input[1]].Shape, values[n.Output[0]].Shape
 		if elements(in)*elements(weights)*elements(out) == 0 {
-			return b, fmt.Errorf("the shapes at %s are not known", n.GetName())
+			return b, fmt.Errorf("the shapes at %s are unknown", n.GetName())
 		}
 		work := 2 * elements(out) * elements(weights[1:])
 		moved := 2 * (elements(in) + elements(weights) + elements(out))
@@ -47,7 +47,7 @@ func limit(m *onnx.Model, batch int64, operations, bandwidth float64) (b bound, 
 	return b, nil
 }
 
-// elements is 0 of a shape that is not known.
+// elements returns the number of elements, 0 if the shape is unknown.
 func elements(shape []int64) float64 {
 	if len(shape) == 0 || slices.Min(shape) < 1 {
 		return 0
@@ -59,7 +59,7 @@ func elements(shape []int64) float64 {
 	return n
 }
 
-// printLimit says how fast a device of so much could be: NET.onnx BATCH TFLOP/s TB/s.
+// printLimit prints the bounds for the arguments NET.onnx BATCH TFLOP/s TB/s.
 func printLimit(out io.Writer, args []string) error {
 	if len(args) != 4 {
 		return usage{}
@@ -79,7 +79,7 @@ func printLimit(out io.Writer, args []string) error {
 		return err
 	}
 	rate := func(seconds float64) string {
-		return fmt.Sprintf("%.0f us, %.0f images a second", seconds*1e6, numbers[0]/seconds)
+		return fmt.Sprintf("%.0f us, %.0f images fps", seconds*1e6, numbers[0]/seconds)
 	}
 	_, err = fmt.Fprintf(out, "%d convolutions, %.1f GFLOP, %.3f GB in FP16\narithmetic: %s\nmemory: %s\n"+
 		"the slower of both, layer by layer: %s\n", b.layers, b.operations/1e9, b.bytes/1e9, rate(b.arithmetic), rate(b.memory), rate(b.both))

@@ -1,5 +1,5 @@
-"""The letterbox of 1080p to 640 the plain way on a GPU, one kernel after the other as a program of PyTorch does it: resize, border, scale
-and transpose. Prints the median microseconds of an image, replayed as a CUDA graph of images that rotate beyond the cache."""
+"""The letterbox of 1080p to 640 in PyTorch, with separate kernels for resize, border, scale and transpose. Prints the median time per image in
+microseconds, replayed as a CUDA graph over more images than fit the cache."""
 
 import statistics
 
@@ -18,7 +18,7 @@ def letterbox(image, out):
 
 
 def main():
-    # PyTorch's resize takes no bytes on a GPU: that they are numbers of 16 bits already is not counted.
+    # PyTorch cannot resize bytes on a GPU: the conversion to 16 bits is not counted.
     images = [torch.randint(0, 255, (1, 1080, 1920, 3), device="cuda").half() for _ in range(ROTATION)]
     outputs = [torch.empty((1, 3, 640, 640), device="cuda", dtype=torch.half) for _ in range(ROTATION)]
     stream = torch.cuda.Stream()

@@ -18,19 +18,19 @@ import (
 	"time"
 )
 
-// subject is the program that is soaked.
+// subject is the edge-infer process under test.
 type subject struct {
 	program, dir, broker string
 	seen                 *record
 
 	page    string
-	idle    bool // the network sees next to no frame
+	idle    bool // (almost) no frame is inferred
 	command *exec.Cmd
 	stderr  tail
-	read    chan error // what came of its output
+	read    chan error // error of reading its output
 }
 
-// configure writes the configuration; a running program takes it over by reload.
+// configure writes the configuration; a running program applies it on reload.
 func (s *subject) configure(groups ...[][2]string) error {
 	if s.page == "" {
 		address, err := freeAddress()
@@ -57,7 +57,7 @@ func (s *subject) configure(groups ...[][2]string) error {
 	return os.Rename(next, filepath.Join(s.dir, "soak.yaml"))
 }
 
-// start runs the program until it has shown frames.
+// start starts the program and waits for its first frame.
 func (s *subject) start(ctx context.Context) error {
 	s.command = exec.Command(s.program, "run", "--config", filepath.Join(s.dir, "soak.yaml"), "--json")
 	s.command.Env = append(os.Environ(), "XDG_STATE_HOME="+s.dir, "XDG_CACHE_HOME="+s.dir)
@@ -86,8 +86,8 @@ func (s *subject) pid() int { return s.command.Process.Pid }
 
 func (s *subject) reload() error { return s.command.Process.Signal(syscall.SIGHUP) }
 
-// lent is how many of each camera's buffers are out at all times of a short while in which the network sees nothing: between two images
-// none should be.
+// lent returns the least number of buffers of each camera that were in use during a short time without inference. Between two frames it
+// should be 0.
 func (s *subject) lent(ctx context.Context, cameras ...[][2]string) (map[string]int, error) {
 	s.idle = true
 	if err := errors.Join(s.configure(cameras...), s.reload(), sleep(ctx, 5*time.Second)); err != nil {
@@ -124,7 +124,7 @@ func (s *subject) lent(ctx context.Context, cameras ...[][2]string) (map[string]
 	return least, nil
 }
 
-// stop ends the program in order.
+// stop ends the program with SIGTERM.
 func (s *subject) stop() error {
 	if err := s.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -133,20 +133,20 @@ func (s *subject) stop() error {
 	defer timer.Stop()
 	err := <-s.read
 	if err = errors.Join(err, s.command.Wait()); err != nil {
-		return fmt.Errorf("the program ended badly: %w: %s", err, s.stderr.last())
+		return fmt.Errorf("the program failed: %w: %s", err, s.stderr.last())
 	}
 	return nil
 }
 
 func (s *subject) kill() { _ = s.command.Process.Kill() }
 
-// mosquitto is a broker in a process of its own, which can be stopped: the real one, or the one of this project.
+// mosquitto is a broker in its own process, which can be suspended: mosquitto or the broker of this program.
 type mosquitto struct {
 	address string
 	command *exec.Cmd
 }
 
-// openOwn runs this program's broker in a child, for a machine without mosquitto.
+// openOwn starts this program's own broker in a child process, for a machine without mosquitto.
 func openOwn() (*mosquitto, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -203,7 +203,7 @@ func openMosquitto(ctx context.Context, program, dir string) (*mosquitto, error)
 	}
 }
 
-// pause has the broker neither read nor answer, as one does whose machine hangs.
+// pause suspends the broker, as if its machine hung.
 func (b *mosquitto) pause(context.Context) error { return b.command.Process.Signal(syscall.SIGSTOP) }
 
 func (b *mosquitto) resume(context.Context) error { return b.command.Process.Signal(syscall.SIGCONT) }
@@ -213,7 +213,7 @@ func (b *mosquitto) close() {
 	_ = b.command.Wait()
 }
 
-// freeAddress is one that nobody listened at a moment ago.
+// freeAddress returns a local address with a free port.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -222,7 +222,7 @@ func freeAddress() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// tail keeps the end of what is written.
+// tail keeps the last 4096 bytes written.
 type tail struct {
 	mu  sync.Mutex
 	end []byte

@@ -10,11 +10,9 @@ import (
 	"os/exec"
 	"strings"
 	"time"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 )
 
-// output runs a program and gives what it printed; the error has the end of what it complained of.
+// output runs a program and returns its standard output; the error has the last line of its standard error.
 func output(ctx context.Context, environment []string, program string, arguments ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.WaitDelay = 5 * time.Second
@@ -36,21 +34,41 @@ func first(words []string) string {
 	return words[0]
 }
 
-// bench runs edge-infer bench and gives its results.
-func (o *options) bench(ctx context.Context, arguments ...string) ([]result.Result, error) {
+// benchResult holds the fields of a result of edge-infer bench --json that are used here. Latencies are in milliseconds.
+type benchResult struct {
+	What        string   `json:"what"`
+	Batch       int      `json:"batch"`
+	Frames      uint64   `json:"frames"`
+	Late        uint64   `json:"late"`
+	FPS         float64  `json:"fps"`
+	P50         float64  `json:"latency_p50_ms"`
+	P99         float64  `json:"latency_p99_ms"`
+	P999        float64  `json:"latency_p999_ms"`
+	CPU         float64  `json:"cpu_us_per_frame"`
+	Allocations float64  `json:"allocations_per_frame"`
+	Fairness    *float64 `json:"fairness"`
+}
+
+// bench runs edge-infer bench and returns its results.
+func (o *options) bench(ctx context.Context, arguments ...string) ([]benchResult, error) {
 	data, err := output(ctx, nil, o.program, append([]string{"bench", "--json"}, arguments...)...)
 	if err != nil {
 		return nil, err
 	}
-	r, err := result.Parse(data)
-	if err != nil {
-		return nil, err
+	var report struct {
+		Results []benchResult `json:"results"`
 	}
-	return r.Results, nil
+	if err := json.Unmarshal(data, &report); err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	if len(report.Results) == 0 {
+		return nil, errors.New("bench: no results")
+	}
+	return report.Results, nil
 }
 
-// floored is what a floor program prints.
-type floored struct {
+// baselineResult is the JSON output of a baseline program.
+type baselineResult struct {
 	Rate     float64 `json:"frames_per_second"`
 	CPU      float64 `json:"cpu_us_per_frame"`
 	P50      float64 `json:"latency_us_p50"`
@@ -60,8 +78,8 @@ type floored struct {
 	PacedCPU float64 `json:"paced_cpu_us_per_frame"`
 }
 
-func floorOf(ctx context.Context, environment []string, program string, arguments ...string) (floored, error) {
-	var f floored
+func runBaseline(ctx context.Context, environment []string, program string, arguments ...string) (baselineResult, error) {
+	var f baselineResult
 	data, err := output(ctx, environment, program, arguments...)
 	if err != nil {
 		return f, err
@@ -70,13 +88,13 @@ func floorOf(ctx context.Context, environment []string, program string, argument
 		return f, fmt.Errorf("%s: %w", program, err)
 	}
 	if f.Rate <= 0 {
-		return f, fmt.Errorf("%s did nothing", program)
+		return f, fmt.Errorf("%s processed no frame", program)
 	}
 	return f, nil
 }
 
-// turns runs both in turns, the first one first in every other round: ABBA.
-func turns(ctx context.Context, rounds int, a, b func() error) error {
+// alternate runs a and b once per round, b first in every second round: ABBA.
+func alternate(ctx context.Context, rounds int, a, b func() error) error {
 	for round := range rounds {
 		order := []func() error{a, b}
 		if round%2 == 1 {
@@ -91,7 +109,7 @@ func turns(ctx context.Context, rounds int, a, b func() error) error {
 	return nil
 }
 
-// ratios divides round by round.
+// ratios returns a/b by round.
 func ratios(a, b figures) figures {
 	r := make(figures, min(len(a), len(b)))
 	for i := range r {
@@ -100,17 +118,11 @@ func ratios(a, b figures) figures {
 	return r
 }
 
-// differences subtracts round by round.
+// differences returns a-b by round.
 func differences(a, b figures) figures {
 	r := make(figures, min(len(a), len(b)))
 	for i := range r {
 		r[i] = a[i] - b[i]
 	}
 	return r
-}
-
-// watchTime gives the seconds from now until it is asked.
-func watchTime() func() float64 {
-	begun := time.Now()
-	return func() float64 { return time.Since(begun).Seconds() }
 }

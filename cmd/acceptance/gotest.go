@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// counts is how often a benchmark runs.
+// counts is the number of runs of each benchmark.
 const counts = 5
 
-// goBench runs Go benchmarks several times and gives their figures by name and unit. The name is without the processors behind it.
-func goBench(ctx context.Context, room, pattern, time string) (map[string]map[string]figures, error) {
-	command := exec.CommandContext(ctx, "go", "test", room, "-run", "^$", "-bench", pattern, "-benchmem", "-benchtime", time, "-count",
+// goBench runs Go benchmarks several times and returns their figures by name, without the -GOMAXPROCS suffix, and unit.
+func goBench(ctx context.Context, pkg, pattern, time string) (map[string]map[string]figures, error) {
+	command := exec.CommandContext(ctx, "go", "test", pkg, "-run", "^$", "-bench", pattern, "-benchmem", "-benchtime", time, "-count",
 		strconv.Itoa(counts))
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	data, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go test %s -bench %s: %w: %s", room, pattern, err, bytes.TrimSpace(append(data, stderr.Bytes()...)))
+		return nil, fmt.Errorf("go test %s -bench %s: %w: %s", pkg, pattern, err, bytes.TrimSpace(append(data, stderr.Bytes()...)))
 	}
 	return parseBench(data), nil
 }
@@ -51,13 +51,13 @@ func parseBench(data []byte) map[string]map[string]figures {
 	return found
 }
 
-// goTest runs a Go test and gives what it logs.
-func goTest(ctx context.Context, environment []string, room, pattern string) (log string, passed bool, err error) {
-	command := exec.CommandContext(ctx, "go", "test", room, "-count", "1", "-run", pattern, "-v")
+// goTest runs a Go test and returns its log and whether it passed.
+func goTest(ctx context.Context, environment []string, pkg, pattern string) (log string, passed bool, err error) {
+	command := exec.CommandContext(ctx, "go", "test", pkg, "-count", "1", "-run", pattern, "-v")
 	command.Env = append(os.Environ(), environment...)
 	data, err := command.CombinedOutput()
 	if err != nil && !bytes.Contains(data, []byte("--- FAIL")) {
-		return "", false, fmt.Errorf("go test %s -run %s: %w: %s", room, pattern, err, bytes.TrimSpace(data))
+		return "", false, fmt.Errorf("go test %s -run %s: %w: %s", pkg, pattern, err, bytes.TrimSpace(data))
 	}
 	return string(data), err == nil, nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// span is what a camera's frames came to over some time.
+// span counts the frames of a camera over some time.
 type span struct {
 	frames uint64 // handed over
-	late   uint64 // of these, later than the next one was due
+	late   uint64 // of these, older than one frame interval
 	lost   uint64 // never handed over
 	took   time.Duration
 }
@@ -24,14 +24,17 @@ func (s span) since(before span, took time.Duration) span {
 }
 
 func (s *span) add(other span) {
-	s.frames, s.late, s.lost, s.took = s.frames+other.frames, s.late+other.late, s.lost+other.lost, s.took+other.took
+	s.frames += other.frames
+	s.late += other.late
+	s.lost += other.lost
+	s.took += other.took
 }
 
 func (s span) rate() float64 { return float64(s.frames) / max(s.took.Seconds(), 1e-9) }
 
 func (s span) lateShare() float64 { return float64(s.late+s.lost) / float64(max(s.frames+s.lost, 1)) }
 
-// record counts the frames of each camera by the lines that the program prints.
+// record counts the frames of each camera from the JSON lines of edge-infer run --json.
 type record struct {
 	interval float64 // ms between two frames
 
@@ -49,7 +52,7 @@ func newRecord(fps float64) *record {
 	return &record{interval: 1000 / fps, cameras: map[string]*counted{}}
 }
 
-// read takes lines until there are no more.
+// read processes lines until end of file.
 func (r *record) read(lines io.Reader) error {
 	scanner := bufio.NewScanner(lines)
 	scanner.Buffer(nil, 16<<20)
@@ -75,7 +78,7 @@ func (r *record) frame(camera string, seq uint64, latency float64) {
 		c = &counted{next: seq, latency: hdrhistogram.New(1, 60_000_000, 3)}
 		r.cameras[camera] = c
 	}
-	if seq < c.next { // a camera that has come back begins anew
+	if seq < c.next { // a reopened camera starts again at 0
 		c.next = seq
 	}
 	c.frames++
@@ -87,7 +90,7 @@ func (r *record) frame(camera string, seq uint64, latency float64) {
 	_ = c.latency.RecordValue(int64(max(1, min(latency*1000, 60_000_000)))) // it is within the bounds
 }
 
-// spans are the counters of every camera since the start.
+// spans returns the counters of every camera since the start.
 func (r *record) spans() map[string]span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +101,7 @@ func (r *record) spans() map[string]span {
 	return all
 }
 
-// quantile is of a camera's latency since the start, in ms.
+// quantile returns a quantile, 0 to 100, of a camera's latency since the start, in milliseconds.
 func (r *record) quantile(camera string, q float64) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,5 @@
-// Command bars measures the project's aims: the program beside floors, which do the named work alone and in C, and beside the plain way of
-// doing it, in turns, on one machine. It prints a verdict for each aim, and why where there is none.
+// Command acceptance runs the project's acceptance benchmarks. It alternates edge-infer with baseline programs, which do the same work alone
+// in C, and with straightforward implementations, all on one machine. It prints a verdict for each target, or the reason why there is none.
 package main
 
 import (
@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// usage is what to type, as an error.
+// usage is the error that prints the synopsis.
 type usage struct{}
 
 // Error implements error.
 func (usage) Error() string {
-	return `usage: bars cpu     -program EDGE-INFER -floors DIR [-rounds N] [-only B2,B10] [-json FILE]
-       bars gpu     -program EDGE-INFER -floor FLOOR -library DIR -kernels FILE.ptx -model NET.onnx -work DIR [-only plans,B1] [-limit 9m]
-       bars soak    -program EDGE-INFER [-duration 10m] [-cameras 4] [-size 640x480] [-fps 30 or -rates 30,20,10] [-faults=false] [-mosquitto '']
+	return `usage: acceptance cpu     -program EDGE-INFER -baselines DIR [-rounds N] [-only B2,B10] [-json FILE]
+       acceptance gpu     -program EDGE-INFER -baseline PROGRAM -library DIR -kernels FILE.ptx -model NET.onnx -work DIR [-only plans,B1] [-limit 9m]
+       acceptance soak    -program EDGE-INFER [-duration 10m] [-cameras 4] [-size 640x480] [-fps 30 or -rates 30,20,10] [-faults=false] [-mosquitto '']
                     [-json FILE]
-       bars network OUT.onnx [SIDE [half]]
-       bars limit   NET.onnx BATCH TFLOP/S TB/S
+       acceptance network OUT.onnx [SIDE [half]]
+       acceptance limit   NET.onnx BATCH TFLOP/S TB/S
 
-cpu runs in the root of a checkout: some of the aims are Go benchmarks. gpu wants no Go and no checkout, soak mosquitto or, with -mosquitto '',
-a broker of this program, which is what "bars broker" is.`
+cpu must run in the root of a checkout: some targets are Go benchmarks. gpu needs neither Go nor a checkout. soak needs mosquitto, or with
+-mosquitto '' starts this program's own broker ("acceptance broker").`
 }
 
-// options are what both kinds of machines need.
+// options holds the flags of cpu and gpu.
 type options struct {
 	program string // edge-infer
 	rounds  int
@@ -42,7 +42,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "bars:", err)
+		fmt.Fprintln(os.Stderr, "acceptance:", err)
 		os.Exit(1)
 	}
 }
@@ -54,14 +54,14 @@ func run(ctx context.Context, args []string) error {
 	o := options{}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.StringVar(&o.program, "program", "", "edge-infer")
-	flags.IntVar(&o.rounds, "rounds", 6, "turns of program and floor")
-	flags.StringVar(&o.only, "only", "", "these aims alone, separated by commas")
-	flags.StringVar(&o.json, "json", "", "write the verdicts to a file")
-	flags.DurationVar(&o.limit, "limit", time.Hour, "begin nothing after that long")
+	flags.IntVar(&o.rounds, "rounds", 6, "alternating runs of program and baseline")
+	flags.StringVar(&o.only, "only", "", "run only these benchmarks, separated by commas")
+	flags.StringVar(&o.json, "json", "", "file for the verdicts")
+	flags.DurationVar(&o.limit, "limit", time.Hour, "start no benchmark after this time")
 	switch args[0] {
 	case "cpu":
 		c := cpu{options: &o}
-		flags.StringVar(&c.floors, "floors", "", "directory of the floor programs")
+		flags.StringVar(&c.baselines, "baselines", "", "directory of the baseline programs")
 		flags.StringVar(&c.library, "library", os.Getenv("EDGE_INFER_ONNXRUNTIME"), "libonnxruntime.so")
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 		return o.measure(ctx, c.parts())
 	case "gpu":
 		g := gpu{options: &o}
-		flags.StringVar(&g.floor, "floor", "", "engine/tensorrt/floor")
+		flags.StringVar(&g.baseline, "baseline", "", "engine/tensorrt/floor")
 		flags.StringVar(&g.library, "library", "", "directory of libnvinfer")
 		flags.StringVar(&g.kernels, "kernels", "", "the text of engine/preprocess/kernels.ptx.gz")
 		flags.StringVar(&g.model, "model", "", "YOLOv8n-shaped network with an open batch")
@@ -96,13 +96,13 @@ func run(ctx context.Context, args []string) error {
 	return usage{}
 }
 
-// part measures some aims.
+// part runs one or more benchmarks.
 type part struct {
-	name string // that -only knows
-	run  func(ctx context.Context, s *sheet) error
+	name string // as given to -only
+	run  func(ctx context.Context, s *report) error
 }
 
-// measure runs the parts and prints what they came to. A part that fails leaves its aims unmeasured, with the reason.
+// measure runs the parts and prints the report. The benchmarks of a part that fails are reported as not measured, with the reason.
 func (o *options) measure(ctx context.Context, parts []part) error {
 	if o.program == "" || o.rounds < 1 {
 		return usage{}
@@ -112,7 +112,7 @@ func (o *options) measure(ctx context.Context, parts []part) error {
 		return err
 	}
 	o.program = program
-	s := &sheet{Time: time.Now(), Before: loadAverage()}
+	s := &report{Time: time.Now(), Before: loadAverage()}
 	busy := watchLoad()
 	begun := time.Now()
 	for _, p := range parts {
@@ -120,10 +120,10 @@ func (o *options) measure(ctx context.Context, parts []part) error {
 			continue
 		}
 		if time.Since(begun) >= o.limit {
-			s.skip(p.name, "no time was left")
+			s.skip(p.name, "no time left")
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "bars: %s, after %v\n", p.name, time.Since(begun).Round(time.Second))
+		fmt.Fprintf(os.Stderr, "acceptance: %s, after %v\n", p.name, time.Since(begun).Round(time.Second))
 		if err := p.run(ctx, s); err != nil {
 			s.skip(p.name, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}

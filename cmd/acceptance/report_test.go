@@ -9,7 +9,7 @@ import (
 )
 
 func TestVerdicts(t *testing.T) {
-	s := &sheet{Before: "0.1", After: "0.2"}
+	s := &report{Before: "0.1", After: "0.2"}
 	s.atLeast("B1", "median and worst do", figures{0.99, 0.96, 0.98}, 0.97, tolerance, "")
 	s.atLeast("B1", "the worst is too far", figures{0.99, 0.94, 0.98}, 0.97, tolerance, "")
 	s.atLeast("B1", "the median is below", figures{0.96, 0.96, 0.98}, 0.97, tolerance, "")
@@ -30,14 +30,14 @@ func TestVerdicts(t *testing.T) {
 	require.Contains(t, text.String(), "load 0.1 before and 0.2 after\n")
 }
 
-func TestTurnsChangeTheirOrder(t *testing.T) {
+func TestAlternateSwapsTheOrder(t *testing.T) {
 	var order []string
 	note := func(name string) func() error { return func() error { order = append(order, name); return nil } }
-	require.NoError(t, turns(t.Context(), 4, note("a"), note("b")))
+	require.NoError(t, alternate(t.Context(), 4, note("a"), note("b")))
 	require.Equal(t, "abbaabba", strings.Join(order, ""))
 }
 
-func TestGoBenchmarksAreRead(t *testing.T) {
+func TestParseBench(t *testing.T) {
 	found := parseBench([]byte(`goos: linux
 BenchmarkDecode/candidates=200-2         	 100	 45.1 us	 1.27 x-floor	 0 B/op
 BenchmarkDecode/candidates=200-2         	 100	 47.1 us	 1.30 x-floor	 0 B/op

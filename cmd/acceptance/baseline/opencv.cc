@@ -1,7 +1,7 @@
-// OpenCV's own engine on a network whose input is ready: what a frame costs at least where there is nothing but OpenCV.
+// Baseline for OpenCV's DNN module: a network on a prepared input.
 //
 // usage: opencv NET.onnx SIDE THREADS SECONDS
-// One JSON line goes to standard output.
+// Prints one JSON line.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -58,12 +58,12 @@ int main(int argc, char** argv) {
         const double elapsed = now - begun, cpu = processor() - used, runs = static_cast<double>(took.size());
         std::sort(took.begin(), took.end());
         printf(
-            "{\"what\": \"floor\", \"opencv\": \"%s\", \"threads\": %d, \"frames_per_second\": %.2f, \"cpu_us_per_frame\": %.1f, "
+            "{\"what\": \"baseline\", \"opencv\": \"%s\", \"threads\": %d, \"frames_per_second\": %.2f, \"cpu_us_per_frame\": %.1f, "
             "\"latency_us_p50\": %.1f, \"latency_us_p99\": %.1f, \"latency_us_p999\": %.1f, \"n\": %zu}\n",
             CV_VERSION, atoi(argv[3]), runs / elapsed, cpu / runs * 1e6, percentile(took, 0.5), percentile(took, 0.99),
             percentile(took, 0.999), took.size());
     } catch (const std::exception& e) {
-        fprintf(stderr, "opencv floor: %s\n", e.what());
+        fprintf(stderr, "opencv baseline: %s\n", e.what());
         return 1;
     }
     return 0;

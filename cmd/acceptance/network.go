@@ -10,13 +10,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
-// background is what the class scores' biases of the measured network are lowered by. A trained detector scores nearly all of an image
-// below a hundredth; random weights score all of it above the lowest score that the tracker takes, so that sorting out thousands of boxes
-// would be measured and not the loop.
+// background is subtracted from the biases of the class scores. A trained detector scores nearly every anchor below 0.01; random weights
+// would score all of them above the tracker's minimum, and the benchmark would measure the sorting of thousands of boxes.
 const background = 4
 
-// writeNetwork writes a YOLOv8n-shaped network with random weights and an open batch: OUT.onnx [SIDE [half]]. half is float16 from the
-// inputs to the outputs, as exports for half precision are: the GPU letterboxes into what the first convolution reads.
+// writeNetwork writes a YOLOv8n-shaped network with random weights and a dynamic batch. Its arguments are OUT.onnx [SIDE [half]]; half makes
+// inputs, outputs and weights float16.
 func writeNetwork(args []string) error {
 	side := int64(640)
 	if len(args) > 1 {
@@ -42,7 +41,7 @@ func writeNetwork(args []string) error {
 		lowered++
 	}
 	if lowered != 3 {
-		return fmt.Errorf("%d layers of class scores found, not 3", lowered)
+		return fmt.Errorf("found %d class score layers instead of 3", lowered)
 	}
 	if len(args) > 2 {
 		if args[2] != "half" {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// soak runs the program for a long time with the demo model, several cameras and a real broker, and does to it what happens in the field:
-// the broker stops, one camera stalls, one changes its resolution, one is opened again and again. The others must not feel it.
+// soak runs edge-infer for a long time with the demo model, several cameras and a real broker, and injects faults: the broker hangs, one camera
+// stalls, one changes its resolution, one is reopened continuously. The other cameras must not be affected.
 type soak struct {
 	program, mosquitto string
 	cameras            int
@@ -25,28 +25,28 @@ type soak struct {
 	json               string
 }
 
-// The aims.
+// The targets.
 const (
-	soakLate     = 0.001 // of the frames
-	soakFairness = 0.97  // least over most served camera
-	soakOthers   = 0.01  // of the rate, while another camera or the broker is in trouble
-	soakGrowth   = 8.0   // MB an hour, of resident memory, plus what the slope's own uncertainty is
+	soakLate     = 0.001 // share of frames
+	soakFairness = 0.97  // least / most served camera
+	soakOthers   = 0.01  // loss of rate during a fault elsewhere
+	soakGrowth   = 8.0   // MB per hour of resident memory, plus the uncertainty of the slope
 	soakOpenings = 1000
 )
 
-// runSoak reads the command line and does it.
+// runSoak is the command soak.
 func runSoak(ctx context.Context, args []string) error {
 	o := soak{}
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.StringVar(&o.program, "program", "", "edge-infer")
-	flags.StringVar(&o.mosquitto, "mosquitto", "mosquitto", "the broker's program; empty: a broker of this one")
+	flags.StringVar(&o.mosquitto, "mosquitto", "mosquitto", "program of the broker; empty: this program's own broker")
 	flags.IntVar(&o.cameras, "cameras", 4, "steady cameras")
-	size := flags.String("size", "640x480", "of their images")
-	flags.Float64Var(&o.fps, "fps", 30, "of each")
-	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "of the whole run")
-	flags.BoolVar(&o.faults, "faults", true, "do to it what happens in the field")
-	flags.BoolVar(&o.gpu, "gpu", false, "watch the first GPU's memory too")
-	rates := flags.String("rates", "", "in place of -fps several, the largest first: each for -duration, until next to no frame is late")
+	size := flags.String("size", "640x480", "size of their images")
+	flags.Float64Var(&o.fps, "fps", 30, "frame rate of each")
+	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "duration of the whole run")
+	flags.BoolVar(&o.faults, "faults", true, "inject faults")
+	flags.BoolVar(&o.gpu, "gpu", false, "also watch the memory of the first GPU")
+	rates := flags.String("rates", "", "several frame rates instead of -fps, largest first: each runs for -duration, until (almost) no frame is late")
 	flags.StringVar(&o.json, "json", "", "write the verdicts to a file")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -70,13 +70,13 @@ func runSoak(ctx context.Context, args []string) error {
 	return s.print(os.Stdout)
 }
 
-// measureRates finds the largest of some rates that the machine keeps up with; without any it measures at the one that is set.
-func (o *soak) measureRates(ctx context.Context, rates string) (*sheet, error) {
+// measureRates finds the largest of the given frame rates that the machine can process. Without any it measures at o.fps.
+func (o *soak) measureRates(ctx context.Context, rates string) (*report, error) {
 	if rates == "" {
 		s, _, err := o.run(ctx)
 		return s, err
 	}
-	all := &sheet{Time: time.Now(), Before: loadAverage()}
+	all := &report{Time: time.Now(), Before: loadAverage()}
 	busy, begun, found := watchLoad(), time.Now(), false
 	for rate := range strings.SplitSeq(rates, ",") {
 		var err error
@@ -87,39 +87,39 @@ func (o *soak) measureRates(ctx context.Context, rates string) (*sheet, error) {
 		if err != nil {
 			return nil, err
 		}
-		all.beside("soak", fmt.Sprintf("%d cameras at %g a second: frames late or lost", o.cameras, o.fps), figures{late.lateShare()}, "share",
-			fmt.Sprintf("%d of %d, CPUs busy to %.0f %%", late.late+late.lost, late.frames+late.lost, 100*s.Busy))
+		all.info("soak", fmt.Sprintf("%d cameras at %g fps: frames late or lost", o.cameras, o.fps), figures{late.lateShare()}, "share",
+			fmt.Sprintf("%d of %d, CPUs %.0f %% busy", late.late+late.lost, late.frames+late.lost, 100*s.Busy))
 		if late.lateShare() <= soakLate {
-			all.beside("soak", "largest rate of each camera", figures{o.fps}, "/s", fmt.Sprintf("of %s, with at most %g late", rates, soakLate))
+			all.info("soak", "largest frame rate", figures{o.fps}, "/s", fmt.Sprintf("of %s, with at most %g late", rates, soakLate))
 			found = true
 			break
 		}
 	}
 	if !found {
-		all.skip("soak", "too many frames are late at each of the rates "+rates)
+		all.skip("soak", "too many frames are late at all of the rates "+rates)
 	}
 	all.Busy, all.After, all.Took = busy(), loadAverage(), time.Since(begun).Seconds()
 	return all, nil
 }
 
-// leastSoak is the shortest run that says anything: each window lasts a few seconds.
+// leastSoak is the shortest meaningful run: each window lasts a few seconds.
 const leastSoak = time.Minute
 
-// The program may take an eighth of the run to come to rest, between these. What only its start needs, some hundred MB for networks and
-// drawn scenes, goes back to the system 20 s later.
+// The program may settle for an eighth of the run, within these bounds. Memory that only its start needs, some hundred MB for networks and
+// drawn scenes, returns to the system after 20 s.
 const (
 	shortestSettling = 25 * time.Second
 	longestSettling  = 75 * time.Second
 )
 
-// window is a part of the run in which one thing happens.
+// window is a part of the run with at most one fault.
 type window struct {
 	name       string
-	begin, end func(context.Context) error // nil for nothing to do
+	begin, end func(context.Context) error // may be nil
 }
 
-// run is the whole measurement at one rate, and late the steady cameras' frames. The settling before the first window counts for nothing.
-func (o *soak) run(ctx context.Context) (_ *sheet, late span, _ error) {
+// run measures at one frame rate and returns the counters of the steady cameras in late. The time before the first window is not counted.
+func (o *soak) run(ctx context.Context) (_ *report, late span, _ error) {
 	dir, err := os.MkdirTemp("", "soak")
 	if err != nil {
 		return nil, late, err
@@ -130,15 +130,15 @@ func (o *soak) run(ctx context.Context) (_ *sheet, late span, _ error) {
 		return nil, late, err
 	}
 	defer broker.close()
-	odd, err := openOddCameras(dir)
+	bad, err := openFaultyCameras(dir)
 	if err != nil {
 		return nil, late, err
 	}
-	defer odd.close()
-	s := &sheet{Time: time.Now(), Before: loadAverage()}
+	defer bad.close()
+	s := &report{Time: time.Now(), Before: loadAverage()}
 	busy, begun := watchLoad(), time.Now()
 	subject := &subject{program: o.program, dir: dir, broker: broker.address, seen: newRecord(o.fps)}
-	if err := subject.configure(o.steady(), o.oddOnes(odd, false)); err != nil {
+	if err := subject.configure(o.steady(), o.faulty(bad, false)); err != nil {
 		return nil, late, err
 	}
 	if err := subject.start(ctx); err != nil {
@@ -153,7 +153,7 @@ func (o *soak) run(ctx context.Context) (_ *sheet, late span, _ error) {
 	if o.gpu {
 		watched = append(watched, watchMemory(gpuUsed))
 	}
-	windows := o.windows(subject, broker, odd)
+	windows := o.windows(subject, broker, bad)
 	each := (o.duration - settle) / time.Duration(len(windows))
 	counted := make([]map[string]span, len(windows))
 	for i, w := range windows {
@@ -166,7 +166,7 @@ func (o *soak) run(ctx context.Context) (_ *sheet, late span, _ error) {
 	for _, w := range watched {
 		used = append(used, w.end())
 	}
-	lent, err := subject.lent(ctx, o.steady(), o.oddOnes(odd, false))
+	lent, err := subject.lent(ctx, o.steady(), o.faulty(bad, false))
 	if err != nil {
 		return nil, late, err
 	}
@@ -177,18 +177,18 @@ func (o *soak) run(ctx context.Context) (_ *sheet, late span, _ error) {
 	return s, o.judge(s, windows, counted, used, lent, subject.seen), nil
 }
 
-// judge holds a memory's growth to the aim.
-func (m *memory) judge(s *sheet, name string) {
+// judge compares the growth of memory with the target.
+func (m *memory) judge(s *report, name string) {
 	if math.IsInf(m.uncertainty, 1) {
 		s.skip("soak", name+" could not be read")
 		return
 	}
 	s.atMost("soak", name+", slope between changes", figures{m.slope}, soakGrowth+m.uncertainty, 0, "MB/h",
-		fmt.Sprintf("%.1f MB at first, %.1f at last, most %.1f; slope uncertain by %.1f; steps at changes %+.1f", m.first, m.last, m.most,
+		fmt.Sprintf("first %.1f MB, last %.1f, maximum %.1f; slope uncertainty %.1f; steps at changes %+.1f", m.first, m.last, m.max,
 			m.uncertainty, m.steps))
 }
 
-// openBroker is a real one, or one of this program where that will do.
+// openBroker starts mosquitto, or this program's own broker without faults.
 func (o *soak) openBroker(ctx context.Context, dir string) (*mosquitto, error) {
 	if o.faults && o.mosquitto != "" {
 		return openMosquitto(ctx, o.mosquitto, dir)
@@ -196,10 +196,10 @@ func (o *soak) openBroker(ctx context.Context, dir string) (*mosquitto, error) {
 	return openOwn()
 }
 
-// afterChange is how long memory is not looked at when something has changed, but a third of the window at most.
+// afterChange is the time after a change in which memory is not sampled, at most a third of the window.
 const afterChange = 10 * time.Second
 
-// watch lets one window pass and gives what the cameras' frames came to in it.
+// watch runs one window and returns the frame counters of the cameras in it.
 func (o *soak) watch(
 	ctx context.Context, w window, each time.Duration, subject *subject, watched []*memoryWatch,
 ) (map[string]span, error) {
@@ -230,15 +230,15 @@ func (o *soak) watch(
 	return counted, ctx.Err()
 }
 
-// windows are the quiet time and the faults.
-func (o *soak) windows(subject *subject, broker *mosquitto, odd *oddCameras) []window {
+// windows returns the windows without and with faults.
+func (o *soak) windows(subject *subject, broker *mosquitto, bad *faultyCameras) []window {
 	quiet := window{name: "quiet"}
 	if !o.faults {
 		return []window{quiet, quiet, quiet, quiet}
 	}
 	reopened := func(on bool) func(context.Context) error {
 		return func(context.Context) error {
-			if err := subject.configure(o.steady(), o.oddOnes(odd, on)); err != nil {
+			if err := subject.configure(o.steady(), o.faulty(bad, on)); err != nil {
 				return err
 			}
 			return subject.reload()
@@ -247,14 +247,14 @@ func (o *soak) windows(subject *subject, broker *mosquitto, odd *oddCameras) []w
 	return []window{
 		quiet,
 		{"broker stopped", broker.pause, broker.resume},
-		{"a camera stalls", odd.stall(true), odd.stall(false)},
-		{"a camera changes its resolution", odd.resize(true), odd.resize(false)},
+		{"a camera stalls", bad.stall(true), bad.stall(false)},
+		{"a camera changes its resolution", bad.resize(true), bad.resize(false)},
 		{"a camera is opened again and again", reopened(true), reopened(false)},
 		quiet,
 	}
 }
 
-// steady are the cameras that are counted, as name and URI.
+// steady returns the cameras that are counted, as name and URI.
 func (o *soak) steady() (cameras [][2]string) {
 	for i := range o.cameras {
 		cameras = append(cameras, [2]string{
@@ -264,20 +264,20 @@ func (o *soak) steady() (cameras [][2]string) {
 	return cameras
 }
 
-// oddOnes are the cameras that make trouble. A directory of one image begins anew after each: thirty openings a second.
-func (o *soak) oddOnes(odd *oddCameras, reopened bool) (cameras [][2]string) {
+// faulty returns the cameras with faults. A directory with one image is reopened after each frame: 30 times a second.
+func (o *soak) faulty(bad *faultyCameras, reopened bool) (cameras [][2]string) {
 	if !o.faults {
 		return nil
 	}
-	cameras = [][2]string{{"stalls", odd.url("stalls")}, {"resizes", odd.url("resizes")}}
+	cameras = [][2]string{{"stalls", bad.url("stalls")}, {"resizes", bad.url("resizes")}}
 	if reopened {
-		cameras = append(cameras, [2]string{"reopened", "file://" + odd.dir + "?fps=30&loop=1"})
+		cameras = append(cameras, [2]string{"reopened", "file://" + bad.dir + "?fps=30&loop=1"})
 	}
 	return cameras
 }
 
-// judge writes what it all came to, and gives what the steady cameras' frames did.
-func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used []memory, lent map[string]int, seen *record) span {
+// judge adds the verdicts to the report and returns the sum of the steady cameras' counters.
+func (o *soak) judge(s *report, windows []window, counted []map[string]span, used []memory, lent map[string]int, seen *record) span {
 	var total span
 	served, rate := figures{}, 0.0
 	all := seen.spans()
@@ -291,21 +291,21 @@ func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used
 		}
 		total.add(one)
 		served, rate = append(served, float64(one.frames)), rate+one.rate()
-		s.beside("soak", name+", frames a second", figures{one.rate()}, "/s", fmt.Sprintf("of %g, latency p50 %.1f ms p99 %.1f ms", o.fps,
+		s.info("soak", name+", frames fps", figures{one.rate()}, "/s", fmt.Sprintf("of %g, latency p50 %.1f ms p99 %.1f ms", o.fps,
 			seen.quantile(name, 50), seen.quantile(name, 99)))
 	}
 	wanted := fmt.Sprintf("of %g", o.fps*float64(o.cameras))
-	if total.lateShare() > soakLate { // it is overloaded, so this is the most that it does
-		wanted += fmt.Sprintf("; as if of %.1f cameras, or %.1f a second of each", rate/o.fps, rate/float64(o.cameras))
+	if total.lateShare() > soakLate { // overloaded, so this is the capacity
+		wanted += fmt.Sprintf("; capacity for %.1f cameras, or %.1f fps each", rate/o.fps, rate/float64(o.cameras))
 	}
-	s.beside("soak", "all of them, frames a second", figures{rate}, "/s", wanted)
+	s.info("soak", "sum, frames fps", figures{rate}, "/s", wanted)
 	s.atMost("soak", "frames late or lost", figures{total.lateShare()}, soakLate, 0, "share",
-		fmt.Sprintf("%d of %d; late is older than the time to the next when handed over", total.late+total.lost, total.frames+total.lost))
+		fmt.Sprintf("%d of %d; late: older than one frame interval when handed over", total.late+total.lost, total.frames+total.lost))
 	for i, w := range windows {
-		s.beside("soak", w.name+": frames late or lost", figures{late[i].lateShare()}, "share",
+		s.info("soak", w.name+": frames late or lost", figures{late[i].lateShare()}, "share",
 			fmt.Sprintf("%d of %d", late[i].late+late[i].lost, late[i].frames+late[i].lost))
 	}
-	s.atLeast("soak", "fairness, least over most served", figures{slices.Min(served) / max(slices.Max(served), 1)}, soakFairness, 0, "")
+	s.atLeast("soak", "fairness, least / most served", figures{slices.Min(served) / max(slices.Max(served), 1)}, soakFairness, 0, "")
 	used[0].judge(s, "resident memory")
 	if o.gpu {
 		used[1].judge(s, "memory in use on the GPU")
@@ -314,7 +314,7 @@ func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used
 	for _, n := range lent {
 		leaked += n
 	}
-	s.atMost("soak", "frame buffers that nobody gives back", figures{float64(leaked)}, 0, 0, "", fmt.Sprintf("%d cameras", len(lent)))
+	s.atMost("soak", "frame buffers never returned", figures{float64(leaked)}, 0, 0, "", fmt.Sprintf("%d cameras", len(lent)))
 	if !o.faults {
 		return total
 	}
@@ -322,15 +322,15 @@ func (o *soak) judge(s *sheet, windows []window, counted []map[string]span, used
 	for i, w := range windows {
 		if w.name != "quiet" {
 			others := figures{o.slowest(counted[i]) / max(quiet, 1e-9)}
-			s.atLeast("soak", w.name+": others' rate over that of quiet times", others, 1-soakOthers, 0, "")
+			s.atLeast("soak", w.name+": rate of the others / rate without faults", others, 1-soakOthers, 0, "")
 		}
 	}
 	opened := all["reopened"]
-	s.judge("soak", "openings of a camera", figures{float64(opened.frames + opened.lost)}, soakOpenings, 0, "", "each has one image", true)
+	s.judge("soak", "openings of a camera", figures{float64(opened.frames + opened.lost)}, soakOpenings, 0, "", "one frame each", true)
 	return total
 }
 
-// slowest is the rate of the steady camera that was served least.
+// slowest returns the rate of the least served steady camera.
 func (o *soak) slowest(counted map[string]span) float64 {
 	rates := figures{}
 	for name, c := range counted {

@@ -1,9 +1,9 @@
-// The least that a frame can cost on ONNX Runtime: one session runs one network on an input that never changes, and nothing else. The bars
-// of the daemon on a CPU are ratios to what this prints.
+// Baseline for ONNX Runtime: one session runs one network on a constant input and does nothing else. The CPU benchmarks of edge-infer are
+// ratios to its output.
 //
 // usage: onnxruntime LIBONNXRUNTIME NET.onnx THREADS SPIN SECONDS
-// SPIN is 1 when threads wait in a busy loop, 0 when they sleep. Sides that the input leaves open are 1 for the batch and 640 for the
-// others. One JSON line goes to standard output.
+// SPIN is 1 if threads wait in a busy loop, 0 if they sleep. Dynamic dimensions become 1 for the batch and 640 for the others. Prints one
+// JSON line.
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
 #include <stdint.h>
@@ -19,12 +19,12 @@ static const OrtApi *api;
 
 static void check(OrtStatus *status) {
     if (status == NULL) return;
-    fprintf(stderr, "onnxruntime floor: %s\n", api->GetErrorMessage(status));
+    fprintf(stderr, "onnxruntime baseline: %s\n", api->GetErrorMessage(status));
     exit(1);
 }
 
 static void die(const char *what) {
-    fprintf(stderr, "onnxruntime floor: %s\n", what);
+    fprintf(stderr, "onnxruntime baseline: %s\n", what);
     exit(1);
 }
 
@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
     OrtSessionOptions *options = NULL;
     OrtSession *session = NULL;
     OrtAllocator *allocator = NULL;
-    check(api->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "floor", &environment));
+    check(api->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "baseline", &environment));
     check(api->CreateSessionOptions(&options));
     check(api->SetIntraOpNumThreads(options, atoi(argv[3])));
     check(api->AddSessionConfigEntry(options, "session.intra_op.allow_spinning", argv[4]));
@@ -122,7 +122,7 @@ int main(int argc, char **argv) {
     const double elapsed = now - begun, cpu = processor() - used;
     qsort(took, (size_t)runs, sizeof(double), ascending);
     printf(
-        "{\"what\": \"floor\", \"onnxruntime\": \"%s\", \"threads\": %d, \"spin\": %s, \"frames_per_second\": %.2f, \"cpu_us_per_frame\": "
+        "{\"what\": \"baseline\", \"onnxruntime\": \"%s\", \"threads\": %d, \"spin\": %s, \"frames_per_second\": %.2f, \"cpu_us_per_frame\": "
         "%.1f, "
         "\"latency_us_p50\": %.1f, \"latency_us_p99\": %.1f, \"latency_us_p999\": %.1f, \"n\": %d}\n",
         base()->GetVersionString(), atoi(argv[3]), strcmp(argv[4], "0") == 0 ? "false" : "true", runs / elapsed, cpu / runs * 1e6,

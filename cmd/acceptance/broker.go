@@ -8,7 +8,7 @@ import (
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 )
 
-// openBroker runs a broker in this process, so that its work is not counted as the program's.
+// openBroker starts a broker in this process, so that its CPU time is not counted as edge-infer's.
 func openBroker() (address string, end func(), err error) {
 	b := &embedded.Broker{Address: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
 	if err := b.Open(); err != nil {
@@ -17,7 +17,7 @@ func openBroker() (address string, end func(), err error) {
 	return b.URL(), func() { _ = b.Close() }, nil
 }
 
-// serveBroker is a broker until it is told to end. It prints where it listens.
+// serveBroker runs a broker until the context ends and prints its address.
 func serveBroker(ctx context.Context) error {
 	url, end, err := openBroker()
 	if err != nil {

@@ -45,7 +45,7 @@ func TestTrend(t *testing.T) {
 	assert.Less(t, m.uncertainty, 4.0)
 	assert.InDelta(t, 100, m.first, 1e-9)
 	assert.InDelta(t, 131+6*599.0/3600, m.last, 1e-9)
-	assert.InDelta(t, m.last, m.most, 1e-9)
+	assert.InDelta(t, m.last, m.max, 1e-9)
 	assert.InDeltaSlice(t, []float64{-1, 29}, m.steps, 0.01)
 	assert.True(t, math.IsInf(trend([]series{{}, {hours: []float64{1, 2}, megabytes: []float64{1, 1}}}).uncertainty, 1))
 }
@@ -81,14 +81,14 @@ func TestGPUMemory(t *testing.T) {
 	used, ok := gpuUsed()
 	assert.True(t, ok)
 	assert.InDelta(t, 1048.576, used, 1e-6)
-	s := &sheet{}
+	s := &report{}
 	(&memory{uncertainty: math.Inf(1)}).judge(s, "memory")
 	assert.NotEqual(t, met, s.Rows[0].Verdict, "what was not read is not met")
 }
 
 func TestSoakJudges(t *testing.T) {
 	o := &soak{cameras: 2, fps: 10, faults: true}
-	windows := o.windows(&subject{}, &mosquitto{}, &oddCameras{})
+	windows := o.windows(&subject{}, &mosquitto{}, &faultyCameras{})
 	good := span{frames: 100, took: 10 * time.Second}
 	var counted []map[string]span
 	for i := range windows {
@@ -102,7 +102,7 @@ func TestSoakJudges(t *testing.T) {
 	for i := range 1000 {
 		seen.frame("reopened", uint64(i), 1)
 	}
-	s := &sheet{}
+	s := &report{}
 	o.gpu = true
 	used := []memory{{slope: 9, uncertainty: 2}, {slope: 11, uncertainty: 2}}
 	total := o.judge(s, windows, counted, used, map[string]int{"steady1": 1}, seen)
@@ -113,11 +113,11 @@ func TestSoakJudges(t *testing.T) {
 			verdicts[r.What] = r.Verdict
 		}
 	}
-	rate := ": others' rate over that of quiet times"
+	rate := ": rate of the others / rate without faults"
 	assert.Equal(t, map[string]string{
-		"frames late or lost": met, "fairness, least over most served": met, "resident memory, slope between changes": met,
+		"frames late or lost": met, "fairness, least / most served": met, "resident memory, slope between changes": met,
 		"memory in use on the GPU, slope between changes": missed,
-		"frame buffers that nobody gives back":            missed, "broker stopped" + rate: met, "a camera stalls" + rate: missed,
+		"frame buffers never returned":                    missed, "broker stopped" + rate: met, "a camera stalls" + rate: missed,
 		"a camera changes its resolution" + rate: met, "a camera is opened again and again" + rate: met, "openings of a camera": met,
 	}, verdicts)
 	assert.ErrorIs(t, runSoak(t.Context(), []string{"-program", "x", "-size", "big"}), usage{})

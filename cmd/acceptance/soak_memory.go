@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// memory is how the memory of a process or a GPU went, in MB of 1,000,000 bytes. What is added or changed takes memory at once, which is no
-// leak: the slope is that of the times between changes, and what lies between two of them is a step.
+// memory is the trend of the memory of a process or a GPU, in MB of 1,000,000 bytes. A change of configuration takes memory at once, which is
+// no leak: the slope is fitted to the times between changes, and the differences between them are steps.
 type memory struct {
-	first, last, most  float64
-	slope, uncertainty float64   // MB an hour, and two standard errors of it
-	steps              []float64 // from the end of each time to the beginning of the next
+	first, last, max   float64
+	slope, uncertainty float64   // MB per hour, and two standard errors
+	steps              []float64 // from the end of one period to the start of the next
 }
 
-// memoryWatch reads the memory once a second.
+// memoryWatch samples memory once a second.
 type memoryWatch struct {
 	stop, stopped chan struct{}
 
 	mu     sync.Mutex
 	steady bool
-	parts  []series // times between changes
+	parts  []series // periods between changes
 }
 
-// series are readings, in hours and MB.
+// series holds samples, in hours and MB.
 type series struct{ hours, megabytes []float64 }
 
-// watchMemory reads from now on; what it reads counts from begin to change.
+// watchMemory starts sampling; samples between begin and change are kept.
 func watchMemory(read func() (megabytes float64, ok bool)) *memoryWatch {
 	w := &memoryWatch{stop: make(chan struct{}), stopped: make(chan struct{})}
 	begun := time.Now()
@@ -62,29 +62,29 @@ func (w *memoryWatch) add(hours, megabytes float64) {
 	}
 }
 
-// begin says that from now on nothing changes.
+// begin starts a period without changes.
 func (w *memoryWatch) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.steady, w.parts = true, append(w.parts, series{})
 }
 
-// change says that something does.
+// change ends the period.
 func (w *memoryWatch) change() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.steady = false
 }
 
-// end is what it came to.
+// end stops sampling and returns the trend.
 func (w *memoryWatch) end() memory {
 	close(w.stop)
 	<-w.stopped
 	return trend(w.parts)
 }
 
-// trend fits lines of one slope, each of a height of its own, by least squares. Its standard error takes neighbouring values for
-// independent, which they are not quite.
+// trend fits lines with a common slope and separate offsets by least squares. The standard error assumes independent samples, which is only
+// approximately true.
 func trend(parts []series) memory {
 	parts = slices.DeleteFunc(slices.Clone(parts), func(s series) bool { return len(s.hours) == 0 })
 	var m memory
@@ -94,9 +94,12 @@ func trend(parts []series) memory {
 		x, y := mean(s.hours), mean(s.megabytes)
 		for k := range s.hours {
 			dx, dy := s.hours[k]-x, s.megabytes[k]-y
-			xx, xy, yy, count = xx+dx*dx, xy+dx*dy, yy+dy*dy, count+1
+			xx += dx * dx
+			xy += dx * dy
+			yy += dy * dy
+			count++
 		}
-		m.most = max(m.most, slices.Max(s.megabytes))
+		m.max = max(m.max, slices.Max(s.megabytes))
 		m.last = s.megabytes[len(s.megabytes)-1]
 		if i == 0 {
 			m.first = s.megabytes[0]
@@ -121,7 +124,7 @@ func mean(values []float64) (m float64) {
 	return m
 }
 
-// resident is what a process has in memory; false when it is gone.
+// resident returns the resident memory of a process, false if it has ended.
 func resident(pid int) (megabytes float64, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -136,7 +139,7 @@ func resident(pid int) (megabytes float64, ok bool) {
 	return kilobytes * 1024 / 1e6, err == nil
 }
 
-// gpuUsed is what of the first GPU's memory is in use, by whomever; false where nvidia-smi does not tell.
+// gpuUsed returns the memory in use on the first GPU by all processes, false without nvidia-smi.
 func gpuUsed() (megabytes float64, ok bool) {
 	text, err := exec.Command("nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits").Output()
 	if err != nil {

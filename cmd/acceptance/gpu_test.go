@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 )
 
-// The kernels' tests run on a GPU only where they are asked to, and say their figures also where one misses a bound of its own.
-func TestLetterboxIsMeasuredOnTheGPU(t *testing.T) {
+// The kernel tests need EDGE_INFER_TEST_GPU=1, and log their figures even if they fail.
+func TestLetterboxOnGPU(t *testing.T) {
 	dir := t.TempDir()
 	tests, python := filepath.Join(dir, "kerneltest.test"), filepath.Join(dir, "python3")
 	require.NoError(t, os.WriteFile(tests, []byte(`#!/bin/sh
@@ -30,7 +30,7 @@ esac
 `), 0o755))
 	require.NoError(t, os.WriteFile(python, []byte("#!/bin/sh\necho 44.000\n"), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	g, s := gpu{options: &options{rounds: 5}, kernelTest: tests, plain: "letterbox.py"}, &sheet{}
+	g, s := gpu{options: &options{rounds: 5}, kernelTest: tests, plain: "letterbox.py"}, &report{}
 	require.NoError(t, g.letterbox(t.Context(), s))
 	require.Equal(t, []float64{4.4, 0.83, 0, 10}, []float64{s.Rows[0].Median, s.Rows[1].Median, s.Rows[2].Median, s.Rows[3].Median})
 	for _, r := range s.Rows {
@@ -38,13 +38,13 @@ esac
 	}
 
 	require.NoError(t, os.WriteFile(python, []byte("#!/bin/sh\necho no torch >&2\nexit 1\n"), 0o755))
-	s = &sheet{}
+	s = &report{}
 	require.NoError(t, g.letterbox(t.Context(), s))
 	require.Equal(t, notMeasured, s.Rows[3].Verdict)
 	require.Contains(t, s.Rows[3].Note, "no torch")
 }
 
-func TestTheHalfNetworkTakesHalfImages(t *testing.T) {
+func TestHalfNetworkTakesFloat16(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "half.onnx")
 	require.NoError(t, writeNetwork([]string{path, "64", "half"}))
 	m, err := onnx.Read(path)
@@ -56,7 +56,7 @@ func TestTheHalfNetworkTakesHalfImages(t *testing.T) {
 }
 
 // One convolution of 3x3 from 3 to 16 channels at stride 2, then the network that is measured: YOLOv8n has 8.7 billion operations at 640.
-func TestTheLimitIsThatOfTheConvolutions(t *testing.T) {
+func TestLimit(t *testing.T) {
 	b := testnet.NewBuilder(1)
 	x := b.Input("images", -1, 3, 8, 8)
 	b.Output(b.Conv("conv", x, testnet.Convolution{In: 3, Out: 16, Kernel: 3, Stride: 2, NoBias: true}), -1, 16, 4, 4)

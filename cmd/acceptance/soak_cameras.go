@@ -17,20 +17,20 @@ import (
 	"github.com/edge-infer/edge-infer/capture/scene"
 )
 
-// oddCameras serves MJPEG streams that do what real cameras do at times.
-type oddCameras struct {
+// faultyCameras serves MJPEG streams that stall or change their resolution.
+type faultyCameras struct {
 	server         *http.Server
 	address        string
 	stalled, large atomic.Bool
 	small, big     [][]byte // JPEG images of two sizes
-	dir            string   // with one image
+	dir            string   // holds one image
 }
 
-// oddRate is in frames a second.
-const oddRate = 5
+// faultyRate is the frame rate of the streams.
+const faultyRate = 5
 
-func openOddCameras(dir string) (*oddCameras, error) {
-	o := &oddCameras{dir: filepath.Join(dir, "images")}
+func openFaultyCameras(dir string) (*faultyCameras, error) {
+	o := &faultyCameras{dir: filepath.Join(dir, "images")}
 	tiny, err := drawn(160, 120)
 	if err == nil {
 		err = os.Mkdir(o.dir, 0o700)
@@ -57,23 +57,23 @@ func openOddCameras(dir string) (*oddCameras, error) {
 	return o, nil
 }
 
-func (o *oddCameras) close() { _ = o.server.Close() }
+func (o *faultyCameras) close() { _ = o.server.Close() }
 
-func (o *oddCameras) url(name string) string { return "http://" + o.address + "/" + name }
+func (o *faultyCameras) url(name string) string { return "http://" + o.address + "/" + name }
 
-// stall has the camera of that name fall silent, with its connection open.
-func (o *oddCameras) stall(on bool) func(context.Context) error {
+// stall makes the stream /stalls pause with its connection open.
+func (o *faultyCameras) stall(on bool) func(context.Context) error {
 	return func(context.Context) error { o.stalled.Store(on); return nil }
 }
 
-// resize has the camera of that name change between two sizes every second.
-func (o *oddCameras) resize(on bool) func(context.Context) error {
+// resize makes the stream /resizes switch between two sizes every second.
+func (o *faultyCameras) resize(on bool) func(context.Context) error {
 	return func(context.Context) error { o.large.Store(on); return nil }
 }
 
-func (o *oddCameras) stream(w http.ResponseWriter, r *http.Request) {
+func (o *faultyCameras) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "multipart/x-mixed-replace; boundary=image")
-	ticker := time.NewTicker(time.Second / oddRate)
+	ticker := time.NewTicker(time.Second / faultyRate)
 	defer ticker.Stop()
 	for i := 0; ; i++ {
 		select {
@@ -85,7 +85,7 @@ func (o *oddCameras) stream(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		images := o.small
-		if r.URL.Path == "/resizes" && o.large.Load() && i/oddRate%2 == 0 {
+		if r.URL.Path == "/resizes" && o.large.Load() && i/faultyRate%2 == 0 {
 			images = o.big
 		}
 		img := images[i%len(images)]
@@ -96,14 +96,14 @@ func (o *oddCameras) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// drawn is a second of the demo belt as JPEG files.
+// drawn returns one second of the demo scene as JPEG files.
 func drawn(width, height int) (images [][]byte, err error) {
-	s := scene.Scene{Width: width, Height: height, Rate: oddRate, Seed: 9}
+	s := scene.Scene{Width: width, Height: height, Rate: faultyRate, Seed: 9}
 	if err := s.Open(); err != nil {
 		return nil, err
 	}
 	pixels, img := make([]byte, 3*width*height), image.NewRGBA(image.Rect(0, 0, width, height))
-	for frame := range oddRate {
+	for frame := range faultyRate {
 		if _, err := s.Draw(frame, pixels, 3*width, nil); err != nil {
 			return nil, err
 		}
