@@ -46,13 +46,13 @@ engine/tensorrt: engine engine/atomicfile engine/cuda engine/isolate engine/prep
 engine/standby: engine
 engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker
 engine/worker: engine
+cmd/acceptance: capture/scene engine/onnx engine/quantize mqtt/broker
 internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
-	internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
+	internal/media internal/network internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
 	postprocess/predict
 internal/aspect: capture capture/source engine engine/atomicfile
-internal/bars: capture/scene engine/onnx engine/quantize internal/bench mqtt/broker
 internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/network
-	internal/pipeline internal/plot internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
+	internal/pipeline internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
 	postprocess postprocess/evaluate postprocess/predict
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/catalogue: engine engine/atomicfile internal/progress
@@ -83,7 +83,6 @@ internal/network: engine engine/cuda engine/tensorrt engine/triton internal/cata
 	postprocess/predict/fuse postprocess/predict/tile
 internal/image: engine
 internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/track postprocess/zone
-internal/plot:
 internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/web
 	postprocess/predict postprocess/zone
 internal/probe: capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt internal/config internal/network

@@ -69,8 +69,8 @@ func (m *mapNetwork) look(frame *capture.Frame) (*predict.BatchResult, error) {
 // reference. The network is nil where it has not been opened yet; one that is given belongs to the caller.
 func (v *Validate) maps(ctx context.Context, labelled []evaluate.LabelledImage, o *opened) (*Report, error) {
 	switch {
-	case v.Predictions != "" || v.Plot != "":
-		return nil, config.Usagef("--predictions and --plot are for networks that find objects; %s is for one of maps", v.Data)
+	case v.Predictions != "":
+		return nil, config.Usagef("--predictions is for networks that detect objects; %s holds labels of maps", v.Data)
 	case !v.Limits.Off():
 		return nil, config.Usagef("the gate is for networks that find objects; %s is for one of maps, of which the agreement is printed", v.Data)
 	case v.Limit > 0:

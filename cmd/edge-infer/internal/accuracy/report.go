@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -126,15 +125,6 @@ func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection
 	}
 	r.Curves, r.Best = newCurves(&result, labels)
 	r.Confusion = newConfusion(dataset, seen, labels, float32(detect.Confidence), float32(detect.IoU))
-}
-
-// figures are what is drawn of the labels.
-func (r *Report) figures() (all []figure) {
-	if r.Curves == nil {
-		return nil
-	}
-	precision, f1 := r.Curves.panels()
-	return []figure{{"precision-recall", []plot.Panel{precision}}, {"f1", []plot.Panel{f1}}, {"confusion", []plot.Panel{r.Confusion.panel()}}}
 }
 
 // String says what ran and how large and fast it is.

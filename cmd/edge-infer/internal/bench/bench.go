@@ -38,8 +38,7 @@ type Bench struct {
 	Shapes           []string
 	MQTT             string // embedded, off or a broker's address
 	WaitIdle         time.Duration
-	Output           string   // file of the document
-	Plots            []string // files of the diagrams
+	Output           string // file of the document
 	Require          string
 	Level            int // effort of TensorRT's builder for a missing plan, -1 for its own
 
@@ -78,7 +77,6 @@ func (b *Bench) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&b.MQTT, "mqtt", "embedded", "where the loop's messages go: embedded, off, or a broker's address")
 	flags.DurationVar(&b.WaitIdle, "wait-idle", 0, "wait so long at most for a machine that has been quiet for a second")
 	flags.StringVar(&b.Output, "output", "", "write the JSON document to a file as well")
-	flags.StringSliceVar(&b.Plots, "plot", nil, "draw latencies by percentile and the sweep of batches: FILE.svg or FILE.png")
 	flags.StringVar(&b.Require, "require", "", "fail unless p99<=1ms,throughput>=10000,memory<=512MiB; see above")
 	flags.IntVar(&b.Level, "opt-level", -1, "effort of TensorRT's builder for a plan that is missing, 0 to 5; -1: its own")
 }
