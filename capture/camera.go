@@ -176,7 +176,7 @@ func (c *Camera) run(ctx context.Context) error {
 			again = false
 			continue
 		case errors.Is(err, io.EOF):
-			err = u.NewError("read", ErrFormat, "no image in it", "", nil)
+			err = u.NewError("read", ErrFormat, "it contains no image", "", nil)
 		}
 		if c.Once || errors.Is(err, ErrURI) {
 			return err

@@ -17,7 +17,7 @@ type multipart struct {
 
 var (
 	errMalformed  = errors.New("malformed multipart stream")
-	errNoBoundary = errors.New("images without boundaries between them")
+	errNoBoundary = errors.New("images without boundaries")
 	headerLength  = []byte("content-length:")
 	headerStart   = []byte("content-") // of every part header of RFC 2046
 )

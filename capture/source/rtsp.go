@@ -19,7 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-const streamHint = "see whether it plays elsewhere, with ffplay or VLC"
+const streamHint = "check whether ffplay or VLC can play it"
 
 // openRTSP uses FFmpeg, which has timeouts of its own, or GStreamer if that has JetPack's hardware decoder.
 func openRTSP(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
@@ -75,14 +75,14 @@ func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string
 			return decoderAddress(at, start), nil
 		}
 	}
-	return "", u.NewError("open", capture.ErrUnavailable, "", "write the camera's final address", errRedirects)
+	return "", u.NewError("open", capture.ErrUnavailable, "", "use the camera's final address", errRedirects)
 }
 
 // redirected returns the target of a redirect.
 func redirected(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	if err != nil || location == "" || to.Hostname() == "" || to.Scheme != "rtsp" && to.Scheme != "rtsps" {
-		return nil, errors.New("the server redirects to no RTSP address")
+		return nil, errors.New("the server redirects to an address that is not RTSP")
 	}
 	return to, nil
 }

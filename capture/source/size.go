@@ -36,8 +36,8 @@ func (l sizeLimit) check(s size, format engine.PixelFormat) error {
 
 var (
 	errNotImage        = errors.New("not an image that OpenCV can read")
-	errTruncatedHeader = errors.New("the image's header is cut off")
-	errPartial         = errors.New("the file ends before its image does")
+	errTruncatedHeader = errors.New("the image's header is truncated")
+	errPartial         = errors.New("the file is truncated")
 )
 
 // encodedSize reads the size of a JPEG, PNG, BMP, WebP, TIFF or PNM image from its header. It allocates nothing.

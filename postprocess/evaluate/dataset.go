@@ -178,7 +178,7 @@ func (d *Dataset) Relabel(labels, only []string) error {
 		return nil
 	}
 	if len(labels) == 0 {
-		return errors.New("the model has no labels to find those of the dataset by (name a file with them, one a line)")
+		return errors.New("the model has no labels to match with those of the dataset (provide a file with one label per line)")
 	}
 	to := make([]int, len(d.Labels))
 	categories := make([]int64, len(labels))
@@ -197,7 +197,7 @@ func (d *Dataset) Relabel(labels, only []string) error {
 		for j := range truths {
 			class := to[truths[j].Class]
 			if class < 0 && len(only) == 0 {
-				return fmt.Errorf("dataset has objects labelled %q, which the model does not know "+
+				return fmt.Errorf("dataset has objects labelled %q, which the model does not have "+
 					"(its labels: %s; --only counts no others than those it names)", d.Labels[truths[j].Class], abridged(labels))
 			}
 			truths[j].Class = class
