@@ -132,7 +132,8 @@ func (c *Camera) Run(ctx context.Context) error {
 	}
 	err := c.run(ctx)
 	c.mu.Lock()
-	if c.stats.Reason = ""; err == nil {
+	c.stats.Reason = ""
+	if err == nil {
 		c.setState(Ended)
 	} else {
 		c.setState(Failed)

@@ -175,7 +175,10 @@ func (w *writer) img(studio *studio, img *image.RGBA, n int) error {
 	}
 	for i := range len(studio.pixels) / 3 {
 		from, to := studio.pixels[3*i:][:3], img.Pix[4*i:][:4]
-		to[0], to[1], to[2], to[3] = from[2], from[1], from[0], 255
+		to[0] = from[2]
+		to[1] = from[1]
+		to[2] = from[0]
+		to[3] = 255
 	}
 	err := create(filepath.Join(w.dir, w.file(n)), func(to io.Writer) error {
 		if w.options.Format == PNG {

@@ -59,7 +59,8 @@ func knot(seed uint64, x, y int) float64 {
 }
 
 func wrap(i, n int) int {
-	if i %= n; i < 0 {
+	i %= n
+	if i < 0 {
 		i += n
 	}
 	return i

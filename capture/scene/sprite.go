@@ -74,12 +74,18 @@ func render(m *surface, p pose, l light) *sprite {
 				px[3] += cover
 			}
 			if px[3] > 0 {
-				left, right, top, bottom = min(left, i), max(right, i+1), min(top, j), max(bottom, j+1)
+				left = min(left, i)
+				right = max(right, i+1)
+				top = min(top, j)
+				bottom = max(bottom, j+1)
 			}
 		}
 	}
 	if right <= left {
-		left, right, top, bottom = half, half+1, half, half+1
+		left = half
+		right = half + 1
+		top = half
+		bottom = half + 1
 	}
 	if p.blur > 1 {
 		smear(colour, size, p.blur, top, bottom)
@@ -102,7 +108,10 @@ func render(m *surface, p pose, l light) *sprite {
 			k := (j+y0)*size + i + x0
 			c, to := colour[4*k:][:4], out.pixels[4*(j*out.width+i):][:4]
 			opacity := c[3] + (1-c[3])*shadow[k]*dark
-			to[0], to[1], to[2], to[3] = level(c[0]), level(c[1]), level(c[2]), level(opacity)
+			to[0] = level(c[0])
+			to[1] = level(c[1])
+			to[2] = level(c[2])
+			to[3] = level(opacity)
 			if c[3] >= 0.5*m.alpha {
 				out.mask[j*out.width+i] = true
 				out.area++

@@ -63,7 +63,10 @@ func newSurface(s shape, resolution, alpha float64) *surface {
 			}
 			height[j*size+i] = float32(p.h)
 			if cover > 0 {
-				m.left, m.right, m.top, m.bottom = min(m.left, i), max(m.right, i), min(m.top, j), max(m.bottom, j)
+				m.left = min(m.left, i)
+				m.right = max(m.right, i)
+				m.top = min(m.top, j)
+				m.bottom = max(m.bottom, j)
 			}
 		}
 	}

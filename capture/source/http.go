@@ -54,7 +54,8 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	if err == nil {
 		file = options.EveryFrame && response.ContentLength > 0
 		var stream bool
-		if stream, err = m.inspect(response); stream {
+		stream, err = m.inspect(response)
+		if stream {
 			return m, nil
 		}
 	}
@@ -104,7 +105,8 @@ func (m *mjpeg) request() (*http.Response, error) {
 			return nil, m.uri.NewError("open", capture.ErrUnavailable, "the camera requires an unsupported authentication scheme", "", nil)
 		}
 		_ = response.Body.Close()
-		if response, err = m.get(target, authorization); err != nil {
+		response, err = m.get(target, authorization)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -66,7 +66,8 @@ func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string
 		case reply.code == 401 || reply.code == 403:
 			return "", denied(u, given, reply.status())
 		case reply.code >= 300 && reply.code < 400:
-			if at, err = redirected(at, reply.header.Get("Location")); err != nil {
+			at, err = redirected(at, reply.header.Get("Location"))
+			if err != nil {
 				return "", u.NewError("open", capture.ErrUnavailable, "", "", err)
 			}
 		case reply.code >= 400:
@@ -127,7 +128,8 @@ func describeRTSP(ctx context.Context, address *url.URL, login credentials, give
 		return reply, nil
 	}
 	// A challenge may be valid for one connection only. If the server has closed it, a new connection is tried.
-	if reply, err = connection.describe(target.String(), authorization); err == nil || ctx.Err() != nil {
+	reply, err = connection.describe(target.String(), authorization)
+	if err == nil || ctx.Err() != nil {
 		return reply, err
 	}
 	another, err := dialRTSP(ctx, &target)

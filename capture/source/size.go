@@ -118,7 +118,8 @@ func jpegFrame(data []byte) (int, error) {
 			return at, nil
 		}
 		length := int(binary.BigEndian.Uint16(data[at+1:]))
-		if at += 1 + length; length < 2 || at > len(data) {
+		at += 1 + length
+		if length < 2 || at > len(data) {
 			return 0, errTruncatedHeader
 		}
 	}

@@ -96,7 +96,8 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 		v.timedOutAt = captured
 	}
 	if !grabbed {
-		if v.grabbed = v.skipDamaged(); !v.grabbed {
+		v.grabbed = v.skipDamaged()
+		if !v.grabbed {
 			return capture.Frame{}, v.endError()
 		}
 		return capture.Frame{}, v.uri.NewError("read", capture.ErrImage, "damaged images are skipped", "", nil)

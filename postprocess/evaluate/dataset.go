@@ -154,7 +154,10 @@ func (p *Image) Fit(width, height int) error {
 	x, y := float32(width)/float32(p.Width), float32(height)/float32(p.Height)
 	for i := range p.Truths {
 		box := &p.Truths[i].Box
-		box.X1, box.Y1, box.X2, box.Y2 = box.X1*x, box.Y1*y, box.X2*x, box.Y2*y
+		box.X1 *= x
+		box.Y1 *= y
+		box.X2 *= x
+		box.Y2 *= y
 		p.Truths[i].place(width, height)
 	}
 	p.Width, p.Height = width, height
@@ -183,7 +186,8 @@ func (d *Dataset) Relabel(labels, only []string) error {
 	to := make([]int, len(d.Labels))
 	categories := make([]int64, len(labels))
 	for i, label := range d.Labels {
-		if to[i] = indexLabel(labels, label); to[i] >= 0 && d.Categories != nil {
+		to[i] = indexLabel(labels, label)
+		if to[i] >= 0 && d.Categories != nil {
 			categories[to[i]] = d.Categories[i]
 		}
 	}

@@ -63,7 +63,8 @@ type entries []string
 func (e *entries) UnmarshalYAML(unmarshal func(any) error) error {
 	var one string
 	if err := unmarshal(&one); err == nil {
-		if *e = nil; one != "" {
+		*e = nil
+		if one != "" {
 			*e = entries{one}
 		}
 		return nil

@@ -150,7 +150,10 @@ func (t *Tracker) Open() error {
 			return fmt.Errorf("open tracker: settings of class %d are out of range: %+v", class, gate)
 		}
 	}
-	t.next, t.started, t.motionKnown, t.at = 0, false, false, time.Time{}
+	t.next = 0
+	t.started = false
+	t.motionKnown = false
+	t.at = time.Time{}
 	t.objects, t.tracks = t.objects[:0], t.tracks[:0]
 	t.resetAppearance()
 	return nil
@@ -284,7 +287,12 @@ func (t *Tracker) outsideImage(m *kalmanBox) bool {
 func (o *object) match(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box, d.Score)
 	o.unoccluded.update(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
-	o.Box, o.Score, o.Detail, o.Index, o.State, o.Last = d.Box, d.Score, d.Detail, index, postprocess.Active, at
+	o.Box = d.Box
+	o.Score = d.Score
+	o.Detail = d.Detail
+	o.Index = index
+	o.State = postprocess.Active
+	o.Last = at
 	o.Hits++
 	o.confirmed = true
 	o.vote(d.Class, d.Score)

@@ -93,7 +93,11 @@ func (a *Analytics) Open() error {
 	}
 	a.stationaryAfter = cmp.Or(c.Objects.StationaryAfter, DefaultStationaryAfter)
 	a.snapshotEvery = cmp.Or(c.Objects.SnapshotEvery, DefaultSnapshotEvery)
-	a.objects, a.merged, a.ended, a.free, a.day = nil, nil, nil, nil, 0
+	a.objects = nil
+	a.merged = nil
+	a.ended = nil
+	a.free = nil
+	a.day = 0
 	a.counts.open(len(a.Labels), len(a.zones), len(a.lines))
 	return nil
 }
@@ -137,7 +141,10 @@ func (a *Analytics) layOut() error {
 		}
 		a.plane = plane
 	}
-	a.zones, a.lines, a.masks, a.needFeet = nil, nil, nil, false
+	a.zones = nil
+	a.lines = nil
+	a.masks = nil
+	a.needFeet = false
 	for i := range c.Zones {
 		z := &c.Zones[i]
 		outline := c.scaled(z.Points, width, height)
@@ -348,7 +355,10 @@ func (a *Analytics) updateSpeed(o *objectState, foot Point, at time.Time) {
 		return
 	}
 	if o.groundTime.IsZero() {
-		o.groundPoint, o.groundPixel, o.groundTime, o.measured = ground, foot, at, at
+		o.groundPoint = ground
+		o.groundPixel = foot
+		o.groundTime = at
+		o.measured = at
 		return
 	}
 	elapsed := at.Sub(o.measured)

@@ -67,7 +67,12 @@ func (c *camera) motionSince(before camera) track.Affine {
 	for y := float64(Height / 4); y <= Height; y += Height / 8 {
 		for x := 0.0; x <= Width; x += Width / 8 {
 			a, b, _ := c.project(before.ray(x, y))
-			n, sx, sy, sxx, sxy, syy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y, syy+y*y
+			n++
+			sx += x
+			sy += y
+			sxx += x * x
+			sxy += x * y
+			syy += y * y
 			u, ux, uy = u+a, ux+a*x, uy+a*y
 			v, vx, vy = v+b, vx+b*x, vy+b*y
 		}
@@ -116,7 +121,8 @@ func (m *cameraMount) step() {
 	)
 	m.at += tick
 	if m.scene.Pan {
-		if m.holds -= tick; m.holds < 0 && m.holds+tick >= 0 {
+		m.holds -= tick
+		if m.holds < 0 && m.holds+tick >= 0 {
 			m.aim = (2*m.random.Float64() - 1) * reach
 		}
 		way := m.aim - m.yaw

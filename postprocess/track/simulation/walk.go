@@ -62,7 +62,8 @@ func (q *square) step() {
 	q.at += tick
 	for i := range q.walkers {
 		w := &q.walkers[i]
-		if w.waits -= tick; w.waits > 0 {
+		w.waits -= tick
+		if w.waits > 0 {
 			w.vx, w.vz = w.vx*(1-ease*tick), w.vz*(1-ease*tick)
 		} else {
 			dx, dz := w.aimX-w.x, w.aimZ-w.z
