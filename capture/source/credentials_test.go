@@ -62,7 +62,7 @@ func TestRTSPCredentials(t *testing.T) {
 		t.Run(scheme+" missing", func(t *testing.T) {
 			c := watch(t, &capture.Camera{Open: Open, URI: server.uri(), Retry: quick, DeniedRetry: locking})
 			heard := c.hears("that it waits", state(capture.Waiting))
-			assert.Equal(t, "the camera wants a user name and password (write them as rtsp://USER:PASSWORD@HOST/PATH)", heard.Reason)
+			assert.Equal(t, "the camera requires a user name and password (write them as rtsp://USER:PASSWORD@HOST/PATH)", heard.Reason)
 		})
 	}
 }
@@ -133,7 +133,7 @@ func TestRedirectsAreBounded(t *testing.T) {
 	})
 	c := watch(t, &capture.Camera{Open: Open, URI: "rtsp://admin:secret@" + s.address + "/", Retry: pause})
 	heard := c.hears("that it waits", state(capture.Waiting))
-	assert.Equal(t, "the server redirects in a circle, or more than 5 times (write the camera's final address)", heard.Reason)
+	assert.Equal(t, "more than 5 redirects (use the camera's final address)", heard.Reason)
 	assert.Equal(t, int32(6), s.connections.Load(), "of the first address, and of those that were followed")
 	assert.Zero(t, s.passwords.Load())
 
@@ -164,7 +164,7 @@ func TestRedirectLeadsToTheStream(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Open(t.Context(), "rtsp://admin:secret@localhost:"+port+"/", capture.Options{}) // 127.0.0.1 is another host
 	require.ErrorIs(t, err, capture.ErrDenied)
-	assert.Contains(t, err.Error(), "the camera wants a user name and password")
+	assert.Contains(t, err.Error(), "the camera requires a user name and password")
 }
 
 // TestHTTPCredentials: user name and password over HTTP, as the server wants them; the password itself goes only to one that asks for it.
@@ -255,5 +255,5 @@ func TestForbidden(t *testing.T) {
 	defer server.Close()
 	_, err := Open(t.Context(), "http://admin:secret@"+strings.TrimPrefix(server.URL, "http://"), capture.Options{})
 	require.ErrorIs(t, err, capture.ErrDenied)
-	assert.Contains(t, err.Error(), "the camera forbids it (403 Forbidden) (check what this user may do, and whether the account is locked)")
+	assert.Contains(t, err.Error(), "the camera denies access (403 Forbidden) (check the user's permissions and whether the account is locked)")
 }

@@ -83,7 +83,7 @@ func TestHalfImagesAreNone(t *testing.T) {
 			}
 			stats := c.Stats()
 			assert.Positive(t, stats.Damaged)
-			assert.Equal(t, "only a part of the image came", stats.LastDamage)
+			assert.Equal(t, "the image is incomplete", stats.LastDamage)
 		})
 	}
 }

@@ -43,7 +43,7 @@ func TestEveryKindIsTriedAgain(t *testing.T) {
 			assert.Equal(t, want, heard.Reason)
 			assert.Equal(t, uint64(3), heard.Reconnects)
 			require.NoError(t, c.Close())
-			assert.Equal(t, 1, strings.Count(log.String(), "camera away"), log.String())
+			assert.Equal(t, 1, strings.Count(log.String(), "camera unavailable"), log.String())
 			assert.NotContains(t, log.String(), "secret")
 			assert.Equal(t, capture.Ended, c.Stats().State)
 		})

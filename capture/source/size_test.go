@@ -188,7 +188,7 @@ func TestGiantAmongImages(t *testing.T) {
 	_, err = drain(t, &capture.Camera{
 		Open: Open, URI: filepath.Join(dir, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160*120 - 1,
 	}, nil)
-	require.EqualError(t, err, "read "+filepath.Join(dir, "0.jpg")+": no image in it")
+	require.EqualError(t, err, "read "+filepath.Join(dir, "0.jpg")+": it contains no image")
 	numbers, err = drain(t, &capture.Camera{
 		Open: Open, URI: filepath.Join(dir, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160 * 120,
 	}, nil)

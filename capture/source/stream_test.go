@@ -367,17 +367,17 @@ func TestHTTPErrors(t *testing.T) {
 		kind error
 		text string
 	}{
-		"/page":     {capture.ErrFormat, "open @: the server sends text/html, which is no stream (use the camera's MJPEG or video URL)"},
-		"/still":    {capture.ErrFormat, "open @: the server sends image/jpeg, which is no stream (use the camera's MJPEG or video URL)"},
+		"/page":     {capture.ErrFormat, "open @: the server sends text/html, which is not a video stream (use the camera's MJPEG or video URL)"},
+		"/still":    {capture.ErrFormat, "open @: the server sends image/jpeg, which is not a video stream (use the camera's MJPEG or video URL)"},
 		"/nameless": {capture.ErrUnavailable, "read @: the stream ended"},
 		"/broken":   {capture.ErrUnavailable, "read @: malformed multipart stream (use another of the camera's addresses for MJPEG or video)"},
-		"/bare": {capture.ErrFormat, "read @: the server sends images without the boundaries that it announces " +
+		"/bare": {capture.ErrFormat, "read @: the server sends images without the announced boundaries " +
 			"(use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink)"},
-		"/half":        {capture.ErrImage, "read @: only a part of the image came"},
+		"/half":        {capture.ErrImage, "read @: the image is incomplete"},
 		"/ended":       {capture.ErrUnavailable, "read @: the stream ended"},
 		"/junk":        {capture.ErrImage, "read @: not an image that OpenCV can read"},
 		"/garbage.mp4": {capture.ErrUnavailable, "open @: FFMPEG cannot open it (" + streamHint + ")"},
-		"/denied":      {capture.ErrDenied, "open @: the camera wants a user name and password (write them as http://USER:PASSWORD@HOST/PATH)"},
+		"/denied":      {capture.ErrDenied, "open @: the camera requires a user name and password (write them as http://USER:PASSWORD@HOST/PATH)"},
 		"/none":        {capture.ErrUnavailable, "open @: the server answers 404 Not Found (check the path)"},
 	} {
 		source, err := Open(t.Context(), base+path, capture.Options{})

@@ -170,7 +170,8 @@ func readRows(path string, frames []simulation.Frame, take func(frame *simulatio
 			return fmt.Errorf("%s: row with %d columns", path, len(row))
 		}
 		for i := range v {
-			if v[i], err = strconv.ParseFloat(row[i], 64); err != nil {
+			v[i], err = strconv.ParseFloat(row[i], 64)
+			if err != nil {
 				return err
 			}
 		}

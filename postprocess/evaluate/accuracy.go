@@ -257,7 +257,8 @@ func (c *classMatches) averagePrecisions(weights []uint16, scratch *curves) (ave
 		if weights != nil {
 			weight = int(weights[d.img])
 		}
-		if taken += weight; d.hit == 0 || weight == 0 {
+		taken += weight
+		if d.hit == 0 || weight == 0 {
 			continue
 		}
 		for t := range thresholds {

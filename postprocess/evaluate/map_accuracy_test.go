@@ -98,12 +98,12 @@ func TestLabelMapFiles(t *testing.T) {
 		"colours": {
 			encoded(t, image.NewNRGBA(image.Rect(0, 0, 1, 1))),
 			LabelMap{},
-			"is in colours: a map of labels has one number a pixel, grey or by a palette",
+			"is a colour image; a label map has one number per pixel, grey or with a palette",
 		},
 		"array": {npy("<f4", "(1, 2)", 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40), LabelMap{2, 1, []float32{1, 2}}, ""},
 		"bytes": {npy("|u1", "(2, 1, 2)", 1, 2, 3, 4), LabelMap{2, 2, []float32{1, 2, 3, 4}}, ""},
 		"three sizes": {
-			npy("|u1", "(2, 2, 2)", 1, 2, 3, 4, 5, 6, 7, 8), LabelMap{}, "has the shape [2 2 2]: a map of labels has rows and columns",
+			npy("|u1", "(2, 2, 2)", 1, 2, 3, 4, 5, 6, 7, 8), LabelMap{}, "has the shape [2 2 2]: a label map has rows and columns",
 		},
 		"wide integers": {npy("<i4", "(2, 2)", make([]byte, 16)...), LabelMap{}, "holds int32: save it as float32, or as uint8 for classes"},
 		"text":          {[]byte("0 .5 .5 1 1"), LabelMap{}, "is neither PNG nor NPY: png: invalid format: not a PNG file"},

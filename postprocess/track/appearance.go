@@ -116,7 +116,11 @@ func (t *Tracker) splitIdentity(i int) {
 	before.Last = o.appearance.at
 	t.addEnded(&before, &o.appearance)
 	t.next++
-	o.ID, o.First, o.Hits, o.undecided, o.reidentified = t.next, t.at, 1, true, false
+	o.ID = t.next
+	o.First = t.at
+	o.Hits = 1
+	o.undecided = true
+	o.reidentified = false
 	o.appearance, o.mismatch = o.mismatch, appearance{}
 	t.objects = append(slices.Delete(t.objects, i, i+1), o) // the highest ID is last
 }
@@ -196,14 +200,20 @@ func (t *Tracker) reidentifyOne() bool {
 		for j := range t.objects {
 			if other := &t.objects[j]; other.State == postprocess.Lost && other.appearance.valid() && o.reachableFrom(&other.Track, &other.appearance) {
 				if alike := cosine(o.appearance.mean, other.appearance.mean); alike >= best {
-					best, found, lost, ended = alike, i, j, -1
+					best = alike
+					found = i
+					lost = j
+					ended = -1
 				}
 			}
 		}
 		for j := range t.ended {
 			if other := &t.ended[j]; o.reachableFrom(&other.Track, &other.appearance) {
 				if alike := cosine(o.appearance.mean, other.appearance.mean); alike >= best {
-					best, found, lost, ended = alike, i, -1, j
+					best = alike
+					found = i
+					lost = -1
+					ended = j
 				}
 			}
 		}
@@ -241,7 +251,10 @@ func (o *object) reachableFrom(before *postprocess.Track, remembered *appearance
 
 // resume continues an earlier track with the new object and keeps the earlier, longer average of embeddings.
 func (o *object) resume(before *postprocess.Track, remembered *appearance) {
-	o.ID, o.First, o.Hits, o.undecided = before.ID, before.First, before.Hits+o.Hits, false
+	o.ID = before.ID
+	o.First = before.First
+	o.Hits = before.Hits + o.Hits
+	o.undecided = false
 	o.reidentified = true
 	o.appearance, *remembered = *remembered, o.appearance
 }

@@ -136,21 +136,24 @@ func (t *Tracker) Open() error {
 		return fmt.Errorf("open tracker: image of %dx%d", t.Width, t.Height)
 	}
 	if t.TrackBuffer < 0 {
-		return fmt.Errorf("open tracker: tracks cannot be kept for %v", t.TrackBuffer)
+		return fmt.Errorf("open tracker: track buffer %v is negative", t.TrackBuffer)
 	}
 	if !(t.BufferScale > 0 && t.BufferScale <= 10) {
-		return fmt.Errorf("open tracker: a reach of %v standard deviations; 10 are the most", t.BufferScale)
+		return fmt.Errorf("open tracker: buffer scale %v must be above 0 and at most 10", t.BufferScale)
 	}
 	if t.MaxLostAge < 0 || !(t.AppearanceThreshold > -1 && t.AppearanceThreshold < 1) {
-		return fmt.Errorf("open tracker: objects cannot be known again for %v from a cosine of %v on", t.MaxLostAge, t.AppearanceThreshold)
+		return fmt.Errorf("open tracker: max lost age %v must not be negative, and appearance threshold %v must be between -1 and 1", t.MaxLostAge, t.AppearanceThreshold)
 	}
 	for class, gate := range t.Classes {
 		if !(gate.HighThreshold >= 0 && gate.HighThreshold <= 1 && gate.NewTrackThreshold >= 0 && gate.NewTrackThreshold <= 1 && gate.TrackBuffer >= 0 && gate.MinWidth >= 0 &&
 			gate.MinHeight >= 0) {
-			return fmt.Errorf("open tracker: gate of class %d has a value out of range: %+v", class, gate)
+			return fmt.Errorf("open tracker: settings of class %d are out of range: %+v", class, gate)
 		}
 	}
-	t.next, t.started, t.motionKnown, t.at = 0, false, false, time.Time{}
+	t.next = 0
+	t.started = false
+	t.motionKnown = false
+	t.at = time.Time{}
 	t.objects, t.tracks = t.objects[:0], t.tracks[:0]
 	t.resetAppearance()
 	return nil
@@ -284,7 +287,12 @@ func (t *Tracker) outsideImage(m *kalmanBox) bool {
 func (o *object) match(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box, d.Score)
 	o.unoccluded.update(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
-	o.Box, o.Score, o.Detail, o.Index, o.State, o.Last = d.Box, d.Score, d.Detail, index, postprocess.Active, at
+	o.Box = d.Box
+	o.Score = d.Score
+	o.Detail = d.Detail
+	o.Index = index
+	o.State = postprocess.Active
+	o.Last = at
 	o.Hits++
 	o.confirmed = true
 	o.vote(d.Class, d.Score)

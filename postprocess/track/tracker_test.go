@@ -216,11 +216,11 @@ func TestOpenErrors(t *testing.T) {
 			}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.1, 0.25, NaN",
 		},
 		{Tracker{Width: -1}, "open tracker: image of -1x0"},
-		{Tracker{BufferScale: -1}, "open tracker: a reach of -1 standard deviations; 10 are the most"},
-		{Tracker{TrackBuffer: -time.Second}, "open tracker: tracks cannot be kept for -1s"},
+		{Tracker{BufferScale: -1}, "open tracker: buffer scale -1 must be above 0 and at most 10"},
+		{Tracker{TrackBuffer: -time.Second}, "open tracker: track buffer -1s is negative"},
 		{
 			Tracker{Classes: map[int]ClassSettings{4: {HighThreshold: 2}}},
-			"open tracker: gate of class 4 has a value out of range: {HighScore:2 NewScore:0 Keep:0s MinWidth:0 MinHeight:0}",
+			"open tracker: settings of class 4 are out of range: {HighThreshold:2 NewTrackThreshold:0 TrackBuffer:0s MinWidth:0 MinHeight:0}",
 		},
 	} {
 		assert.EqualError(t, c.tracker.Open(), c.want)

@@ -126,7 +126,7 @@ func TestWhatStandsForAnObjectIsTheZonesToSay(t *testing.T) {
 func TestAnchorsThatCannotBe(t *testing.T) {
 	labels := []string{"a"}
 	for want, c := range map[string]Config{
-		`zone "field": share 0.5 is of the anchors box and mask`: {Width: 1000, Height: 1000, Zones: []Zone{func() Zone {
+		`zone "field": share 0.5 needs the anchor box or mask`: {Width: 1000, Height: 1000, Zones: []Zone{func() Zone {
 			z := field
 			z.Share = 0.5
 			return z

@@ -646,7 +646,7 @@ WARN  clock             not synchronized: times in messages may be wrong
                         fix: CSI cameras need a Jetson with nvidia-l4t-gstreamer; in a container, start it with --runtime nvidia
 FAIL  nvargus-daemon    does not run: CSI cameras need it
                         fix: sudo systemctl restart nvargus-daemon; in a container, mount /tmp/argus_socket
-FAIL  camera front      open csi://0: CSI cameras need GStreamer's nvarguscamerasrc, which this machine has not
+FAIL  camera front      open csi://0: CSI cameras need GStreamer's nvarguscamerasrc, which is not installed
                         fix: it is part of JetPack; elsewhere name a /dev/videoN, or use --camera demo
 `, lines(text, "GStreamer", "nvargus", "camera"))
 	assert.Contains(t, text, "FAIL  CUDA driver")

@@ -294,7 +294,7 @@ func img(ctx context.Context, uri string) (frame capture.Frame, rate float64, er
 	defer pool.Close()
 	if frame, err = opened.Next(pool); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%s: no image in it", capture.Redact(uri))
+			err = fmt.Errorf("%s: it contains no image", capture.Redact(uri))
 		}
 		return frame, 0, err
 	}

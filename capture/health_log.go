@@ -45,7 +45,7 @@ func (j *healthLog) failed(state State, err error, pause time.Duration) {
 	switch {
 	case !known && len(j.reasons) < maxReasons:
 		j.reasons = append(j.reasons, key)
-		message := "camera away"
+		message := "camera unavailable"
 		if state == Lost {
 			message = "camera lost"
 		}
@@ -67,7 +67,7 @@ func (j *healthLog) running() {
 	}
 	if j.offline {
 		j.offline = false
-		j.logger.Info("camera back", "camera", j.camera, "failures", j.failures, "after", time.Since(j.since).Round(time.Millisecond))
+		j.logger.Info("camera recovered", "camera", j.camera, "failures", j.failures, "after", time.Since(j.since).Round(time.Millisecond))
 	}
 	j.expire()
 }

@@ -6,22 +6,22 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// MapStats says what a network's map shows in each zone of a camera. The zero value is ready; once it has seen a map of a size it allocates
-// nothing for others of that size.
+// MapStats computes the statistics of a network's segmentation or depth map for the whole image and each zone of a camera. The zero value
+// is ready; it allocates nothing more for maps of the same size.
 type MapStats struct {
-	// Config has the zones; what else it says is of objects.
+	// Config provides the zones.
 	Config Config
-	// Labels are the classes' names, for networks that tell classes; Depth says that the network's maps are of depths.
+	// Labels are the class names of segmentation maps; Depth selects depth maps.
 	Labels []string
 	Depth  bool
 
 	stats         []postprocess.PixelStats // of the whole image, then of each zone
-	spans         [][]postprocess.Span     // by reading
-	width, height int                      // of the image that parts are for
-	grid          postprocess.DenseMap     // that parts are of, without its cells
+	spans         [][]postprocess.Span     // cells of each of stats
+	width, height int                      // image size of spans
+	grid          postprocess.DenseMap     // grid of spans, without its cells
 }
 
-// Measure reads the map of an image of that size.
+// Measure computes the statistics of the map of an image of the given size.
 func (s *MapStats) Measure(m *postprocess.DenseMap, width, height int) {
 	grid := *m
 	grid.Classes, grid.Depths = nil, nil
@@ -38,7 +38,7 @@ func sameGrid(a, b *postprocess.DenseMap) bool {
 	return a.Width == b.Width && a.Height == b.Height && a.X == b.X && a.Y == b.Y && a.StepX == b.StepX && a.StepY == b.StepY
 }
 
-// assignCells finds the cells of each zone: those whose centres lie inside.
+// assignCells finds the cells of each zone: those whose centres are inside.
 func (s *MapStats) assignCells() {
 	zones := s.Config.Zones
 	s.stats, s.spans = make([]postprocess.PixelStats, 1+len(zones)), make([][]postprocess.Span, 1+len(zones))
@@ -46,7 +46,7 @@ func (s *MapStats) assignCells() {
 	var crossings []float64
 	for i := range zones {
 		outline := s.Config.scaled(zones[i].Points, float64(s.width), float64(s.height))
-		turned := make(polygon, len(outline)) // crossings are along upright lines
+		turned := make(polygon, len(outline)) // transposed, because crossings uses vertical lines
 		for j, p := range outline {
 			turned[j] = Point{X: p.Y, Y: p.X}
 		}
@@ -63,13 +63,13 @@ func (s *MapStats) assignCells() {
 	}
 }
 
-// firstColumn is the first one whose centre does not lie left of a place on the image.
+// firstColumn returns the first column whose centre is not left of x.
 func (s *MapStats) firstColumn(x float64) int {
 	column := math.Ceil((x-0.5)*float64(s.grid.StepX) + float64(s.grid.X))
 	return int(min(max(column, 0), float64(s.grid.Width)))
 }
 
-// Image is what the map shows altogether; nil before the first Take. It and those of zones are valid until the next Take.
+// Image returns the statistics of the whole map, nil before the first Measure. It is valid until the next Measure, as are those of zones.
 func (s *MapStats) Image() *postprocess.PixelStats {
 	if len(s.stats) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (s *MapStats) Image() *postprocess.PixelStats {
 	return &s.stats[0]
 }
 
-// Zone is what the map shows in a zone of the configuration, by its number; nil before the first Take.
+// Zone returns the statistics of a zone by its index in the configuration, nil before the first Measure.
 func (s *MapStats) Zone(number int) *postprocess.PixelStats {
 	if len(s.stats) == 0 {
 		return nil

@@ -43,7 +43,9 @@ func (r *PixelStats) Measure(m *DenseMap, part []Span) {
 
 // depths finds the median by radix selection, a hundred times faster than sorting.
 func (r *PixelStats) depths(m *DenseMap, part []Span) {
-	r.Known, r.Low, r.Median, r.High = 0, 0, 0, 0
+	r.Low = 0
+	r.Median = 0
+	r.High = 0
 	r.keys = r.keys[:0]
 	for _, s := range part {
 		for _, depth := range m.Depths[s.From:s.To] {
@@ -52,7 +54,8 @@ func (r *PixelStats) depths(m *DenseMap, part []Span) {
 			}
 		}
 	}
-	if r.Known = len(r.keys); r.Known == 0 {
+	r.Known = len(r.keys)
+	if r.Known == 0 {
 		return
 	}
 	r.Low, r.High = fromSortKey(slices.Min(r.keys)), fromSortKey(slices.Max(r.keys))

@@ -41,7 +41,7 @@ func TestJournalOfALoss(t *testing.T) {
 		}
 		assert.Equal(t, []string{
 			`msg="camera lost" camera=gate error="the stream ended" retry=400ms`,
-			`msg="camera away" camera=gate error="read tcp 10.0.0.2:40000->10.0.0.9:554: no route after 1.0s" retry=6s`,
+			`msg="camera unavailable" camera=gate error="read tcp 10.0.0.2:40000->10.0.0.9:554: no route after 1.0s" retry=6s`,
 		}, written())
 		for range 24 * 600 {
 			time.Sleep(6 * time.Second)
@@ -59,7 +59,7 @@ func TestJournalOfALoss(t *testing.T) {
 		time.Sleep(time.Second)
 		j.running()
 		j.running()
-		assert.Equal(t, []string{`msg="camera back" camera=gate failures=14501 after=24h9m51s`}, written())
+		assert.Equal(t, []string{`msg="camera recovered" camera=gate failures=14501 after=24h9m51s`}, written())
 
 		time.Sleep(stableAfter)
 		j.running()
@@ -83,11 +83,11 @@ func TestJournalOfAFlappingCamera(t *testing.T) {
 		}
 		assert.Equal(t, []string{
 			`msg="camera lost" camera=gate error="the stream ended" retry=5s`,
-			`msg="camera back" camera=gate failures=1 after=5s`,
+			`msg="camera recovered" camera=gate failures=1 after=5s`,
 			`msg="camera still failing" camera=gate error="the stream ended" failures=61 for=10m0s`,
-			`msg="camera back" camera=gate failures=61 after=10m5s`,
+			`msg="camera recovered" camera=gate failures=61 after=10m5s`,
 			`msg="camera still failing" camera=gate error="the stream ended" failures=181 for=30m0s`,
-			`msg="camera back" camera=gate failures=181 after=30m5s`,
+			`msg="camera recovered" camera=gate failures=181 after=30m5s`,
 		}, written())
 		for n := range 100 {
 			time.Sleep(time.Second)
