@@ -143,7 +143,7 @@ func (b *Broker) assemble(password string) error {
 	capabilities.MaximumSessionExpiryInterval = uint32(b.Limits.SessionExpiry.Seconds())
 	capabilities.TopicAliasMaximum = topicAliases // each may hold 64 KiB
 	b.server = mochi.New(&mochi.Options{Capabilities: capabilities, Logger: demoted(b.Logger)})
-	b.retained = &retained{limits: &b.Limits, sizes: map[string]int64{}}
+	b.retained = newRetained(b.server, &b.Limits)
 	b.listener = newListener(&b.Limits, b.Logger)
 	b.listener.abandon = b.abandon
 	return b.server.AddHook(&policy{
@@ -216,8 +216,8 @@ func (*policy) ID() string { return "policy" }
 // Provides implements mochi.Hook.
 func (*policy) Provides(event byte) bool {
 	switch event {
-	case mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnSubscribe, mochi.OnPublish,
-		mochi.OnWill, mochi.OnRetainMessage, mochi.OnRetainedExpired:
+	case mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnSubscribe, mochi.OnSubscribed,
+		mochi.OnPacketProcessed, mochi.OnPublish, mochi.OnWill, mochi.OnRetainMessage, mochi.OnRetainedExpired:
 		return true
 	}
 	return false
@@ -262,7 +262,31 @@ func (p *policy) OnSubscribe(client *mochi.Client, pk packets.Packet) packets.Pa
 			pk.Filters[i].Filter = ""
 		}
 	}
+	resolveRetainHandling(client, pk.Filters)
 	return pk
+}
+
+// OnSubscribed selects the filters whose retained messages follow the SUBACK.
+func (p *policy) OnSubscribed(client *mochi.Client, pk packets.Packet, reasonCodes []byte) {
+	if g, ok := client.Net.Conn.(*guard); ok {
+		g.due = takeOver(pk.Filters, reasonCodes)
+	}
+}
+
+// OnPacketProcessed sends the retained messages of new subscriptions. It is called after the SUBACK has been written.
+func (p *policy) OnPacketProcessed(client *mochi.Client, pk packets.Packet, err error) {
+	g, ok := client.Net.Conn.(*guard)
+	if !ok || pk.FixedHeader.Type != packets.Subscribe {
+		return
+	}
+	due := g.due
+	g.due = nil
+	if err != nil {
+		return
+	}
+	for _, sub := range due {
+		p.retained.deliver(client, sub)
+	}
 }
 
 // OnPublish passes a message on without keeping it when there is no room.
@@ -285,8 +309,8 @@ func (p *policy) OnWill(client *mochi.Client, will mochi.Will) (mochi.Will, erro
 
 // OnRetainMessage implements mochi.Hook.
 func (p *policy) OnRetainMessage(_ *mochi.Client, pk packets.Packet, _ int64) {
-	p.retained.set(pk.TopicName, len(pk.Payload))
+	p.retained.update(pk.TopicName)
 }
 
 // OnRetainedExpired implements mochi.Hook.
-func (p *policy) OnRetainedExpired(topic string) { p.retained.set(topic, 0) }
+func (p *policy) OnRetainedExpired(topic string) { p.retained.update(topic) }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
 )
 
 // guard is a client's connection as the library sees it: it hands over whole packets whose form and size were checked, and gives a client
@@ -27,6 +29,7 @@ type guard struct {
 	large     int64  // of it, counted in inbound
 	connected bool   // CONNECT was read
 	version   byte
+	due       []packets.Subscription // accepted by the SUBSCRIBE that is being processed, their retained messages are still to be sent
 
 	admitted atomic.Bool
 	write    sync.Mutex
