@@ -9,9 +9,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
-	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
-	"github.com/edge-infer/edge-infer/mqtt/permission"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
@@ -44,10 +42,10 @@ func (c *Client) Settings(camera string, settings Settings) {
 	c.mu.Lock()
 	c.cameras[topic.Level(camera)] = camera
 	c.mu.Unlock()
-	c.setting(camera, command.Detect, onOff(settings.Detect))
-	c.setting(camera, command.Threshold, string(payload.AppendDecimal(nil, settings.Threshold)))
-	c.setting(camera, command.Interval, strconv.Itoa(settings.Interval))
-	c.setting(camera, command.Labels, joinLabels(settings.Labels))
+	c.setting(camera, controlDetect, onOff(settings.Detect))
+	c.setting(camera, controlThreshold, string(payload.AppendDecimal(nil, settings.Threshold)))
+	c.setting(camera, controlInterval, strconv.Itoa(settings.Interval))
+	c.setting(camera, controlLabels, joinLabels(settings.Labels))
 }
 
 // setting publishes the value of a control, unless the camera was cleared while the command was carried out. The lock is held all along, so
@@ -59,7 +57,7 @@ func (c *Client) setting(camera, control, value string) {
 		return
 	}
 	keys := []topicKey{{kind: kindSetting, camera: camera, name: control}}
-	if c.Frigate != "" && control == command.Detect {
+	if c.Frigate != "" && control == controlDetect {
 		keys = append(keys, topicKey{kind: kindFrigateSetting, camera: camera, name: control})
 	}
 	for _, key := range keys {
@@ -78,29 +76,29 @@ func onOff(on bool) string {
 
 func joinLabels(labels []string) string {
 	if labels == nil {
-		return command.AllLabels
+		return allLabels
 	}
 	return strings.Join(labels, ",")
 }
 
 // carryOut calls the controller, keeps what it has set, and publishes the value that is now in force.
-func (c *Client) carryOut(cmd command.Command) error {
+func (c *Client) carryOut(cmd command) error {
 	var err error
 	value := ""
 	switch cmd.Control {
-	case command.Detect:
+	case controlDetect:
 		err, value = c.Controller.SetDetect(cmd.Camera, cmd.On), onOff(cmd.On)
-	case command.Threshold:
+	case controlThreshold:
 		err, value = c.Controller.SetThreshold(cmd.Camera, cmd.Threshold), string(payload.AppendDecimal(nil, cmd.Threshold))
-	case command.Interval:
+	case controlInterval:
 		err, value = c.Controller.SetInterval(cmd.Camera, cmd.Interval), strconv.Itoa(cmd.Interval)
-	case command.Labels:
+	case controlLabels:
 		err, value = c.Controller.SetLabels(cmd.Camera, cmd.Labels), joinLabels(cmd.Labels)
-	case command.Snapshot:
+	case controlSnapshot:
 		return c.Controller.Snapshot(cmd.Camera)
-	case command.Reload:
+	case controlReload:
 		return c.Controller.Reload()
-	case command.Restart:
+	case controlRestart:
 		return c.Controller.Restart()
 	}
 	if err == nil {
@@ -123,7 +121,7 @@ func (c *Client) refuse(topic string, reason error) {
 	}
 	c.mu.Unlock()
 	if report {
-		c.Logger.Warn("mqtt command refused", "topic", command.Quote(topic), "error", reason, "unreported", unreported)
+		c.Logger.Warn("mqtt command refused", "topic", quoteForLog(topic), "error", reason, "unreported", unreported)
 	}
 	c.mailbox(topicKey{kind: kindError}).Put(func(buf []byte) []byte {
 		buf = append(buf, payload.Version+`"device":`...)
@@ -157,7 +155,7 @@ func (c *Client) filters(control bool) (filters []string) {
 	if control {
 		filters = append(filters, c.topics.Base()+"+/set", c.topics.Base()+"+/+/set")
 		if c.Frigate != "" {
-			filters = append(filters, c.Frigate.Commands(command.Detect))
+			filters = append(filters, c.Frigate.Commands(controlDetect))
 		}
 	}
 	if c.DiscoveryPrefix != "" {
@@ -186,7 +184,7 @@ func (s *subscription) report(c *Client) {
 	}
 	for filter, code := range s.token.Result() {
 		switch {
-		case code < permission.Failure: // some brokers answer with the codes of MQTT 5
+		case code < failureCode: // some brokers answer with the codes of MQTT 5
 		case c.DiscoveryPrefix != "" && filter == c.discovery().Birth():
 			c.Logger.Warn("mqtt subscription refused, entities may be missing after a start of Home Assistant "+
 				"(check what the broker allows this client)", "filter", filter)
@@ -243,12 +241,12 @@ func (s *session) handleInbound(ctx context.Context) {
 		if c.Frigate != "" && !strings.HasPrefix(m.Topic(), base) {
 			base = string(c.Frigate) + "/"
 		}
-		cmd, err := command.Parse(base, m.Topic(), m.Payload(), name)
-		if errors.Is(err, command.ErrNone) {
+		cmd, err := parseCommand(base, m.Topic(), m.Payload(), name)
+		if errors.Is(err, errNoCommand) {
 			continue
 		}
 		if err == nil {
-			c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", command.Quote(string(m.Payload())))
+			c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", quoteForLog(string(m.Payload())))
 			err = c.carryOut(cmd)
 		}
 		if err != nil {

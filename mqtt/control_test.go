@@ -16,8 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
-	"github.com/edge-infer/edge-infer/mqtt/command"
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
@@ -242,23 +240,23 @@ func FuzzCommand(f *testing.F) {
 	f.Add(base+"set", []byte("\x00"))
 	name := func(level string) (string, bool) { return "camera", level == "cam0" }
 	f.Fuzz(func(t *testing.T, to string, payload []byte) {
-		c, err := command.Parse(base, to, payload, name)
+		c, err := parseCommand(base, to, payload, name)
 		if err != nil {
 			require.Less(t, len(err.Error()), 400)
 			return
 		}
 		r := &recorder{}
 		client := &Client{
-			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox.Box{},
-			qos0: mailbox.NewQueue(), qos1: mailbox.NewQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
+			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{},
+			qos0: newMailboxQueue(), qos1: newMailboxQueue(), remote: map[string]RemoteSettings{}, events: &spool.Spool{},
 		}
 		require.NoError(t, client.carryOut(c))
 		require.Len(t, r.calls, 1)
 		require.True(t, c.Threshold >= 0 && c.Threshold <= 1)
-		require.True(t, c.Control != command.Interval || c.Interval >= 1 && c.Interval <= command.MaxInterval)
-		require.LessOrEqual(t, len(c.Labels), command.MaxLabels)
+		require.True(t, c.Control != controlInterval || c.Interval >= 1 && c.Interval <= maxCommandInterval)
+		require.LessOrEqual(t, len(c.Labels), maxCommandLabels)
 		if c.Camera == "" {
-			require.Contains(t, []string{command.Reload, command.Restart}, c.Control)
+			require.Contains(t, []string{controlReload, controlRestart}, c.Control)
 		} else {
 			require.Equal(t, "camera", c.Camera)
 		}

@@ -81,7 +81,7 @@ internal/media: capture capture/source engine postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress mqtt/credentials
 	postprocess/head postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble
 	postprocess/predict/fuse postprocess/predict/tile
-internal/image: engine
+internal/jpegimage: engine
 internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/track postprocess/zone
 internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/web
 	postprocess/predict postprocess/zone
@@ -95,7 +95,7 @@ internal/repository: engine engine/atomicfile engine/kserve engine/onnx engine/t
 internal/selftest: capture capture/scene capture/source engine engine/cuda engine/isolate engine/preprocess engine/tensorrt
 	internal/config internal/doctor internal/network internal/probe internal/progress internal/telemetry postprocess postprocess/predict
 internal/serve: engine engine/kserve internal/config internal/network internal/progress mqtt/credentials postprocess/predict
-internal/sink: capture engine/atomicfile internal/image internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
+internal/sink: capture engine/atomicfile internal/jpegimage internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/spelling:
 internal/stage:
@@ -105,21 +105,16 @@ internal/tritoncheck:
 internal/web: capture internal/history internal/pipeline internal/stage internal/web/access internal/web/live internal/web/rate
 	postprocess/zone
 internal/web/access: engine/atomicfile internal/web/rate
-internal/web/live: internal/image internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
+internal/web/live: internal/jpegimage internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/web/rate:
-mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/mailbox
-	mqtt/packetsize mqtt/payload mqtt/permission mqtt/remedy mqtt/spool mqtt/topic mqtt/transport
+mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
+	mqtt/transport
 mqtt/address: mqtt/credentials
 mqtt/broker: mqtt/credentials
-mqtt/command:
 mqtt/credentials:
 mqtt/homeassistant: mqtt/topic
 mqtt/ledger:
-mqtt/mailbox: mqtt/ledger
-mqtt/packetsize:
 mqtt/payload:
-mqtt/permission:
-mqtt/remedy: mqtt/transport
 mqtt/spool: engine/atomicfile mqtt/ledger
 mqtt/topic:
 mqtt/transport: mqtt/address mqtt/credentials

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
@@ -46,7 +46,7 @@ const snapshotMemory = 64
 // view is a piece of a frame on its way to the encoder.
 type view struct {
 	camera, label, id string
-	pixels            img.Pixels
+	pixels            jpegimage.Pixels
 	part              image.Rectangle // what to show of them
 }
 
@@ -133,7 +133,7 @@ func (s *Snapshots) copy(in *pipeline.Result, box postprocess.Box) *view {
 
 // encode makes and hands on JPEGs until Close.
 func (s *Snapshots) encode() {
-	encoder := img.Encoder{Quality: snapshotQuality}
+	encoder := jpegimage.Encoder{Quality: snapshotQuality}
 	defer encoder.Close()
 	for v := range s.full {
 		var jpeg []byte

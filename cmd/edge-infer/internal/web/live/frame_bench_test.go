@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live/livetest"
 	"github.com/edge-infer/edge-infer/engine"
 )
@@ -41,9 +41,9 @@ func BenchmarkFrame(b *testing.B) {
 		}
 	})
 	b.Run("encode", func(b *testing.B) {
-		var copied img.Pixels
+		var copied jpegimage.Pixels
 		part := copied.Copy(in.Frame.Image(), image.Rect(0, 0, in.Width, in.Height))
-		e := img.Encoder{Quality: jpegQuality, MaxWidth: f.ImageWidth}
+		e := jpegimage.Encoder{Quality: jpegQuality, MaxWidth: f.ImageWidth}
 		defer e.Close()
 		for b.Loop() {
 			require.NoError(b, e.Load(&copied, part))

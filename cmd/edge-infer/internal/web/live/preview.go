@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
@@ -30,7 +30,7 @@ type preview struct {
 	due int64 // frame goroutine only: when the next image may be taken, CLOCK_MONOTONIC
 
 	mutex  sync.Mutex // held by the encoder while it reads what follows; the frame goroutine only tries
-	pixels img.Pixels
+	pixels jpegimage.Pixels
 	seq    uint64
 	time   time.Time
 
@@ -80,7 +80,7 @@ func (p *preview) take(in *pipeline.Result, pause time.Duration) {
 
 // encode makes images until ctx ends.
 func (p *preview) encode(ctx context.Context) {
-	encoder := img.Encoder{Quality: jpegQuality, MaxWidth: p.width}
+	encoder := jpegimage.Encoder{Quality: jpegQuality, MaxWidth: p.width}
 	defer encoder.Close()
 	var told string
 	for {

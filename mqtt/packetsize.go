@@ -1,5 +1,4 @@
-// Package packetsize keeps packets back that are larger than a broker takes, and finds out how large that is.
-package packetsize
+package mqtt
 
 import (
 	"math"
@@ -8,20 +7,20 @@ import (
 	"time"
 )
 
-// Limits finds out how large a packet each broker takes. MQTT 3.1.1 has no way to ask, and a broker that gets a larger one closes the
+// packetLimits finds out how large a packet each broker takes. MQTT 3.1.1 has no way to ask, and a broker that gets a larger one closes the
 // connection without a word: what is set aside then is the smallest packet on which it did so twice.
-type Limits struct {
+type packetLimits struct {
 	Most int // bytes that any broker may be sent, 0 for as much as it takes; set before anything else
 
 	mu      sync.Mutex
-	brokers map[string]*brokerSize
+	brokers map[string]*brokerLimit
 	largest int             // packet that was confirmed, of any broker
 	aside   Oversize        // what was set aside last, and how often
 	named   map[string]bool // topics that were logged
 }
 
-// brokerSize is what is known of one broker.
-type brokerSize struct {
+// brokerLimit is what is known of one broker.
+type brokerLimit struct {
 	proven  int // the largest packet that it took
 	strikes int // connections in a row that it closed with a packet over proven on its way
 	suspect int // the smallest of those
@@ -46,12 +45,12 @@ const (
 	// doubtLimit is how often a packet of a size that a broker took once is lost until that says nothing any more: it may have been started
 	// anew with a lower limit.
 	doubtLimit = 4
-	// limitTime is how long a limit that was found out counts: somebody may have raised it.
-	limitTime = time.Hour
+	// limitLifetime is how long a limit that was found out counts: somebody may have raised it.
+	limitLifetime = time.Hour
 )
 
-// Of is how many bytes a PUBLISH packet has (MQTT 3.1.1 section 3.3).
-func Of(topic string, payload int, qos byte) int {
+// packetSize is how many bytes a PUBLISH packet has (MQTT 3.1.1 section 3.3).
+func packetSize(topic string, payload int, qos byte) int {
 	rest := 2 + len(topic) + payload
 	if qos > 0 {
 		rest += 2
@@ -64,7 +63,7 @@ func Of(topic string, payload int, qos byte) int {
 }
 
 // Limit is the number of bytes from which on packets are not sent to a broker.
-func (l *Limits) Limit(broker string, now time.Time) int {
+func (l *packetLimits) Limit(broker string, now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	limit := math.MaxInt
@@ -82,7 +81,7 @@ func (l *Limits) Limit(broker string, now time.Time) int {
 }
 
 // Confirm notes that a broker has taken a packet of that size.
-func (l *Limits) Confirm(broker string, size int) {
+func (l *packetLimits) Confirm(broker string, size int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.largest = max(l.largest, size)
@@ -95,12 +94,12 @@ func (l *Limits) Confirm(broker string, size int) {
 	}
 }
 
-func (l *Limits) broker(name string) *brokerSize {
+func (l *packetLimits) broker(name string) *brokerLimit {
 	b := l.brokers[name]
 	if b == nil {
-		b = &brokerSize{}
+		b = &brokerLimit{}
 		if l.brokers == nil {
-			l.brokers = map[string]*brokerSize{}
+			l.brokers = map[string]*brokerLimit{}
 		}
 		l.brokers[name] = b
 	}
@@ -109,7 +108,7 @@ func (l *Limits) broker(name string) *brokerSize {
 
 // Lost notes that a broker has closed a connection with an unconfirmed packet on its way, of the size of the largest such. It returns the
 // limit that follows from it, 0 for none.
-func (l *Limits) Lost(broker string, size int, now time.Time) int {
+func (l *packetLimits) Lost(broker string, size int, now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.broker(broker)
@@ -124,13 +123,13 @@ func (l *Limits) Lost(broker string, size int, now time.Time) int {
 	if b.strikes++; b.strikes < strikeLimit {
 		return 0
 	}
-	b.limit, b.until = b.suspect, now.Add(limitTime)
+	b.limit, b.until = b.suspect, now.Add(limitLifetime)
 	b.strikes, b.suspect = 0, 0
 	return b.limit
 }
 
 // doubt notes that a packet was lost that the broker had taken once.
-func (b *brokerSize) doubt(size int) {
+func (b *brokerLimit) doubt(size int) {
 	if size < suspectSize {
 		return
 	}
@@ -144,7 +143,7 @@ func (b *brokerSize) doubt(size int) {
 
 // SetAside counts a message that is not sent, and reports whether it is worth a line in the log. A repetition of a retained one counts when
 // its topic was not named yet: a broker that closed the connection on it may have seemed to take it.
-func (l *Limits) SetAside(topic string, size, limit int, repetition bool) bool {
+func (l *packetLimits) SetAside(topic string, size, limit int, repetition bool) bool {
 	const namedLimit = 100
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,31 +163,31 @@ func (l *Limits) SetAside(topic string, size, limit int, repetition bool) bool {
 }
 
 // Read returns the largest packet that any broker has taken, in bytes, and what was set aside.
-func (l *Limits) Read() (largest int, aside Oversize) {
+func (l *packetLimits) Read() (largest int, aside Oversize) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.largest, l.aside
 }
 
-// Unconfirmed are the large packets of a session that the broker may not have read yet.
-type Unconfirmed struct {
+// unconfirmedPackets are the large packets of a session that the broker may not have read yet.
+type unconfirmedPackets struct {
 	mu      sync.Mutex
 	count   uint64
-	packets []*Packet
+	packets []*unconfirmedPacket
 }
 
-// Packet is one that was begun.
-type Packet struct {
+// unconfirmedPacket is one that was begun.
+type unconfirmedPacket struct {
 	order uint64 // 0 while it may not be written as a whole
 	size  int
 }
 
 // Begin notes a packet that is about to be written; nil when it is too small to be suspected of anything.
-func (u *Unconfirmed) Begin(size int) *Packet {
+func (u *unconfirmedPackets) Begin(size int) *unconfirmedPacket {
 	if size < suspectSize {
 		return nil
 	}
-	p := &Packet{size: size}
+	p := &unconfirmedPacket{size: size}
 	u.mu.Lock()
 	u.packets = append(u.packets, p)
 	u.mu.Unlock()
@@ -196,7 +195,7 @@ func (u *Unconfirmed) Begin(size int) *Packet {
 }
 
 // Written gives a packet, nil for one that is not suspected, its place in the order of those that were written.
-func (u *Unconfirmed) Written(p *Packet) {
+func (u *unconfirmedPackets) Written(p *unconfirmedPacket) {
 	if p == nil {
 		return
 	}
@@ -208,7 +207,7 @@ func (u *Unconfirmed) Written(p *Packet) {
 
 // Mark is the place of the last packet that was written. What is begun later comes behind it on its way to the broker; of two packets that
 // are written at the same time nobody knows which is the first.
-func (u *Unconfirmed) Mark() uint64 {
+func (u *unconfirmedPackets) Mark() uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.count
@@ -216,10 +215,10 @@ func (u *Unconfirmed) Mark() uint64 {
 
 // Confirm takes out a packet that the broker has answered, and those up to the mark of before it was begun. It returns the size of the
 // largest.
-func (u *Unconfirmed) Confirm(answered *Packet, mark uint64) (largest int) {
+func (u *unconfirmedPackets) Confirm(answered *unconfirmedPacket, mark uint64) (largest int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.packets = slices.DeleteFunc(u.packets, func(p *Packet) bool {
+	u.packets = slices.DeleteFunc(u.packets, func(p *unconfirmedPacket) bool {
 		confirmed := p == answered || p.order != 0 && p.order <= mark
 		if confirmed {
 			largest = max(largest, p.size)
@@ -230,7 +229,7 @@ func (u *Unconfirmed) Confirm(answered *Packet, mark uint64) (largest int) {
 }
 
 // Largest is the size of the largest that waits, 0 when there is none.
-func (u *Unconfirmed) Largest() (size int) {
+func (u *unconfirmedPackets) Largest() (size int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, p := range u.packets {

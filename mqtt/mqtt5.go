@@ -1,4 +1,4 @@
-package permission
+package mqtt
 
 import (
 	"bufio"
@@ -9,24 +9,24 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// version is that of MQTT 5.
-const version = 5
+// mqtt5 is that of MQTT 5.
+const mqtt5 = 5
 
 // qos1 has every message and subscription answered.
 const qos1 = 1
 
-// largest bounds a packet that is read: the answers have some bytes, a message that comes in beside them may be larger and ends the look.
-const largest = 1 << 16
+// maxAnswer bounds a packet that is read: the answers have some bytes, a message that comes in beside them may be larger and ends the look.
+const maxAnswer = 1 << 16
 
-var errMalformed = errors.New("malformed packet")
+var errMalformedPacket = errors.New("malformed packet")
 
-// newPacket is a packet of that type, still empty.
-func newPacket(kind byte) *packets.Packet {
-	return &packets.Packet{ProtocolVersion: version, FixedHeader: packets.FixedHeader{Type: kind}}
+// newMQTT5Packet is a packet of that type, still empty.
+func newMQTT5Packet(kind byte) *packets.Packet {
+	return &packets.Packet{ProtocolVersion: mqtt5, FixedHeader: packets.FixedHeader{Type: kind}}
 }
 
 // send writes what encode, a method of the packet's, makes of it.
-func (c *conversation) send(encode func(*bytes.Buffer) error) error {
+func (c *permissionCheck) send(encode func(*bytes.Buffer) error) error {
 	var packet bytes.Buffer
 	if err := encode(&packet); err != nil {
 		return err
@@ -35,13 +35,13 @@ func (c *conversation) send(encode func(*bytes.Buffer) error) error {
 	return err
 }
 
-// readPacket reads one packet, and of the types that a client is answered with what is in it.
-func readPacket(r *bufio.Reader) (*packets.Packet, error) {
+// readMQTT5Packet reads one packet, and of the types that a client is answered with what is in it.
+func readMQTT5Packet(r *bufio.Reader) (*packets.Packet, error) {
 	first, err := r.ReadByte()
 	if err != nil {
 		return nil, err
 	}
-	p := newPacket(0)
+	p := newMQTT5Packet(0)
 	if err := p.FixedHeader.Decode(first); err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func readPacket(r *bufio.Reader) (*packets.Packet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size > largest {
-		return nil, errMalformed
+	if size > maxAnswer {
+		return nil, errMalformedPacket
 	}
 	p.FixedHeader.Remaining = size
 	body := make([]byte, size)

@@ -1,4 +1,4 @@
-package packetsize
+package mqtt
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 
 func TestWhatABrokerTakesIsFoundOut(t *testing.T) {
 	now := time.Now()
-	l := &Limits{}
+	l := &packetLimits{}
 	limit := func() int { return l.Limit("b", now) }
 	assert.Equal(t, math.MaxInt, limit())
 	assert.Zero(t, l.Lost("b", 0, now))
@@ -26,7 +26,7 @@ func TestWhatABrokerTakesIsFoundOut(t *testing.T) {
 	assert.Equal(t, 300_000, l.Lost("b", 310_000, now))
 	assert.Equal(t, 300_000, limit())
 	assert.Equal(t, math.MaxInt, l.Limit("another", now))
-	now = now.Add(limitTime + 1)
+	now = now.Add(limitLifetime + 1)
 	assert.Equal(t, math.MaxInt, limit(), "somebody may have raised it")
 	l.Most = 1000
 	assert.Equal(t, 1001, limit())
@@ -37,7 +37,7 @@ func TestWhatABrokerTakesIsFoundOut(t *testing.T) {
 // A broker that is started anew with a lower limit refuses what it took before.
 func TestABrokerTakesLessThanItDid(t *testing.T) {
 	now := time.Now()
-	l := &Limits{}
+	l := &packetLimits{}
 	l.Confirm("b", 200_000)
 	for range doubtLimit - 1 {
 		assert.Zero(t, l.Lost("b", 180_000, now))
@@ -52,7 +52,7 @@ func TestABrokerTakesLessThanItDid(t *testing.T) {
 }
 
 func TestUnconfirmedPackets(t *testing.T) {
-	var u Unconfirmed
+	var u unconfirmedPackets
 	assert.Nil(t, u.Begin(suspectSize-1))
 	first := u.Begin(20_000)
 	before := u.Mark()

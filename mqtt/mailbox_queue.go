@@ -1,22 +1,22 @@
-package mailbox
+package mqtt
 
 import (
 	"sync"
 	"time"
 )
 
-// Queue is the list of boxes that wait for one sender.
-type Queue struct {
+// mailboxQueue is the list of boxes that wait for one sender.
+type mailboxQueue struct {
 	Wake chan struct{} // holds a token when there may be work
 
 	mu    sync.Mutex
-	ready []*Box
+	ready []*mailbox
 }
 
-// NewQueue is an empty one.
-func NewQueue() *Queue { return &Queue{Wake: make(chan struct{}, 1)} }
+// newMailboxQueue is an empty one.
+func newMailboxQueue() *mailboxQueue { return &mailboxQueue{Wake: make(chan struct{}, 1)} }
 
-func (l *Queue) push(s *Box) {
+func (l *mailboxQueue) push(s *mailbox) {
 	l.mu.Lock()
 	l.ready = append(l.ready, s)
 	l.mu.Unlock()
@@ -24,7 +24,7 @@ func (l *Queue) push(s *Box) {
 }
 
 // Signal wakes the sender, of what is not in the queue too.
-func (l *Queue) Signal() {
+func (l *mailboxQueue) Signal() {
 	select {
 	case l.Wake <- struct{}{}:
 	default:
@@ -33,9 +33,9 @@ func (l *Queue) Signal() {
 
 // Take returns the first box that is due, taken. With none due it returns how long until one is; a negative wait means that the list is
 // empty.
-func (l *Queue) Take(now time.Time) (*Box, time.Duration) {
+func (l *mailboxQueue) Take(now time.Time) (*mailbox, time.Duration) {
 	l.mu.Lock()
-	var found *Box
+	var found *mailbox
 	wait := time.Duration(-1)
 	for i, s := range l.ready {
 		if s.Interval > 0 {
@@ -60,7 +60,7 @@ func (l *Queue) Take(now time.Time) (*Box, time.Duration) {
 }
 
 // Len is how many boxes are listed.
-func (l *Queue) Len() int {
+func (l *mailboxQueue) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.ready)

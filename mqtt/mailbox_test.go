@@ -1,4 +1,4 @@
-package mailbox
+package mqtt
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 func text(s string) func([]byte) []byte { return func(buf []byte) []byte { return append(buf, s...) } }
 
 func TestABoxKeepsTheNewest(t *testing.T) {
-	l, book := NewQueue(), &ledger.Ledger{}
-	s := &Box{Topic: "t", Queue: l, Ledger: book}
+	l, book := newMailboxQueue(), &ledger.Ledger{}
+	s := &mailbox{Topic: "t", Queue: l, Ledger: book}
 	for i := range 5 {
 		s.Put(text(fmt.Sprint(i)))
 	}
@@ -40,8 +40,8 @@ func TestABoxKeepsTheNewest(t *testing.T) {
 }
 
 func TestARetainedBoxIsSentAgain(t *testing.T) {
-	l, book := NewQueue(), &ledger.Ledger{}
-	s := &Box{Topic: "t", Queue: l, Ledger: book, Retain: true}
+	l, book := newMailboxQueue(), &ledger.Ledger{}
+	s := &mailbox{Topic: "t", Queue: l, Ledger: book, Retain: true}
 	s.Renew()
 	assert.Zero(t, l.Len(), "nothing to repeat yet")
 	now := time.Now()
@@ -77,9 +77,9 @@ func TestARetainedBoxIsSentAgain(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
-	l, book := NewQueue(), &ledger.Ledger{}
-	limited := &Box{Topic: "limited", Queue: l, Ledger: book, Interval: time.Second}
-	free := &Box{Topic: "free", Queue: l, Ledger: book}
+	l, book := newMailboxQueue(), &ledger.Ledger{}
+	limited := &mailbox{Topic: "limited", Queue: l, Ledger: book, Interval: time.Second}
+	free := &mailbox{Topic: "free", Queue: l, Ledger: book}
 	now := time.Now()
 	limited.Put(text("1"))
 	l.Take(now)
@@ -98,11 +98,11 @@ func TestRateLimit(t *testing.T) {
 }
 
 func TestBoxesConcurrently(t *testing.T) {
-	l, book := NewQueue(), &ledger.Ledger{}
+	l, book := newMailboxQueue(), &ledger.Ledger{}
 	var group sync.WaitGroup
 	const each = 5000
 	for i := range 4 {
-		s := &Box{Topic: fmt.Sprint(i), Queue: l, Ledger: book, Retain: i%2 == 0}
+		s := &mailbox{Topic: fmt.Sprint(i), Queue: l, Ledger: book, Retain: i%2 == 0}
 		group.Go(func() {
 			for n := range each {
 				s.Put(text(fmt.Sprintf("%08d", n)))
@@ -111,7 +111,7 @@ func TestBoxesConcurrently(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() { group.Wait(); close(done) }()
-	last := map[*Box]string{}
+	last := map[*mailbox]string{}
 	for finished := false; !finished || l.Len() > 0; {
 		select {
 		case <-done:
@@ -134,8 +134,8 @@ func TestBoxesConcurrently(t *testing.T) {
 }
 
 func TestMessagesAreCopied(t *testing.T) {
-	l := NewQueue()
-	s := &Box{Topic: "t", Queue: l, Ledger: &ledger.Ledger{}}
+	l := newMailboxQueue()
+	s := &mailbox{Topic: "t", Queue: l, Ledger: &ledger.Ledger{}}
 	want := []byte("a message")
 	message := append([]byte{}, want...)
 	s.PutBytes(message)
@@ -146,7 +146,7 @@ func TestMessagesAreCopied(t *testing.T) {
 }
 
 func TestPacketWithLongBody(t *testing.T) {
-	s := &Box{Topic: "a/b", current: make([]byte, 300), Retain: true}
+	s := &mailbox{Topic: "a/b", current: make([]byte, 300), Retain: true}
 	packet := s.AppendPacket(nil)
 	assert.Equal(t, []byte{0x31, 0xb1, 0x02, 0, 3, 'a', '/', 'b'}, packet[:8])
 	assert.Len(t, packet, 8+300)

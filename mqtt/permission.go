@@ -1,6 +1,4 @@
-// Package permission finds out what a broker does not let a client do. In MQTT 3.1.1 a broker takes messages that it does not allow and
-// throws them away, and some grant subscriptions under which nothing ever comes. In MQTT 5 it says so, which makes both be found out.
-package permission
+package mqtt
 
 import (
 	"bufio"
@@ -13,11 +11,11 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// ErrVersion is the answer of a broker that does not speak MQTT 5: nothing is known then.
-var ErrVersion = errors.New("the broker does not speak MQTT 5")
+// errNotMQTT5 is the answer of a broker that does not speak MQTT 5: nothing is known then.
+var errNotMQTT5 = errors.New("the broker does not speak MQTT 5")
 
-// Question is what a client wants to do.
-type Question struct {
+// permissionQuery is what a client wants to do.
+type permissionQuery struct {
 	ClientID, User, Password string
 
 	Filters []string // that it subscribes to
@@ -29,9 +27,9 @@ type Question struct {
 	Patience time.Duration
 }
 
-// conversation is a question under way.
-type conversation struct {
-	*Question
+// permissionCheck is a question under way.
+type permissionCheck struct {
+	*permissionQuery
 	conn   net.Conn
 	reader *bufio.Reader
 	echoed bool
@@ -39,8 +37,8 @@ type conversation struct {
 
 // Ask asks over a fresh connection, which it does not close, and says what is refused, a text for each; none where all is allowed. The
 // connection's deadlines are Ask's.
-func (q *Question) Ask(conn net.Conn, limit time.Duration) (refused []string, err error) {
-	c := &conversation{Question: q, conn: conn, reader: bufio.NewReader(conn)}
+func (q *permissionQuery) Ask(conn net.Conn, limit time.Duration) (refused []string, err error) {
+	c := &permissionCheck{permissionQuery: q, conn: conn, reader: bufio.NewReader(conn)}
 	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return nil, err
 	}
@@ -66,15 +64,15 @@ func (q *Question) Ask(conn net.Conn, limit time.Duration) (refused []string, er
 			refused = append(refused, fmt.Sprintf("it grants %s, and passes on nothing under it", q.Filters[0]))
 		}
 	}
-	_ = c.send(newPacket(packets.Disconnect).DisconnectEncode) // everything is known
+	_ = c.send(newMQTT5Packet(packets.Disconnect).DisconnectEncode) // everything is known
 	return refused, nil
 }
 
-// Failure is the lowest reason code that refuses, and what MQTT 3.1.1 answers to a subscription that is refused (section 3.9.3).
-const Failure = 0x80
+// failureCode is the lowest reason code that refuses, and what MQTT 3.1.1 answers to a subscription that is refused (section 3.9.3).
+const failureCode = 0x80
 
-func (c *conversation) login() error {
-	in := newPacket(packets.Connect)
+func (c *permissionCheck) login() error {
+	in := newMQTT5Packet(packets.Connect)
 	in.Connect = packets.ConnectParams{
 		ProtocolName: []byte("MQTT"), Clean: true, Keepalive: 60, ClientIdentifier: c.ClientID,
 		UsernameFlag: c.User != "", Username: []byte(c.User), PasswordFlag: c.Password != "", Password: []byte(c.Password),
@@ -82,19 +80,19 @@ func (c *conversation) login() error {
 	if err := c.send(in.ConnectEncode); err != nil {
 		return err
 	}
-	answer, err := readPacket(c.reader) // that of MQTT 3.1.1 has no properties, which is an error
+	answer, err := readMQTT5Packet(c.reader) // that of MQTT 3.1.1 has no properties, which is an error
 	if err != nil || answer.FixedHeader.Type != packets.Connack || answer.ReasonCode != 0 {
-		return errors.Join(ErrVersion, err)
+		return errors.Join(errNotMQTT5, err)
 	}
 	return nil
 }
 
 // subscribe asks for the filters, and reports whether the first is granted.
-func (c *conversation) subscribe() (granted bool, refused []string, err error) {
+func (c *permissionCheck) subscribe() (granted bool, refused []string, err error) {
 	if len(c.Filters) == 0 {
 		return false, nil, nil
 	}
-	question := newPacket(packets.Subscribe)
+	question := newMQTT5Packet(packets.Subscribe)
 	question.FixedHeader.Qos, question.PacketID = qos1, 1
 	for _, filter := range c.Filters {
 		question.Filters = append(question.Filters, packets.Subscription{Filter: filter, Qos: qos1})
@@ -107,31 +105,31 @@ func (c *conversation) subscribe() (granted bool, refused []string, err error) {
 		return false, nil, err
 	}
 	if len(answer.ReasonCodes) != len(c.Filters) {
-		return false, nil, errMalformed
+		return false, nil, errMalformedPacket
 	}
 	for i, reason := range answer.ReasonCodes {
-		if reason >= Failure {
+		if reason >= failureCode {
 			refused = append(refused, fmt.Sprintf("it refuses the subscription to %s", c.Filters[i]))
 		}
 	}
-	return answer.ReasonCodes[0] < Failure, refused, nil
+	return answer.ReasonCodes[0] < failureCode, refused, nil
 }
 
 // publish sends an empty message that is not retained, and reports whether the broker takes it.
-func (c *conversation) publish(number uint16, topic string) (allowed bool, err error) {
-	message := newPacket(packets.Publish)
+func (c *permissionCheck) publish(number uint16, topic string) (allowed bool, err error) {
+	message := newMQTT5Packet(packets.Publish)
 	message.FixedHeader.Qos, message.PacketID, message.TopicName = qos1, number, topic
 	if err := c.send(message.PublishEncode); err != nil {
 		return false, err
 	}
 	answer, err := c.await(packets.Puback, number)
-	return err == nil && answer.ReasonCode < Failure, err
+	return err == nil && answer.ReasonCode < failureCode, err
 }
 
 // await reads up to the answer of that type and number.
-func (c *conversation) await(wanted byte, number uint16) (*packets.Packet, error) {
+func (c *permissionCheck) await(wanted byte, number uint16) (*packets.Packet, error) {
 	for {
-		p, err := readPacket(c.reader)
+		p, err := readMQTT5Packet(c.reader)
 		if err != nil {
 			return nil, err
 		}
@@ -146,19 +144,19 @@ func (c *conversation) await(wanted byte, number uint16) (*packets.Packet, error
 }
 
 // hear looks whether a packet that comes in is the message that was sent.
-func (c *conversation) hear(p *packets.Packet) {
+func (c *permissionCheck) hear(p *packets.Packet) {
 	if p.FixedHeader.Type == packets.Publish && p.TopicName == c.Echo {
 		c.echoed = true
 	}
 }
 
 // comesBack waits for the message that was sent.
-func (c *conversation) comesBack() bool {
+func (c *permissionCheck) comesBack() bool {
 	if c.conn.SetReadDeadline(time.Now().Add(c.Patience)) != nil {
 		return true // not known
 	}
 	for !c.echoed {
-		p, err := readPacket(c.reader)
+		p, err := readMQTT5Packet(c.reader)
 		if err != nil {
 			return !errors.Is(err, os.ErrDeadlineExceeded)
 		}

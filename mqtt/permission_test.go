@@ -1,4 +1,4 @@
-package permission
+package mqtt
 
 import (
 	"bufio"
@@ -37,7 +37,7 @@ func TestWhatMosquittoAllows(t *testing.T) {
 			conn, err := net.Dial("tcp", broker.Address)
 			require.NoError(t, err)
 			defer conn.Close()
-			question := Question{
+			question := permissionQuery{
 				ClientID: "gate-login", Filters: []string{set, birth}, Publish: "edge-infer/gate/error", Echo: "edge-infer/gate/doctor/set",
 				Patience: mqtttest.Patience,
 			}
@@ -85,7 +85,7 @@ const (
 
 func TestAnswers(t *testing.T) {
 	in := []byte{connack, 3, 0, 0, 0}
-	question := Question{Filters: []string{"a", "b"}, Publish: "c"}
+	question := permissionQuery{Filters: []string{"a", "b"}, Publish: "c"}
 	for name, c := range map[string]struct {
 		packets [][]byte
 		refused []string
@@ -124,11 +124,11 @@ func FuzzPackets(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reader := bufio.NewReader(bytes.NewReader(data))
 		for {
-			p, err := readPacket(reader)
+			p, err := readMQTT5Packet(reader)
 			if err != nil {
 				return
 			}
-			require.LessOrEqual(t, p.FixedHeader.Remaining, largest)
+			require.LessOrEqual(t, p.FixedHeader.Remaining, maxAnswer)
 		}
 	})
 }

@@ -1,6 +1,4 @@
-// Package mailbox holds newest-wins messages between those who hand them over and one sender: a box keeps the newest of its topic, and a
-// queue lists the boxes that have something to send.
-package mailbox
+package mqtt
 
 import (
 	"encoding/binary"
@@ -11,13 +9,13 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
 )
 
-// Box holds the newest message of one topic. Hand-off goes into next while a sender reads current, so neither waits for the other. The
+// mailbox holds the newest message of one topic. Hand-off goes into next while a sender reads current, so neither waits for the other. The
 // exported fields must not change once a message was put, Cleared apart.
-type Box struct {
+type mailbox struct {
 	Topic    string
 	Retain   bool
 	Interval time.Duration // least time between two sends
-	Queue    *Queue
+	Queue    *mailboxQueue
 	Ledger   *ledger.Ledger
 
 	Discovery bool // it is Home Assistant's
@@ -34,16 +32,16 @@ type Box struct {
 }
 
 // Put replaces the waiting message by what encode appends. It never blocks on I/O.
-func (s *Box) Put(encode func([]byte) []byte) {
+func (s *mailbox) Put(encode func([]byte) []byte) {
 	s.replace(func(next []byte) []byte { return encode(next[:0]) })
 }
 
 // PutBytes replaces the waiting message by a copy.
-func (s *Box) PutBytes(message []byte) {
+func (s *mailbox) PutBytes(message []byte) {
 	s.replace(func(next []byte) []byte { return append(next[:0], message...) })
 }
 
-func (s *Box) replace(fill func([]byte) []byte) {
+func (s *mailbox) replace(fill func([]byte) []byte) {
 	s.mu.Lock()
 	if s.waiting {
 		s.displace()
@@ -60,7 +58,7 @@ func (s *Box) replace(fill func([]byte) []byte) {
 }
 
 // displace counts a message that gives way to a newer one. Of a retained topic only the newest value means anything.
-func (s *Box) displace() {
+func (s *mailbox) displace() {
 	if s.Retain {
 		s.Ledger.Supersede(1)
 	} else {
@@ -69,7 +67,7 @@ func (s *Box) displace() {
 }
 
 // take gives current to a sender; Settle gives it back.
-func (s *Box) take() {
+func (s *mailbox) take() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listed, s.flying = false, true
@@ -83,7 +81,7 @@ func (s *Box) take() {
 }
 
 // Settle ends a send. A retained message that was not delivered stays owed: the next connection sends it again.
-func (s *Box) Settle(delivered bool, now time.Time) {
+func (s *mailbox) Settle(delivered bool, now time.Time) {
 	s.mu.Lock()
 	s.flying = false
 	s.due = now.Add(s.Interval)
@@ -109,7 +107,7 @@ func (s *Box) Settle(delivered bool, now time.Time) {
 
 // SetAside ends a send that cannot be made, because the message is too large. It reports whether the message is given up by that: not
 // when it was given up or delivered before.
-func (s *Box) SetAside(now time.Time) bool {
+func (s *mailbox) SetAside(now time.Time) bool {
 	s.mu.Lock()
 	given := s.owed
 	if given {
@@ -122,7 +120,7 @@ func (s *Box) SetAside(now time.Time) bool {
 }
 
 // Renew lists a retained message again, for a broker that may have forgotten it.
-func (s *Box) Renew() {
+func (s *mailbox) Renew() {
 	s.mu.Lock()
 	list := s.Retain && (s.waiting || s.current != nil) && !s.listed && !s.flying
 	s.listed = s.listed || list
@@ -133,7 +131,7 @@ func (s *Box) Renew() {
 }
 
 // AppendPacket appends current as one QoS 0 PUBLISH packet (MQTT 3.1.1 section 3.3).
-func (s *Box) AppendPacket(buf []byte) []byte {
+func (s *mailbox) AppendPacket(buf []byte) []byte {
 	header := byte(0x30)
 	if s.Retain {
 		header |= 1
@@ -146,10 +144,10 @@ func (s *Box) AppendPacket(buf []byte) []byte {
 }
 
 // Message is what was taken, the sender's until it settles it.
-func (s *Box) Message() []byte { return s.current }
+func (s *mailbox) Message() []byte { return s.current }
 
 // Holds reports whether a text is the newest message.
-func (s *Box) Holds(text string) bool {
+func (s *mailbox) Holds(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting {
@@ -159,13 +157,13 @@ func (s *Box) Holds(text string) bool {
 }
 
 // Settled reports whether the newest message was delivered.
-func (s *Box) Settled() bool {
+func (s *mailbox) Settled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.waiting && !s.owed
 }
 
-func (s *Box) remaining(now time.Time) time.Duration {
+func (s *mailbox) remaining(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.due.Sub(now)

@@ -1,7 +1,7 @@
-package command
+package mqtt
 
-// Kept are the values of a camera's controls that commands have set; what none has set is nil.
-type Kept struct {
+// RemoteSettings are the values of a camera's controls that commands have set; what none has set is nil.
+type RemoteSettings struct {
 	Detect    *bool     `json:"detect,omitempty"`
 	Threshold *float64  `json:"threshold,omitempty"`
 	Interval  *int      `json:"interval,omitempty"`
@@ -9,36 +9,36 @@ type Kept struct {
 }
 
 // Set notes a command that was carried out.
-func (k *Kept) Set(c Command) {
+func (k *RemoteSettings) Set(c command) {
 	switch c.Control {
-	case Detect:
+	case controlDetect:
 		k.Detect = &c.On
-	case Threshold:
+	case controlThreshold:
 		k.Threshold = &c.Threshold
-	case Interval:
+	case controlInterval:
 		k.Interval = &c.Interval
-	case Labels:
+	case controlLabels:
 		labels := append([]string{}, c.Labels...)
 		k.Labels = &labels
 	}
 }
 
 // Forget takes back what was set of a control.
-func (k *Kept) Forget(control string) {
+func (k *RemoteSettings) Forget(control string) {
 	switch control {
-	case Detect:
+	case controlDetect:
 		k.Detect = nil
-	case Threshold:
+	case controlThreshold:
 		k.Threshold = nil
-	case Interval:
+	case controlInterval:
 		k.Interval = nil
-	case Labels:
+	case controlLabels:
 		k.Labels = nil
 	}
 }
 
 // InRange reports whether commands could have set the values.
-func (k *Kept) InRange() bool {
+func (k *RemoteSettings) InRange() bool {
 	return (k.Threshold == nil || *k.Threshold >= 0 && *k.Threshold <= 1) &&
-		(k.Interval == nil || *k.Interval >= 1 && *k.Interval <= MaxInterval) && (k.Labels == nil || len(*k.Labels) <= MaxLabels)
+		(k.Interval == nil || *k.Interval >= 1 && *k.Interval <= maxCommandInterval) && (k.Labels == nil || len(*k.Labels) <= maxCommandLabels)
 }

@@ -1,5 +1,5 @@
-// Package image copies the pixels of frames and turns them into JPEGs.
-package img
+// Package jpegimage copies the pixels of frames and turns them into JPEGs.
+package jpegimage
 
 import (
 	"image"

@@ -1,5 +1,4 @@
-// Package remedy says what a person can do about the errors of connections to MQTT brokers.
-package remedy
+package mqtt
 
 import (
 	"context"
@@ -17,8 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
-// LoginRefused reports that the broker answered and will not have this client. Trying again soon is of no use and looks like an attack.
-func LoginRefused(err error) bool {
+// loginRefused reports that the broker answered and will not have this client. Trying again soon is of no use and looks like an attack.
+func loginRefused(err error) bool {
 	for _, refusal := range [...]error{
 		packets.ErrorRefusedBadProtocolVersion, packets.ErrorRefusedIDRejected,
 		packets.ErrorRefusedBadUsernameOrPassword, packets.ErrorRefusedNotAuthorised,
@@ -30,11 +29,11 @@ func LoginRefused(err error) bool {
 	return false
 }
 
-// Of says what a person can do about a connection error; empty when nothing is known. established says that the broker had taken the
+// remedyFor says what a person can do about a connection error; empty when nothing is known. established says that the broker had taken the
 // client.
-func Of(err error, established bool) string {
+func remedyFor(err error, established bool) string {
 	var (
-		packet    *PacketError
+		packet    *packetError
 		invalid   x509.CertificateInvalidError
 		unknown   x509.UnknownAuthorityError
 		name      x509.HostnameError
@@ -81,15 +80,15 @@ func Of(err error, established bool) string {
 	return ""
 }
 
-// PacketError is the end of a connection that a packet may have caused.
-type PacketError struct {
+// packetError is the end of a connection that a packet may have caused.
+type packetError struct {
 	Size int // bytes
 	Err  error
 }
 
-func (e *PacketError) Error() string {
+func (e *packetError) Error() string {
 	return fmt.Sprintf("broker closed the connection with a packet of %d bytes on its way: %v", e.Size, e.Err)
 }
 
 // Unwrap is the error that the connection ended with.
-func (e *PacketError) Unwrap() error { return e.Err }
+func (e *packetError) Unwrap() error { return e.Err }
