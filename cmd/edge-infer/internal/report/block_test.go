@@ -45,15 +45,15 @@ func running() *State {
 }
 
 func shown() *Terminal {
-	t := &Terminal{boards: map[string]*board{}}
-	t.boards["belt"] = &board{
-		labels: []string{"bolt", "nut"}, seen: []int{1, 3, 1},
-		places: []place{{name: "exit", line: true, in: 12, out: 3}, {name: "dock", present: 2}},
+	t := &Terminal{frames: map[string]*frameSummary{}}
+	t.frames["belt"] = &frameSummary{
+		labels: []string{"bolt", "nut"}, counts: []int{1, 3, 1},
+		counters: []counter{{name: "exit", line: true, in: 12, out: 3}, {name: "dock", present: 2}},
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	for i, kind := range []zone.Kind{zone.Enter, zone.Loiter, zone.Leave, zone.Cross, zone.New} {
-		t.recent = append(t.recent, happening{
-			time: at.Add(time.Duration(i) * time.Second), camera: "belt", kind: kind, label: "nut", track: 7, place: "dock", direction: "in",
+		t.recent = append(t.recent, eventRow{
+			time: at.Add(time.Duration(i) * time.Second), camera: "belt", kind: kind, label: "nut", track: 7, counter: "dock", direction: "in",
 		})
 	}
 	return t
@@ -117,7 +117,7 @@ func TestNamesAreCutToTheirColumn(t *testing.T) {
 
 // TestFramesReachTheBlock: what the frame loop gives is what the next block shows.
 func TestFramesReachTheBlock(t *testing.T) {
-	shown := &Terminal{boards: map[string]*board{}, recent: make([]happening, 0, mostRecent)}
+	shown := &Terminal{frames: map[string]*frameSummary{}, recent: make([]eventRow, 0, maxRecent)}
 	in := frame(time.Now(), 0, 1, 1)
 	in.Tracker = &pipeline.Tracker{Config: zone.Config{Lines: []zone.Line{{Name: "exit"}}}}
 	in.Events = &zone.Result{Events: []zone.Event{
@@ -125,10 +125,10 @@ func TestFramesReachTheBlock(t *testing.T) {
 		{Kind: zone.Cross, Line: 0, Direction: "in", Object: &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}},
 		{Kind: zone.Update, Object: &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}},
 	}}
-	for range 2 * mostRecent {
+	for range 2 * maxRecent {
 		shown.note(in)
 	}
-	require.Len(t, shown.recent, mostRecent)
+	require.Len(t, shown.recent, maxRecent)
 	s := running()
 	s.Cameras[0].Camera = "gate"
 	block := text(shown.compose(s, 80, 24))

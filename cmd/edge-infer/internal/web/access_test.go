@@ -289,7 +289,7 @@ func TestOversizeRequests(t *testing.T) {
 		require.Equal(t, http.StatusRequestEntityTooLarge, code)
 		require.JSONEq(t, `{"error":"zones: more than 262144 bytes"}`, text)
 	}
-	code, _, _ := ask(t, "GET", server.URL()+"api/images?"+strings.Repeat("camera=a&", live.Watchable+1), nil)
+	code, _, _ := ask(t, "GET", server.URL()+"api/images?"+strings.Repeat("camera=a&", live.MaxStreamCameras+1), nil)
 	require.Equal(t, http.StatusBadRequest, code)
 	code, _, _ = ask(t, "GET", server.URL()+"api/events?limit=1000000", nil)
 	require.Equal(t, http.StatusBadRequest, code)

@@ -103,7 +103,7 @@ func TestAnalyticsRequests(t *testing.T) {
 	for _, method := range []string{"GET", "PUT"} {
 		code, text, _ := ask(t, method, readOnly.URL()+"api/cameras/a/analytics", bytes.NewReader(body))
 		require.Equal(t, http.StatusConflict, code)
-		require.JSONEq(t, `{"error":"`+errNowhere.Error()+`"}`, text)
+		require.JSONEq(t, `{"error":"`+errNoZoneFile.Error()+`"}`, text)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestEditableIsWhatASaveWouldDo(t *testing.T) {
 	}
 	nowhere := &Server{}
 	serve(t, nowhere, source)
-	require.Equal(t, errNowhere.Error(), editable(nowhere).Uneditable)
+	require.Equal(t, errNoZoneFile.Error(), editable(nowhere).Uneditable)
 	server := &Server{Zones: s}
 	serve(t, server, source)
 	require.True(t, editable(server).Editable)

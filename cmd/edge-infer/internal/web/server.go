@@ -94,7 +94,7 @@ type Server struct {
 	access   access.Control
 	feed     live.Feed
 
-	recent   recent
+	recent   cachedStatus
 	writable writable
 	closed   sync.Once
 }
