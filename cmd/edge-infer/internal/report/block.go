@@ -151,7 +151,7 @@ func (t *Terminal) compose(s *State, columns, rows int) []terminal.Row {
 		}
 		last := i == len(table.cameras)-1
 		if len(cameras)+len(camera) > room || !last && len(cameras)+len(camera) == room {
-			cameras = append(cameras, terminal.Row{{Text: fmt.Sprintf("and %d cameras more", len(table.cameras)-i), Style: terminal.Faint}})
+			cameras = append(cameras, terminal.Row{{Text: fmt.Sprintf("and %d more cameras", len(table.cameras)-i), Style: terminal.Faint}})
 			break
 		}
 		cameras = append(cameras, camera...)

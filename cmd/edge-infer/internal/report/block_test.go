@@ -62,7 +62,7 @@ func shown() *Terminal {
 func TestTheBlockOfARun(t *testing.T) {
 	require.Equal(t, `
 pi: model on cpu  up 1m12s
-camera  state          fps  p50 ms  p99 ms  errors  sees
+camera  state          fps  p50 ms  p99 ms  errors  objects
 gate    waiting     connection refused
 belt    running       29.8    16.1   101.2       3  3 nut, 1 bolt, 1 class 2
         exit: 12 in, 3 out; dock: 2 inside
@@ -74,7 +74,7 @@ belt    running       29.8    16.1   101.2       3  3 nut, 1 bolt, 1 class 2
 mqtt connected, 519 delivered, 0 waiting  page http://127.0.0.1:8080/
 `, text(shown().compose(running(), 80, 24)))
 	wide := text(shown().compose(running(), 200, 24))
-	require.Contains(t, wide, "errors  dropped  frames  detections   image  sees")
+	require.Contains(t, wide, "errors  dropped  frames  detections   image  objects")
 	require.Contains(t, wide, "   3       35     800           0  1280x720  3 nut")
 }
 
@@ -86,7 +86,7 @@ func TestTheBlockTellsWhatIsNotAsAskedFor(t *testing.T) {
 	block := text(shown().compose(s, 80, 24))
 	require.Contains(t, block, "\ncooling down: 2 times the interval\n")
 	require.Contains(t, block, "mqtt away: refused, 519 delivered, 0 waiting, 4 dropped")
-	require.Regexp(t, `gate    waiting     again in (1h0m0s|59m59s): connection refused`, block)
+	require.Regexp(t, `gate    waiting     retry in (1h0m0s|59m59s): connection refused`, block)
 }
 
 // A low terminal loses events first, then cameras that are well.
@@ -104,7 +104,7 @@ func TestALowTerminal(t *testing.T) {
 	}
 	block = text(shown().compose(s, 80, 24))
 	require.LessOrEqual(t, strings.Count(block, "\n"), 23, block)
-	require.Contains(t, block, "and 5 cameras more")
+	require.Contains(t, block, "and 5 more cameras")
 	require.NotContains(t, block, "appears")
 	require.Contains(t, block, "gate    waiting")
 }

@@ -76,7 +76,7 @@ func (t *cameraTable) heading() terminal.Row {
 	for i := range t.columns {
 		fmt.Fprintf(&text, "  %*s", t.columns[i].width(), t.columns[i].title)
 	}
-	text.WriteString("  sees")
+	text.WriteString("  objects")
 	return terminal.Row{{Text: text.String(), Style: terminal.Faint}}
 }
 
@@ -95,7 +95,7 @@ func (t *cameraTable) row(c CameraState, b *frameSummary) terminal.Row {
 	if stateOrder(c.Capture.State) == 0 {
 		why := c.Capture.Reason
 		if left := time.Until(c.Capture.NextTry).Round(time.Second); left > 0 {
-			why = fmt.Sprintf("again in %v: %s", left, why)
+			why = fmt.Sprintf("retry in %v: %s", left, why)
 		}
 		return append(row, terminal.Span{Text: "  " + why, Style: state.Style})
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrUnread is the error of writing to somebody who does not read.
-var ErrUnread = errors.New("standard output: nobody reads it, the last lines are lost")
+var ErrUnread = errors.New("standard output is not being read, the last lines are lost")
 
 // Output is a writer that can be hurried: a pipe that nobody reads would hold up whoever writes to it for ever. Any goroutine may use it.
 type Output struct {

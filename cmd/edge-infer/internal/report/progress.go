@@ -39,7 +39,7 @@ func (p *Progress) Count(done, total int) {
 		if done > 0 && done < total {
 			elapsed := time.Since(p.started)
 			left := time.Duration(float64(elapsed) / float64(done) * float64(total-done))
-			text += fmt.Sprintf(", %.3g a second, %v left", float64(done)/elapsed.Seconds(), left.Round(time.Second))
+			text += fmt.Sprintf(", %.3g/s, %v left", float64(done)/elapsed.Seconds(), left.Round(time.Second))
 		}
 		return text
 	})

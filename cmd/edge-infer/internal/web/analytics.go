@@ -127,7 +127,7 @@ func ifMatchVersion(header string) (string, error) {
 	}
 	version, err := strconv.Unquote(header)
 	if err != nil || version == "" {
-		return "", errors.New("If-Match must hold the ETag that the zones were read with, or * to save over anything")
+		return "", errors.New("If-Match must be the ETag of the zones that were read, or * to overwrite any version")
 	}
 	return version, nil
 }

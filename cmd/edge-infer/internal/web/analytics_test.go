@@ -78,7 +78,7 @@ func TestAnalyticsRequests(t *testing.T) {
 	for _, header := range []string{"", "0", `""`} {
 		code, text, _ := save("If-Match", header)
 		require.Equal(t, http.StatusPreconditionRequired, code)
-		require.JSONEq(t, `{"error":"If-Match must hold the ETag that the zones were read with, or * to save over anything"}`, text)
+		require.JSONEq(t, `{"error":"If-Match must be the ETag of the zones that were read, or * to overwrite any version"}`, text)
 	}
 	code, text, headers := ask(t, "GET", path, nil)
 	require.Equal(t, http.StatusOK, code)

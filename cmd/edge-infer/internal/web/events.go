@@ -66,7 +66,7 @@ func (s *Server) snapshot(ctx context.Context, camera, id string) ([]byte, error
 // serveSnapshot answers the best view of an object.
 func (s *Server) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	if s.Snapshot == nil {
-		http.Error(w, "snapshots are not kept", http.StatusNotFound)
+		http.Error(w, "snapshots are disabled", http.StatusNotFound)
 		return
 	}
 	jpeg, err := s.snapshot(r.Context(), r.PathValue("camera"), r.PathValue("id"))
@@ -74,7 +74,7 @@ func (s *Server) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, fs.ErrNotExist):
 		http.Error(w, "no snapshot", http.StatusNotFound)
 	case err != nil:
-		s.Logger.Warn("snapshot for the web page", "error", err)
+		s.Logger.Warn("snapshot not read for the web page", "error", err)
 		http.Error(w, "the snapshot cannot be read", http.StatusInternalServerError)
 	default:
 		w.Header().Set("Content-Type", "image/jpeg")

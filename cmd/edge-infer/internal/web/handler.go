@@ -78,7 +78,7 @@ func (s *Server) guarded(requests *access.RateLimit, next http.Handler) http.Han
 			http.Error(w, "too many requests", http.StatusTooManyRequests)
 		case !s.access.Required() && !local(r.Host):
 			// A page from elsewhere may have its name point to this machine; without a login only the name tells it from ours.
-			http.Error(w, "use localhost or an address in the browser", http.StatusMisdirectedRequest)
+			http.Error(w, "open the page as localhost or by its IP address", http.StatusMisdirectedRequest)
 		default:
 			r.Body = http.MaxBytesReader(w, r.Body, bodyBytes)
 			next.ServeHTTP(w, r)

@@ -50,7 +50,7 @@ func (c *Camera) problem(now time.Time) string {
 	case stats.State == capture.Running && now.Sub(stats.LastImage) >= limit:
 		return "no image for " + seconds(now.Sub(stats.LastImage))
 	case stats.State == capture.Running && c.Pipeline.Idle >= limit:
-		return "images come, but for " + seconds(c.Pipeline.Idle) + " none has come through the network"
+		return "frames arrive, but none has been inferred for " + seconds(c.Pipeline.Idle)
 	case stats.State == capture.Running:
 		return ""
 	}

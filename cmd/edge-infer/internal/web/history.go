@@ -23,7 +23,7 @@ type History interface {
 func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 	name, day := r.PathValue("camera"), r.FormValue("day")
 	if !s.known(name) || s.History == nil {
-		writeError(w, http.StatusNotFound, fmt.Errorf("nothing is counted of a camera %q", name))
+		writeError(w, http.StatusNotFound, fmt.Errorf("no history for camera %q", name))
 		return
 	}
 	if _, err := time.Parse(time.DateOnly, day); day != "" && err != nil {
@@ -32,8 +32,8 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 	}
 	found, days, err := s.History.Day(name, day)
 	if err != nil {
-		s.Logger.Warn("history for the web page", "error", err)
-		writeError(w, http.StatusInternalServerError, errors.New("what was counted cannot be read, the log says why"))
+		s.Logger.Warn("history not read for the web page", "error", err)
+		writeError(w, http.StatusInternalServerError, errors.New("the history cannot be read; see the log"))
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{

@@ -15,7 +15,7 @@ func withParameters(next http.HandlerFunc, known ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil {
-			writeError(w, http.StatusBadRequest, errors.New("the query is not a valid one"))
+			writeError(w, http.StatusBadRequest, errors.New("the query is invalid"))
 			return
 		}
 		for name, values := range query {

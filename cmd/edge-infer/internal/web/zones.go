@@ -20,9 +20,9 @@ type Zones interface {
 }
 
 // ErrOutdated is of zones that somebody else has changed since they were read.
-var ErrOutdated = errors.New("somebody else has changed the zones of this camera meanwhile: press Revert to see them, then draw again")
+var ErrOutdated = errors.New("the zones of this camera have changed since they were loaded: press Revert to load them, then draw again")
 
-var errNoZoneFile = errors.New("zones cannot be saved here: copy the text into a configuration file and start with --config")
+var errNoZoneFile = errors.New("zones cannot be saved without a configuration file: copy the text into one and start with --config")
 
 // writableInterval is how long it is believed that zones can be saved, or cannot: to find out, something is written.
 const writableInterval = 10 * time.Second

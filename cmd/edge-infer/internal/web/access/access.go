@@ -30,15 +30,15 @@ func (s *Secrets) Check(address string, loopback bool) error {
 	const shortestToken, shortestPassword = 16, 8
 	switch {
 	case s.Token != "" && s.User+s.Password != "":
-		return errors.New("web: a token and a user are set, only one of them can be")
+		return errors.New("web: set either a token or a user and a password, not both")
 	case (s.User == "") != (s.Password == ""):
-		return errors.New("web: a user needs a password, and a password a user")
+		return errors.New("web: user and password must be set together")
 	case s.Token != "" && len(s.Token) < shortestToken:
 		return fmt.Errorf("web: the token has %d characters, it needs %d", len(s.Token), shortestToken)
 	case s.Password != "" && len(s.Password) < shortestPassword:
 		return fmt.Errorf("web: the password has %d characters, it needs %d", len(s.Password), shortestPassword)
 	case !loopback && !s.Required():
-		return fmt.Errorf("web: other machines reach %s: set a token, or a user and a password, or listen on 127.0.0.1", address)
+		return fmt.Errorf("web: %s is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1", address)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 	allowed := c.failures.Left(client, time.Now())
 	if c.Required() && !c.check(r.PostFormValue("user"), r.PostFormValue("secret"), client) {
 		if allowed {
-			c.writeLogin(w, http.StatusUnauthorized, "That was not right.")
+			c.writeLogin(w, http.StatusUnauthorized, "Wrong token or password.")
 		} else {
 			c.writeLogin(w, http.StatusTooManyRequests, "Too many attempts. Wait a minute and try again.")
 		}
@@ -178,7 +178,7 @@ func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 func (c *Control) Logout(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(c.cookie); err == nil {
 		if err := c.sessions.end(cookie.Value, time.Now()); err != nil {
-			c.Logger.Warn("a session that ended will be valid again after a restart", "error", err)
+			c.Logger.Warn("logout not saved, the session will be valid again after a restart", "error", err)
 		}
 	}
 	c.setCookie(w, "", -time.Second)

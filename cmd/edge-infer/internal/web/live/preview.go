@@ -99,7 +99,7 @@ func (p *preview) encode(ctx context.Context) {
 		if err != nil {
 			if err.Error() != lastError {
 				lastError = err.Error()
-				p.logger.Warn("no images for the web page", "camera", p.camera, "error", err)
+				p.logger.Warn("image for the web page not encoded", "camera", p.camera, "error", err)
 			}
 			continue
 		}
