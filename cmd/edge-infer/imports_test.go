@@ -102,11 +102,10 @@ internal/stage:
 internal/telemetry: engine/cuda
 internal/terminal:
 internal/tritoncheck:
-internal/web: capture internal/history internal/pipeline internal/stage internal/web/access internal/web/live internal/web/rate
+internal/web: capture internal/history internal/pipeline internal/stage internal/web/access internal/web/live
 	postprocess/zone
-internal/web/access: engine/atomicfile internal/web/rate
+internal/web/access: engine/atomicfile
 internal/web/live: internal/jpegimage internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
-internal/web/rate:
 mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
 	mqtt/transport
 mqtt/address: mqtt/credentials

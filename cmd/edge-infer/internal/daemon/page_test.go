@@ -86,7 +86,7 @@ func TestThePageIsNotServedWithoutASecret(t *testing.T) {
 		},
 		{
 			"open to all", "--web 0.0.0.0:0",
-			"edge-infer: web: other machines reach 0.0.0.0:0: set a token, or a user and a password, or listen on 127.0.0.1\n", 1,
+			"edge-infer: web: 0.0.0.0:0 is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1\n", 1,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

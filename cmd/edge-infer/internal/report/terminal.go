@@ -24,20 +24,20 @@ type Terminal struct {
 	last   map[string]time.Time // of the newest line by camera; frame goroutine only
 
 	mutex  sync.Mutex
-	boards map[string]*board // by camera
-	recent []happening       // the newest one last
-	states chan *State       // the newest one waits to be drawn
+	frames map[string]*frameSummary // by camera
+	recent []eventRow               // the newest one last
+	states chan *State              // the newest one waits to be drawn
 	done   chan struct{}
 }
 
-// mostRecent is how many events are remembered for a person.
-const mostRecent = 16
+// maxRecent is how many events are remembered for a person.
+const maxRecent = 16
 
 // NewTerminal writes to the screen. Close ends it.
 func NewTerminal(screen *terminal.Screen) *Terminal {
 	t := &Terminal{
-		screen: screen, lines: NewLines(screen, 64), last: map[string]time.Time{}, boards: map[string]*board{},
-		recent: make([]happening, 0, mostRecent), states: make(chan *State, 1), done: make(chan struct{}),
+		screen: screen, lines: NewLines(screen, 64), last: map[string]time.Time{}, frames: map[string]*frameSummary{},
+		recent: make([]eventRow, 0, maxRecent), states: make(chan *State, 1), done: make(chan struct{}),
 	}
 	go t.draw()
 	return t
@@ -68,12 +68,12 @@ func (t *Terminal) Frame(in *pipeline.Result) {
 func (t *Terminal) note(in *pipeline.Result) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	b := t.boards[in.Camera]
+	b := t.frames[in.Camera]
 	if b == nil {
-		b = &board{}
-		t.boards[in.Camera] = b
+		b = &frameSummary{}
+		t.frames[in.Camera] = b
 	}
-	b.frame(in)
+	b.update(in)
 	if in.Events == nil {
 		return
 	}
@@ -86,18 +86,18 @@ func (t *Terminal) note(in *pipeline.Result) {
 		case zone.Enter, zone.Leave, zone.Loiter:
 			place = in.Tracker.Config.Zones[e.Zone].Name
 		case zone.New:
-			if len(b.places) > 0 { // what happens at them is what the camera is for
+			if len(b.counters) > 0 { // what happens at them is what the camera is for
 				continue
 			}
 		default:
 			continue
 		}
-		if len(t.recent) == mostRecent {
+		if len(t.recent) == maxRecent {
 			t.recent = slices.Delete(t.recent, 0, 1)
 		}
-		t.recent = append(t.recent, happening{
+		t.recent = append(t.recent, eventRow{
 			time: in.Time, camera: in.Camera, kind: e.Kind, label: postprocess.Label(in.Labels, e.Object.Class), track: e.Object.Track,
-			place: place, direction: e.Direction,
+			counter: place, direction: e.Direction,
 		})
 	}
 }

@@ -224,7 +224,7 @@ func TestReadinessSaysWhichCamerasAreDown(t *testing.T) {
 		{Camera{Capture: camera(capture.Running, at(20)), Silence: time.Minute}, ""},
 		{
 			Camera{Capture: camera(capture.Running, at(49)), Pipeline: pipeline.CameraStats{Idle: 12 * time.Second}},
-			"images come, but for 12 s none has come through the network",
+			"frames arrive, but none has been inferred for 12 s",
 		},
 		{Camera{Capture: camera(capture.Ended, at(2))}, ""},
 		{Camera{Capture: camera(capture.Connecting, time.Time{})}, "connecting since 2026-01-02T03:04:01Z"},

@@ -94,7 +94,7 @@ type Server struct {
 	access   access.Control
 	feed     live.Feed
 
-	recent   recent
+	recent   cachedStatus
 	writable writable
 	closed   sync.Once
 }
@@ -150,7 +150,7 @@ func (s *Server) Open() error {
 		return fmt.Errorf("web: %w", err)
 	}
 	if encryption == nil && !address.IP.IsLoopback() {
-		s.Logger.Warn("the web page is served without TLS: passwords and images can be read on the way; set a certificate and a key",
+		s.Logger.Warn("the web page is served without TLS: passwords and images can be read in transit; set a certificate and a key",
 			"address", s.Address)
 	}
 	s.listener = &access.Listener{Listener: listener, Anonymous: anonymous, PerPrefix: perPrefix, Authenticated: authenticated}
@@ -190,7 +190,7 @@ func (s *Server) encryption() (*tls.Config, error) {
 		return nil, nil
 	}
 	if s.CertificateFile == "" || s.KeyFile == "" {
-		return nil, errors.New("web: a certificate needs a key, and a key a certificate")
+		return nil, errors.New("web: certificate and key must be set together")
 	}
 	pair, err := tls.LoadX509KeyPair(s.CertificateFile, s.KeyFile)
 	if err != nil {

@@ -53,7 +53,7 @@ type Event struct {
 	Direction string     `json:"direction,omitempty"`
 	DwellS    float64    `json:"dwell_s,omitempty"`
 
-	heard time.Time // when the list got it, by this machine's clock: Time is the image's
+	received time.Time // when the list got it, by this machine's clock: Time is the image's
 }
 
 func (c *eventCopy) event(number uint64) Event {
@@ -61,7 +61,7 @@ func (c *eventCopy) event(number uint64) Event {
 	return Event{
 		Number: number, Object: object.ID(), Type: string(c.kind), Camera: c.camera, Seq: c.seq, Time: c.time, Label: c.label, Track: c.track,
 		Score: round(float64(c.score), 3), Box: corners(c.box), Zone: c.zone, Line: c.line, Direction: string(c.direction),
-		DwellS: round(c.dwell.Seconds(), 1), heard: time.Now(),
+		DwellS: round(c.dwell.Seconds(), 1), received: time.Now(),
 	}
 }
 

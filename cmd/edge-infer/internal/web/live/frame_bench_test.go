@@ -15,7 +15,7 @@ import (
 // BenchmarkFrame is what a 1080p frame with 20 objects costs the frame loop.
 func BenchmarkFrame(b *testing.B) {
 	f := opened()
-	in := livetest.Inferred(livetest.Noise(engine.BGR, 1920, 1080, 3*1920), 1, 0)
+	in := livetest.Result(livetest.Noise(engine.BGR, 1920, 1080, 3*1920), 1, 0)
 	for range 19 {
 		in.Detections, in.IDs = append(in.Detections, in.Detections[0]), append(in.IDs, 7)
 	}
@@ -28,7 +28,7 @@ func BenchmarkFrame(b *testing.B) {
 	b.Run("detections", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			f.recorder.observe(in)
+			f.recorder.addFrame(in)
 			f.recorder.free <- <-f.recorder.full
 		}
 	})

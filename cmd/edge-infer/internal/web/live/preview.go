@@ -82,7 +82,7 @@ func (p *preview) take(in *pipeline.Result, pause time.Duration) {
 func (p *preview) encode(ctx context.Context) {
 	encoder := jpegimage.Encoder{Quality: jpegQuality, MaxWidth: p.width}
 	defer encoder.Close()
-	var told string
+	var lastError string
 	for {
 		select {
 		case <-ctx.Done():
@@ -97,9 +97,9 @@ func (p *preview) encode(ctx context.Context) {
 			next.jpeg, err = encoder.JPEG()
 		}
 		if err != nil {
-			if err.Error() != told {
-				told = err.Error()
-				p.logger.Warn("no images for the web page", "camera", p.camera, "error", err)
+			if err.Error() != lastError {
+				lastError = err.Error()
+				p.logger.Warn("image for the web page not encoded", "camera", p.camera, "error", err)
 			}
 			continue
 		}

@@ -20,45 +20,45 @@ func numbers(events []Event) (all []uint64) {
 // TestABusyCameraDrivesNoQuietOneOut: what happened at a quiet one before is there after ten times as much as there is room for.
 func TestABusyCameraDrivesNoQuietOneOut(t *testing.T) {
 	f := opened()
-	note := func(camera string, kind zone.Kind) { f.recorder.remember(&eventCopy{camera: camera, kind: kind}) }
+	note := func(camera string, kind zone.Kind) { f.recorder.store(&eventCopy{camera: camera, kind: kind}) }
 	for range 3 {
 		note("quiet", zone.New)
 	}
-	for range 10 * Remembered {
+	for range 10 * MaxEvents {
 		note("busy", zone.New)
 		note("busy", zone.Update)
 		note("other", zone.Update)
-		require.LessOrEqual(t, f.recorder.memory.held, Remembered)
+		require.LessOrEqual(t, f.recorder.stored.count, MaxEvents)
 	}
-	require.Equal(t, []uint64{3, 2, 1}, numbers(f.Events(Query{Camera: "quiet", Limit: Remembered})))
-	all := f.Events(Query{Limit: Remembered})
-	require.Len(t, all, f.recorder.memory.held)
-	require.GreaterOrEqual(t, len(all), Remembered*7/8, "a camera alone has nearly all of it")
-	require.Equal(t, uint64(3+30*Remembered-2), all[0].Number, "the newest, updates left out")
+	require.Equal(t, []uint64{3, 2, 1}, numbers(f.Events(Query{Camera: "quiet", Limit: MaxEvents})))
+	all := f.Events(Query{Limit: MaxEvents})
+	require.Len(t, all, f.recorder.stored.count)
+	require.GreaterOrEqual(t, len(all), MaxEvents*7/8, "a camera alone has nearly all of it")
+	require.Equal(t, uint64(3+30*MaxEvents-2), all[0].Number, "the newest, updates left out")
 	require.True(t, slices.IsSortedFunc(all, func(a, b Event) int { return int(b.Number) - int(a.Number) }))
 
 	// Two that are busy share.
-	for range 2 * Remembered {
+	for range 2 * MaxEvents {
 		note("busy", zone.New)
 		note("too", zone.New)
 	}
 	for _, camera := range []string{"busy", "too"} {
-		require.GreaterOrEqual(t, len(f.Events(Query{Camera: camera, Limit: Remembered})), Remembered*3/8)
+		require.GreaterOrEqual(t, len(f.Events(Query{Camera: camera, Limit: MaxEvents})), MaxEvents*3/8)
 	}
-	require.Len(t, f.Events(Query{Camera: "quiet", Limit: Remembered}), 3)
+	require.Len(t, f.Events(Query{Camera: "quiet", Limit: MaxEvents}), 3)
 }
 
 func TestMoreCamerasThanRoom(t *testing.T) {
-	m := memory{events: map[string][]Event{}}
-	for i := range uint64(Remembered + 10) {
+	m := eventStore{events: map[string][]Event{}}
+	for i := range uint64(MaxEvents + 10) {
 		m.add(Event{Number: i, Camera: time.Unix(int64(i), 0).String()})
 	}
-	require.Equal(t, Remembered, m.held)
-	require.Len(t, m.events, Remembered)
+	require.Equal(t, MaxEvents, m.count)
+	require.Len(t, m.events, MaxEvents)
 }
 
 func TestFind(t *testing.T) {
-	m := memory{events: map[string][]Event{}}
+	m := eventStore{events: map[string][]Event{}}
 	for i, e := range []Event{
 		{Type: "enter", Camera: "yard", Label: "Person", Track: 41, Zone: "gate house"},
 		{Type: "cross", Camera: "yard", Label: "car", Track: 42, Line: "gate"},
@@ -84,7 +84,7 @@ func TestFind(t *testing.T) {
 		{Query{Camera: "roof"}, nil},
 		{Query{Type: "loiter"}, nil},
 	} {
-		test.query.Limit = Remembered
+		test.query.Limit = MaxEvents
 		require.Equal(t, test.want, numbers(m.find(test.query)), "%+v", test.query)
 	}
 	require.Equal(t, []uint64{4, 3}, numbers(m.find(Query{Limit: 2})))

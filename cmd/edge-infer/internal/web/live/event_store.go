@@ -10,30 +10,30 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Remembered is how many events are held of all cameras together.
-const Remembered = 4096
+// MaxEvents is how many events are held of all cameras together.
+const MaxEvents = 4096
 
-// memory holds the latest events. When it is full the camera that has the most gives up its oldest, so that a busy one drives no quiet one
+// eventStore holds the latest events. When it is full the camera that has the most gives up its oldest, so that a busy one drives no quiet one
 // out, and a single one has it all.
-type memory struct {
+type eventStore struct {
 	events map[string][]Event // by camera, oldest first
-	held   int
+	count  int
 }
 
 // add remembers an event. Updates are left out: they are many, and that an object's box is a better one is nothing to look for later.
-func (m *memory) add(e Event) {
+func (m *eventStore) add(e Event) {
 	if e.Type == string(zone.Update) {
 		return
 	}
-	if m.held == Remembered {
-		m.forget()
+	if m.count == MaxEvents {
+		m.evict()
 	}
 	m.events[e.Camera] = append(m.events[e.Camera], e)
-	m.held++
+	m.count++
 }
 
-// forget makes room: an eighth of what the busiest camera has, for not to move the rest at every event.
-func (m *memory) forget() {
+// evict makes room: an eighth of what the busiest camera has, for not to move the rest at every event.
+func (m *eventStore) evict() {
 	var busiest string
 	for camera, list := range m.events {
 		if len(list) > len(m.events[busiest]) {
@@ -41,14 +41,14 @@ func (m *memory) forget() {
 		}
 	}
 	count := (len(m.events[busiest]) + 7) / 8
-	m.held -= count
+	m.count -= count
 	if m.events[busiest] = slices.Delete(m.events[busiest], 0, count); len(m.events[busiest]) == 0 {
 		delete(m.events, busiest)
 	}
 }
 
-// Kinds are those of the events that are remembered.
-func Kinds() []zone.Kind {
+// EventTypes are those of the events that are remembered.
+func EventTypes() []zone.Kind {
 	return []zone.Kind{zone.New, zone.Enter, zone.Leave, zone.Loiter, zone.Cross, zone.End}
 }
 
@@ -61,7 +61,7 @@ type Query struct {
 }
 
 // find gives what is wanted, newest first.
-func (m *memory) find(q Query) []Event {
+func (m *eventStore) find(q Query) []Event {
 	words := strings.Fields(strings.ToLower(q.Text))
 	found := []Event{}
 	for camera, list := range m.events {
@@ -69,7 +69,7 @@ func (m *memory) find(q Query) []Event {
 			continue
 		}
 		for _, e := range list {
-			if (q.Type == "" || q.Type == e.Type) && e.says(words) {
+			if (q.Type == "" || q.Type == e.Type) && e.matches(words) {
 				found = append(found, e)
 			}
 		}
@@ -78,7 +78,7 @@ func (m *memory) find(q Query) []Event {
 	return found[:min(len(found), q.Limit)]
 }
 
-func (e *Event) says(words []string) bool {
+func (e *Event) matches(words []string) bool {
 	if len(words) == 0 {
 		return true
 	}
@@ -86,11 +86,11 @@ func (e *Event) says(words []string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(about, word) })
 }
 
-// heard is when something happened to an object last; zero when that is not remembered.
-func (m *memory) heard(camera, object string) time.Time {
+// lastEvent is when something happened to an object last; zero when that is not remembered.
+func (m *eventStore) lastEvent(camera, object string) time.Time {
 	for _, e := range slices.Backward(m.events[camera]) {
 		if e.Object == object {
-			return e.heard
+			return e.received
 		}
 	}
 	return time.Time{}

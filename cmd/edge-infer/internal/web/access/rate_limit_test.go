@@ -1,4 +1,4 @@
-package rate
+package access
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 func TestRate(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	r := Limit{PerSecond: 2, Burst: 3}
+	r := RateLimit{PerSecond: 2, Burst: 3}
 	for range 3 {
 		require.True(t, r.Spend("192.0.2.1", now))
 	}
@@ -25,8 +25,8 @@ func TestRate(t *testing.T) {
 	require.False(t, r.Spend("2001:db8::9", now), "one /64 is one subscriber")
 	require.False(t, r.Spend("[2001:db8::9]:443", now), "whatever its port")
 	require.False(t, r.Spend("192.0.2.1:443", now.Add(time.Second/2)))
-	for i := range 2 * rememberedClients {
+	for i := range 2 * maxClients {
 		r.Spend(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), now)
 	}
-	require.LessOrEqual(t, len(r.spent), rememberedClients)
+	require.LessOrEqual(t, len(r.used), maxClients)
 }

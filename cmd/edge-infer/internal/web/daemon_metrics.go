@@ -48,8 +48,8 @@ type EmbeddedBroker struct {
 	NotRetained      uint64 `json:"not_retained"`
 }
 
-// operationMetric is one metric of how the daemon does.
-type operationMetric struct {
+// daemonMetric is one metric of how the daemon does.
+type daemonMetric struct {
 	*prometheus.Desc
 	kind prometheus.ValueType
 	// read emits the metric's values; what is not known has none.
@@ -58,8 +58,8 @@ type operationMetric struct {
 
 type emit = func(value float64, labels ...string)
 
-// ofDelivery and ofEmbedded read a value where there is a broker.
-func ofDelivery(read func(*Delivery) float64) func(*Server, *Status, emit) {
+// forDelivery and forEmbedded read a value where there is a broker.
+func forDelivery(read func(*Delivery) float64) func(*Server, *Status, emit) {
 	return func(_ *Server, status *Status, emit emit) {
 		if d := status.Operation.Delivery; d != nil {
 			emit(read(d))
@@ -67,7 +67,7 @@ func ofDelivery(read func(*Delivery) float64) func(*Server, *Status, emit) {
 	}
 }
 
-func ofEmbedded(read func(*EmbeddedBroker) float64) func(*Server, *Status, emit) {
+func forEmbedded(read func(*EmbeddedBroker) float64) func(*Server, *Status, emit) {
 	return func(_ *Server, status *Status, emit emit) {
 		if b := status.Operation.Embedded; b != nil {
 			emit(read(b))
@@ -75,8 +75,8 @@ func ofEmbedded(read func(*EmbeddedBroker) float64) func(*Server, *Status, emit)
 	}
 }
 
-// ofCameras reads a value of each camera.
-func ofCameras(read func(*capture.Stats, emit)) func(*Server, *Status, emit) {
+// forCameras reads a value of each camera.
+func forCameras(read func(*capture.Stats, emit)) func(*Server, *Status, emit) {
 	return func(_ *Server, status *Status, emit emit) {
 		for i := range status.Cameras {
 			read(&status.Cameras[i].Capture, emit)
@@ -84,72 +84,72 @@ func ofCameras(read func(*capture.Stats, emit)) func(*Server, *Status, emit) {
 	}
 }
 
-func truth(b bool) float64 {
+func boolToFloat(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// operationMetrics lists them in the order of METRICS.md.
-func operationMetrics() []operationMetric {
+// daemonMetrics lists them in the order of METRICS.md.
+func daemonMetrics() []daemonMetric {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
-	metric := func(name, help string, kind prometheus.ValueType, read func(*Server, *Status, emit), labels ...string) operationMetric {
-		return operationMetric{prometheus.NewDesc("edge_infer_"+name, help, labels, nil), kind, read}
+	metric := func(name, help string, kind prometheus.ValueType, read func(*Server, *Status, emit), labels ...string) daemonMetric {
+		return daemonMetric{prometheus.NewDesc("edge_infer_"+name, help, labels, nil), kind, read}
 	}
-	return append([]operationMetric{
-		metric("camera_state", "Always 1; the label says what the camera does.", gauge, ofCameras(func(c *capture.Stats, emit emit) {
+	return append([]daemonMetric{
+		metric("camera_state", "Always 1; the label says what the camera does.", gauge, forCameras(func(c *capture.Stats, emit emit) {
 			emit(1, c.Name, string(c.State))
 		}), "camera", "state"),
-		metric("camera_last_frame_seconds", "Age of the newest image.", gauge, ofCameras(func(c *capture.Stats, emit emit) {
+		metric("camera_last_frame_seconds", "Age of the newest image.", gauge, forCameras(func(c *capture.Stats, emit emit) {
 			if !c.LastImage.IsZero() {
 				emit(max(0, time.Since(c.LastImage).Seconds()), c.Name)
 			}
 		}), "camera"),
-		metric("camera_tries", "Times the camera was opened since its last image.", gauge, ofCameras(func(c *capture.Stats, emit emit) {
+		metric("camera_tries", "Times the camera was opened since its last image.", gauge, forCameras(func(c *capture.Stats, emit emit) {
 			emit(float64(c.Tries), c.Name)
 		}), "camera"),
-		metric("camera_abandoned_total", "Captures left behind because they hung.", counter, ofCameras(func(c *capture.Stats, emit emit) {
+		metric("camera_abandoned_total", "Captures left behind because they hung.", counter, forCameras(func(c *capture.Stats, emit emit) {
 			emit(float64(c.Abandoned), c.Name)
 		}), "camera"),
-		metric("mqtt_connected", "1 while a broker is connected.", gauge, ofDelivery(func(d *Delivery) float64 { return truth(d.Connected) })),
+		metric("mqtt_connected", "1 while a broker is connected.", gauge, forDelivery(func(d *Delivery) float64 { return boolToFloat(d.Connected) })),
 		metric("mqtt_since_seconds", "When the connection came up or broke off, Unix time.", gauge, func(_ *Server, status *Status, emit emit) {
 			if d := status.Operation.Delivery; d != nil && !d.Since.IsZero() {
-				emit(unix(d.Since))
+				emit(unixSeconds(d.Since))
 			}
 		}),
-		metric("mqtt_connects_total", "Connections that came up.", counter, ofDelivery(func(d *Delivery) float64 { return float64(d.Connects) })),
+		metric("mqtt_connects_total", "Connections that came up.", counter, forDelivery(func(d *Delivery) float64 { return float64(d.Connects) })),
 		metric("mqtt_largest_packet_bytes", "Largest packet that a broker has taken.", gauge,
-			ofDelivery(func(d *Delivery) float64 { return float64(d.LargestPacket) })),
+			forDelivery(func(d *Delivery) float64 { return float64(d.LargestPacket) })),
 		metric("mqtt_too_large_total", "Messages set aside because the broker takes none so large.", counter,
-			ofDelivery(func(d *Delivery) float64 { return float64(d.TooLarge) })),
+			forDelivery(func(d *Delivery) float64 { return float64(d.TooLarge) })),
 		metric("mqtt_repeats_total", "Events that were sent more than once.", counter,
-			ofDelivery(func(d *Delivery) float64 { return float64(d.Repeats) })),
-		metric("spool_bytes", "Events that wait for the broker.", gauge, ofDelivery(func(d *Delivery) float64 { return float64(d.SpoolBytes) })),
+			forDelivery(func(d *Delivery) float64 { return float64(d.Repeats) })),
+		metric("spool_bytes", "Events that wait for the broker.", gauge, forDelivery(func(d *Delivery) float64 { return float64(d.SpoolBytes) })),
 		metric("spool_oldest_seconds", "Age of the oldest event that waits.", gauge,
-			ofDelivery(func(d *Delivery) float64 { return d.SpoolOldest.Seconds() })),
+			forDelivery(func(d *Delivery) float64 { return d.SpoolOldest.Seconds() })),
 		metric("spool_failures_total", "Attempts to write events to disk that failed.", counter,
-			ofDelivery(func(d *Delivery) float64 { return float64(d.SpoolFailures) })),
+			forDelivery(func(d *Delivery) float64 { return float64(d.SpoolFailures) })),
 		metric("spool_lost_total", "Events that damaged files have lost.", counter,
-			ofDelivery(func(d *Delivery) float64 { return float64(d.SpoolLost) })),
+			forDelivery(func(d *Delivery) float64 { return float64(d.SpoolLost) })),
 		metric("broker_connections", "Clients of the embedded broker.", gauge,
-			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Connections) })),
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Connections) })),
 		metric("broker_refused_total", "Connections that the embedded broker ended for a limit or a packet's form.", counter,
-			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Refused) })),
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Refused) })),
 		metric("broker_panics_total", "Connections on which the embedded broker failed.", counter,
-			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Panics) })),
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Panics) })),
 		metric("broker_retained_messages", "Messages that the embedded broker keeps.", gauge,
-			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RetainedMessages) })),
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RetainedMessages) })),
 		metric("broker_retained_bytes", "Topics and payloads of those.", gauge,
-			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RetainedBytes) })),
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RetainedBytes) })),
 		metric("broker_not_retained_total", "Messages passed on and not kept, for the limits.", counter,
-			ofEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.NotRetained) })),
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.NotRetained) })),
 		metric("reload_success", "1 when the configuration that was read last is in force, 0 when the one before is.", gauge,
-			ofReload(func(r *Reload) float64 { return truth(r.Error == "") })),
+			forReload(func(r *Reload) float64 { return boolToFloat(r.Error == "") })),
 		metric("reload_time_seconds", "When the configuration was read last, Unix time.", gauge,
-			ofReload(func(r *Reload) float64 { return unix(r.At) })),
+			forReload(func(r *Reload) float64 { return unixSeconds(r.At) })),
 		metric("restarts_total", "Restarts in place, since the service started.", counter, func(_ *Server, status *Status, emit emit) {
 			emit(float64(status.Operation.Restarts))
 		}),
@@ -166,7 +166,7 @@ func operationMetrics() []operationMetric {
 	}, append(serverMetrics(), historyMetrics()...)...)
 }
 
-func ofReload(read func(*Reload) float64) func(*Server, *Status, emit) {
+func forReload(read func(*Reload) float64) func(*Server, *Status, emit) {
 	return func(_ *Server, status *Status, emit emit) {
 		if !status.Reload.At.IsZero() {
 			emit(read(&status.Reload))
@@ -174,21 +174,21 @@ func ofReload(read func(*Reload) float64) func(*Server, *Status, emit) {
 	}
 }
 
-// operationCollector turns the server's source into those metrics at the moment they are asked for.
-type operationCollector struct {
+// daemonCollector turns the server's source into those metrics at the moment they are asked for.
+type daemonCollector struct {
 	server  *Server
-	metrics []operationMetric
+	metrics []daemonMetric
 }
 
 // Describe implements prometheus.Collector.
-func (c *operationCollector) Describe(out chan<- *prometheus.Desc) {
+func (c *daemonCollector) Describe(out chan<- *prometheus.Desc) {
 	for i := range c.metrics {
 		out <- c.metrics[i].Desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *operationCollector) Collect(out chan<- prometheus.Metric) {
+func (c *daemonCollector) Collect(out chan<- prometheus.Metric) {
 	status := c.server.status()
 	for i := range c.metrics {
 		m := &c.metrics[i]

@@ -27,7 +27,7 @@ func TestTheFrameMessageShowsMasksPointsAndTurnedBoxes(t *testing.T) {
 		Tracks: []postprocess.Track{{ID: 1, Detection: detection}},
 	}
 	in.Tracks[0].State = postprocess.Lost
-	var o observation
+	var o frameCopy
 	o.copy(in)
 	detail.Keypoints[0].X, detail.Oriented.X = 0, 0 // the memory belongs to the next frame now
 	text, err := json.Marshal(o.message().Detections)
@@ -49,7 +49,7 @@ func TestTheFrameMessageShowsMaps(t *testing.T) {
 	m := &postprocess.DenseMap{Width: 2, Height: 1, StepX: 1. / 32, StepY: 1. / 48, X: -.484375, Classes: []uint8{0, postprocess.NoClass}}
 	in := &pipeline.Result{Camera: "gate", Width: 64, Height: 48, Labels: []string{"road"}, Map: m, MapStats: survey}
 	survey.Measure(m, 64, 48)
-	var o observation
+	var o frameCopy
 	o.copy(in)
 	m.Classes[1] = 0 // the memory belongs to the next frame now
 	message := o.message()
@@ -73,7 +73,7 @@ func TestTheFrameMessageShowsMaps(t *testing.T) {
 
 func TestNumbersThatJSONHasNot(t *testing.T) {
 	zero := float32(0)
-	var o observation
+	var o frameCopy
 	o.copy(&pipeline.Result{Detections: []postprocess.Detection{{Score: zero / zero, Class: 9, Box: postprocess.Box{X1: 1 / zero}}}})
 	data, err := json.Marshal(o.message())
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestNumbersThatJSONHasNot(t *testing.T) {
 }
 
 func TestListsOfTheFrameMessageAreNeverNull(t *testing.T) {
-	message, err := json.Marshal((&observation{camera: "a"}).message())
+	message, err := json.Marshal((&frameCopy{camera: "a"}).message())
 	require.NoError(t, err)
 	require.NotContains(t, string(message), "null")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// observation is a copy of what a frame gave, for goroutines that may take their time over it.
-type observation struct {
+// frameCopy is a copy of what a frame gave, for goroutines that may take their time over it.
+type frameCopy struct {
 	camera        string
 	seq           uint64
 	time          time.Time
@@ -25,7 +25,7 @@ type observation struct {
 	zones         []zoneCount
 	lines         []lineCount
 	maps          report.Maps
-	said          *payload.Map // nil for networks that find objects
+	mapPayload    *payload.Map // nil for networks that find objects
 	grid          grid
 }
 
@@ -53,7 +53,7 @@ type lineCount struct {
 }
 
 // copy allocates nothing once it has seen the largest frame. Frame goroutine only.
-func (o *observation) copy(in *pipeline.Result) {
+func (o *frameCopy) copy(in *pipeline.Result) {
 	o.camera, o.seq, o.time, o.width, o.height, o.latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
 	o.details.Begin()
 	o.detections, o.speeds, o.lost = o.detections[:0], o.speeds[:0], o.lost[:0]
@@ -73,8 +73,8 @@ func (o *observation) copy(in *pipeline.Result) {
 			o.lost = append(o.lost, d)
 		}
 	}
-	if o.said = nil; in.Map != nil {
-		o.said = o.maps.Of(in.Map, in.MapStats, in.Labels, in.Width, in.Height)
+	if o.mapPayload = nil; in.Map != nil {
+		o.mapPayload = o.maps.Of(in.Map, in.MapStats, in.Labels, in.Width, in.Height)
 		o.grid.Cells, o.grid.Width, o.grid.Height = o.maps.Cells(o.grid.Cells[:0], in.Map, in.MapStats, gridSide, in.Width, in.Height)
 	}
 	o.zones, o.lines = o.zones[:0], o.lines[:0]
@@ -129,7 +129,7 @@ type frameMessage struct {
 }
 
 // message is valid until the next copy; no list of it is nil.
-func (o *observation) message() *frameMessage {
+func (o *frameCopy) message() *frameMessage {
 	m := &frameMessage{
 		Camera: o.camera, Seq: o.seq, Time: o.time, Width: o.width, Height: o.height, LatencyMS: round(milliseconds(o.latency), 3),
 		Detections: append([]payload.Detection{}, o.detections...), Lost: append([]payload.Detection{}, o.lost...),
@@ -138,11 +138,11 @@ func (o *observation) message() *frameMessage {
 	for i := range o.detections {
 		m.Names = o.detections[i].AddNames(m.Names)
 	}
-	if o.said != nil {
-		if m.Map = &o.grid; o.said.Unit != "" {
-			m.Depth = o.said
+	if o.mapPayload != nil {
+		if m.Map = &o.grid; o.mapPayload.Unit != "" {
+			m.Depth = o.mapPayload
 		} else {
-			m.Semantic = o.said
+			m.Semantic = o.mapPayload
 		}
 	}
 	for i, speed := range o.speeds {
