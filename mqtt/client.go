@@ -19,6 +19,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine/backoff"
 	"github.com/edge-infer/edge-infer/mqtt/address"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
@@ -97,7 +98,7 @@ type Client struct {
 	mailboxes  map[topicKey]*mailbox
 	order      []*mailbox        // in the order of their making
 	cameras    map[string]string // name by topic level, of cameras that have controls
-	remote     map[string]RemoteSettings
+	remote     map[string]command.Kept
 	connection Connection
 	connects   uint64
 	repeats    uint64            // events that were sent again
@@ -244,7 +245,7 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 			continue
 		}
 		s, err := c.connect(ctx, to, identity{
-			id: c.ClientID, will: c.topics.Available(), inbound: inboundLimit, largest: 2 * maxCommandBytes,
+			id: c.ClientID, will: c.topics.Available(), inbound: inboundLimit, largest: 2 * command.MaxBytes,
 		})
 		if ctx.Err() != nil {
 			if err == nil {

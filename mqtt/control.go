@@ -9,6 +9,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
@@ -24,6 +25,8 @@ type Controller interface {
 	SetThreshold(camera string, threshold float64) error // 0 to 1
 	SetInterval(camera string, frames int) error         // infer every frames-th frame, 1 to 1000
 	SetLabels(camera string, labels []string) error      // nil: all labels
+	// Withdraw puts the configured value of a control in force again and returns the values that are in force then.
+	Withdraw(camera, control string) (Settings, error)
 	Snapshot(camera string) error
 	Reload() error
 	Restart() error
@@ -42,10 +45,10 @@ func (c *Client) Settings(camera string, settings Settings) {
 	c.mu.Lock()
 	c.cameras[topic.Level(camera)] = camera
 	c.mu.Unlock()
-	c.setting(camera, controlDetect, onOff(settings.Detect))
-	c.setting(camera, controlThreshold, string(payload.AppendDecimal(nil, settings.Threshold)))
-	c.setting(camera, controlInterval, strconv.Itoa(settings.Interval))
-	c.setting(camera, controlLabels, joinLabels(settings.Labels))
+	c.setting(camera, command.Detect, onOff(settings.Detect))
+	c.setting(camera, command.Threshold, string(payload.AppendDecimal(nil, settings.Threshold)))
+	c.setting(camera, command.Interval, strconv.Itoa(settings.Interval))
+	c.setting(camera, command.Labels, joinLabels(settings.Labels))
 }
 
 // setting publishes the value of a control, unless the camera was cleared while the command was carried out. The lock is held all along, so
@@ -57,7 +60,7 @@ func (c *Client) setting(camera, control, value string) {
 		return
 	}
 	keys := []topicKey{{kind: kindSetting, camera: camera, name: control}}
-	if c.Frigate != "" && control == controlDetect {
+	if c.Frigate != "" && control == command.Detect {
 		keys = append(keys, topicKey{kind: kindFrigateSetting, camera: camera, name: control})
 	}
 	for _, key := range keys {
@@ -76,29 +79,37 @@ func onOff(on bool) string {
 
 func joinLabels(labels []string) string {
 	if labels == nil {
-		return allLabels
+		return command.AllLabels
 	}
 	return strings.Join(labels, ",")
 }
 
 // carryOut calls the controller, keeps what it has set, and publishes the value that is now in force.
-func (c *Client) carryOut(cmd command) error {
+func (c *Client) carryOut(cmd command.Command) error {
+	if cmd.Withdraw {
+		settings, err := c.Controller.Withdraw(cmd.Camera, cmd.Control)
+		if err == nil {
+			c.ForgetRemote(cmd.Camera, cmd.Control)
+			c.Settings(cmd.Camera, settings)
+		}
+		return err
+	}
 	var err error
 	value := ""
 	switch cmd.Control {
-	case controlDetect:
+	case command.Detect:
 		err, value = c.Controller.SetDetect(cmd.Camera, cmd.On), onOff(cmd.On)
-	case controlThreshold:
+	case command.Threshold:
 		err, value = c.Controller.SetThreshold(cmd.Camera, cmd.Threshold), string(payload.AppendDecimal(nil, cmd.Threshold))
-	case controlInterval:
+	case command.Interval:
 		err, value = c.Controller.SetInterval(cmd.Camera, cmd.Interval), strconv.Itoa(cmd.Interval)
-	case controlLabels:
+	case command.Labels:
 		err, value = c.Controller.SetLabels(cmd.Camera, cmd.Labels), joinLabels(cmd.Labels)
-	case controlSnapshot:
+	case command.Snapshot:
 		return c.Controller.Snapshot(cmd.Camera)
-	case controlReload:
+	case command.Reload:
 		return c.Controller.Reload()
-	case controlRestart:
+	case command.Restart:
 		return c.Controller.Restart()
 	}
 	if err == nil {
@@ -121,7 +132,7 @@ func (c *Client) refuse(topic string, reason error) {
 	}
 	c.mu.Unlock()
 	if report {
-		c.Logger.Warn("mqtt command refused", "topic", quoteForLog(topic), "error", reason, "unreported", unreported)
+		c.Logger.Warn("mqtt command refused", "topic", command.Quote(topic), "error", reason, "unreported", unreported)
 	}
 	c.mailbox(topicKey{kind: kindError}).Put(func(buf []byte) []byte {
 		buf = append(buf, payload.Version+`"device":`...)
@@ -155,7 +166,7 @@ func (c *Client) filters(control bool) (filters []string) {
 	if control {
 		filters = append(filters, c.topics.Base()+"+/set", c.topics.Base()+"+/+/set")
 		if c.Frigate != "" {
-			filters = append(filters, c.Frigate.Commands(controlDetect))
+			filters = append(filters, c.Frigate.Commands(command.Detect))
 		}
 	}
 	if c.DiscoveryPrefix != "" {
@@ -241,12 +252,12 @@ func (s *session) handleInbound(ctx context.Context) {
 		if c.Frigate != "" && !strings.HasPrefix(m.Topic(), base) {
 			base = string(c.Frigate) + "/"
 		}
-		cmd, err := parseCommand(base, m.Topic(), m.Payload(), name)
-		if errors.Is(err, errNoCommand) {
+		cmd, err := command.Parse(base, m.Topic(), m.Payload(), name)
+		if errors.Is(err, command.ErrNone) {
 			continue
 		}
 		if err == nil {
-			c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", quoteForLog(string(m.Payload())))
+			c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", command.Quote(string(m.Payload())))
 			err = c.carryOut(cmd)
 		}
 		if err != nil {

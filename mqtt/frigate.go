@@ -7,6 +7,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine/backoff"
 	"github.com/edge-infer/edge-infer/mqtt/address"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
@@ -14,7 +15,7 @@ import (
 // which is ctx's cause then, or the process dies. It has a connection of its own for that, because a connection has one last will and that
 // of the client's says offline in the client's own tree.
 func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
-	as := identity{id: c.ClientID + "-frigate", will: c.Frigate.Available(), largest: 2 * maxCommandBytes}
+	as := identity{id: c.ClientID + "-frigate", will: c.Frigate.Available(), largest: 2 * command.MaxBytes}
 	reason := ""
 	for failures := 0; ctx.Err() == nil; failures++ {
 		s, err := c.connect(ctx, to, as)

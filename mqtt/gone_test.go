@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
@@ -19,7 +20,7 @@ func publishAll(c *Client, cameras ...homeassistant.Camera) (topics []string) {
 	t := topic.Tree{Root: "edge-infer", Device: c.Device}
 	for _, camera := range cameras {
 		c.Settings(camera.Name, Settings{Detect: true, Threshold: 0.25, Interval: 1})
-		for _, control := range []string{controlDetect, controlThreshold, controlInterval, controlLabels} {
+		for _, control := range []string{command.Detect, command.Threshold, command.Interval, command.Labels} {
 			topics = append(topics, t.State(camera.Name, control))
 		}
 		for _, label := range camera.Labels {
@@ -195,7 +196,7 @@ func TestACommandThatOutlastsItsCameraPublishesNothing(t *testing.T) {
 	c.Settings("front", Settings{})
 	require.NoError(t, c.Announce(&homeassistant.Announcement{}))
 	offered := c.Accounting().State.Offered
-	require.NoError(t, c.carryOut(command{Camera: "front", Control: controlThreshold, Threshold: 0.5}))
+	require.NoError(t, c.carryOut(command.Command{Camera: "front", Control: command.Threshold, Threshold: 0.5}))
 	assert.Equal(t, offered, c.Accounting().State.Offered)
 	_, known := c.cameras["front"]
 	assert.False(t, known, "no command for it is taken any more")

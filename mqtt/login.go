@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
@@ -22,7 +23,7 @@ func (c *Client) Login(ctx context.Context) []Login {
 	logins := make([]Login, len(c.addresses))
 	for i, to := range c.addresses {
 		logins[i].Broker = to.String()
-		s, err := c.connect(ctx, to, identity{id: c.ClientID + "-login", largest: 2 * maxCommandBytes})
+		s, err := c.connect(ctx, to, identity{id: c.ClientID + "-login", largest: 2 * command.MaxBytes})
 		if err != nil {
 			logins[i].Error, logins[i].Hint = err.Error(), remedyFor(err, false)
 			continue

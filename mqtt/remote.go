@@ -10,11 +10,12 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
 // Apply puts what remote commands have set in the place of the values.
-func (s *Settings) Apply(kept RemoteSettings) {
+func (s *Settings) Apply(kept command.Kept) {
 	if kept.Detect != nil {
 		s.Detect = *kept.Detect
 	}
@@ -37,7 +38,7 @@ const remoteName = "remote.json"
 // Remote is what remote commands have set of a camera, in this run or an earlier one: it is kept beside the event spool, so that a camera
 // that somebody has switched off stays off after a restart. The daemon applies it when it makes the camera, before it publishes its
 // Settings.
-func (c *Client) Remote(camera string) RemoteSettings {
+func (c *Client) Remote(camera string) command.Kept {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.remote[camera]
@@ -51,7 +52,7 @@ func (c *Client) ForgetRemote(camera string, controls ...string) {
 	for _, control := range controls {
 		r.Forget(control)
 	}
-	if len(controls) == 0 || r == (RemoteSettings{}) {
+	if len(controls) == 0 || r == (command.Kept{}) {
 		delete(c.remote, camera)
 	} else {
 		c.remote[camera] = r
@@ -66,7 +67,7 @@ func (c *Client) ForgetRemote(camera string, controls ...string) {
 func (c *Client) dropRemote(cameras []homeassistant.Camera) {
 	c.mu.Lock()
 	before := len(c.remote)
-	maps.DeleteFunc(c.remote, func(name string, _ RemoteSettings) bool {
+	maps.DeleteFunc(c.remote, func(name string, _ command.Kept) bool {
 		return !slices.ContainsFunc(cameras, func(camera homeassistant.Camera) bool { return camera.Name == name })
 	})
 	changed := len(c.remote) != before
@@ -78,7 +79,7 @@ func (c *Client) dropRemote(cameras []homeassistant.Camera) {
 
 // loadRemote reads what an earlier run has kept. A file that cannot be read is as none, and said.
 func (c *Client) loadRemote() {
-	c.remote = map[string]RemoteSettings{}
+	c.remote = map[string]command.Kept{}
 	path := c.statePath(remoteName)
 	if path == "" {
 		return
@@ -93,7 +94,7 @@ func (c *Client) loadRemote() {
 		}
 	}
 	if c.remote == nil || err != nil {
-		c.remote = map[string]RemoteSettings{}
+		c.remote = map[string]command.Kept{}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		c.Logger.Warn("remote settings of an earlier run cannot be read, those of the configuration are in force", "file", path, "error", err)
@@ -101,7 +102,7 @@ func (c *Client) loadRemote() {
 }
 
 // keepRemote notes a command that was carried out.
-func (c *Client) keepRemote(cmd command) {
+func (c *Client) keepRemote(cmd command.Command) {
 	c.mu.Lock()
 	r := c.remote[cmd.Camera]
 	r.Set(cmd)

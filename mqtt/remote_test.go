@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 )
@@ -53,17 +54,17 @@ func TestRemoteSettingsOutlastTheProcess(t *testing.T) {
 	} {
 		sub.WaitLast(t, "edge-infer/gate/"+topic+"/state", want)
 	}
-	c.ForgetRemote("front", controlThreshold)
+	c.ForgetRemote("front", command.Threshold)
 	assert.Nil(t, c.Remote("front").Threshold)
 	assert.False(t, *c.Remote("front").Detect)
-	c.ForgetRemote("front", controlDetect, controlLabels)
-	assert.Equal(t, RemoteSettings{}, c.Remote("front"))
+	c.ForgetRemote("front", command.Detect, command.Labels)
+	assert.Equal(t, command.Kept{}, c.Remote("front"))
 	c.ForgetRemote("front")
 	require.NoError(t, c.Announce(&homeassistant.Announcement{Cameras: []homeassistant.Camera{{Name: "front"}}})) // back is gone
 	stop()
 	c, _ = run()
-	assert.Equal(t, RemoteSettings{}, c.Remote("front"))
-	assert.Equal(t, RemoteSettings{}, c.Remote("back"))
+	assert.Equal(t, command.Kept{}, c.Remote("front"))
+	assert.Equal(t, command.Kept{}, c.Remote("back"))
 }
 
 func TestRemoteSettingsThatCannotBeRead(t *testing.T) {
@@ -74,9 +75,9 @@ func TestRemoteSettingsThatCannotBeRead(t *testing.T) {
 		c := testClient("tcp://127.0.0.1:1")
 		c.Spool.Directory, c.Logger, c.Controller = directory, log.Logger(), &recorder{}
 		require.NoError(t, c.Open())
-		assert.Equal(t, RemoteSettings{}, c.Remote("front"), text)
+		assert.Equal(t, command.Kept{}, c.Remote("front"), text)
 		assert.Equal(t, text != "null", strings.Contains(log.String(), "remote settings of an earlier run cannot be read"), text)
-		require.NoError(t, c.carryOut(command{Camera: "front", Control: controlDetect}))
+		require.NoError(t, c.carryOut(command.Command{Camera: "front", Control: command.Detect}))
 		assert.False(t, *c.Remote("front").Detect)
 		require.NoError(t, c.Close())
 	}
@@ -88,6 +89,6 @@ func TestRemoteSettingsWithoutADisk(t *testing.T) {
 	c.Controller = &recorder{}
 	require.NoError(t, c.Open())
 	defer c.Close()
-	require.NoError(t, c.carryOut(command{Camera: "front", Control: controlThreshold, Threshold: 0.5}))
+	require.NoError(t, c.carryOut(command.Command{Camera: "front", Control: command.Threshold, Threshold: 0.5}))
 	assert.InDelta(t, 0.5, *c.Remote("front").Threshold, 0)
 }

@@ -63,12 +63,12 @@ internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/prepro
 	postprocess/predict
 internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker
 	internal/config internal/daemon/camera internal/daemon/device internal/history internal/network internal/pipeline internal/preflight
-	internal/process internal/progress internal/report internal/sink internal/stage internal/telemetry internal/terminal internal/web mqtt
-	mqtt/broker mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/track
+	internal/process internal/progress internal/report internal/sink internal/site internal/stage internal/telemetry internal/terminal
+	internal/web mqtt mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade
 	postprocess/zone systemd
-internal/daemon/camera: capture internal/config internal/pipeline
+internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network
-	internal/pipeline internal/progress internal/sink internal/stage postprocess/predict
+	internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
 internal/config/manual: internal/config
 internal/doctor: capture capture/source engine engine/cuda engine/isolate engine/onnxruntime engine/tensorrt internal/broker
 	internal/config internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict
@@ -78,12 +78,12 @@ internal/infer: capture capture/source engine engine/atomicfile engine/onnx engi
 	internal/network internal/progress internal/report internal/terminal mqtt/payload postprocess postprocess/draw postprocess/evaluate
 	postprocess/format postprocess/predict postprocess/predict/window postprocess/zone
 internal/media: capture capture/source engine postprocess/predict
-internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress mqtt/credentials
-	postprocess/head postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble
+internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress internal/site
+	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble
 	postprocess/predict/fuse postprocess/predict/tile
 internal/jpegimage: engine
 internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/track postprocess/zone
-internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/web
+internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/site internal/web mqtt/command
 	postprocess/predict postprocess/zone
 internal/probe: capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt internal/config internal/network
 internal/process:
@@ -97,6 +97,7 @@ internal/selftest: capture capture/scene capture/source engine engine/cuda engin
 internal/serve: engine engine/kserve internal/config internal/network internal/progress mqtt/credentials postprocess/predict
 internal/sink: capture engine/atomicfile internal/jpegimage internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone
+internal/site: internal/config mqtt/command postprocess/track postprocess/zone
 internal/spelling:
 internal/stage:
 internal/telemetry: engine/cuda
@@ -106,10 +107,11 @@ internal/web: capture internal/history internal/pipeline internal/stage internal
 	postprocess/zone
 internal/web/access: engine/atomicfile
 internal/web/live: internal/jpegimage internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
-mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
+mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
 	mqtt/transport
 mqtt/address: mqtt/credentials
 mqtt/broker: mqtt/credentials
+mqtt/command:
 mqtt/credentials:
 mqtt/homeassistant: mqtt/topic
 mqtt/ledger:

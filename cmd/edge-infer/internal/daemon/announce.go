@@ -1,11 +1,7 @@
 package daemon
 
 import (
-	"slices"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
@@ -24,18 +20,20 @@ func (r *run) announce() error {
 	found := sensorsOf(r.monitor.Latest())
 	announcement.Temperatures, announcement.Power = found.temperatures, found.power
 	announcement.Loads, announcement.PowerMode = found.loads, found.mode
-	for _, camera := range r.cameras.Places() {
-		settings, _ := r.devices.Settings(camera.Name)
+	now, _ := r.current()
+	for _, c := range r.cameras.All() {
+		camera, inForce := c.Loop, now.Camera(c.Site.Name)
+		if inForce == nil {
+			continue // it is being removed
+		}
 		if client.Controller != nil {
-			client.Settings(camera.Name, mqtt.Settings{
-				Detect: settings.Detect, Threshold: float64(settings.Confidence), Interval: settings.Interval, Labels: settings.Classes,
-			})
+			client.Settings(camera.Name, remoteSettings(inForce.Settings))
 		}
 		announced := homeassistant.Camera{Name: camera.Name}
 		if camera.Tracker != nil {
 			announced.Labels = camera.Tracker.Labels
-			if only := r.config.Detect.Classes; len(only) > 0 && !r.hasOwnModel(camera.Name) {
-				announced.Labels = only
+			if inForce.Configured.Classes != nil {
+				announced.Labels = inForce.Configured.Classes
 			}
 			for _, z := range camera.Tracker.Config.Zones {
 				announced.Zones = append(announced.Zones, z.Name)
@@ -60,9 +58,4 @@ func (r *run) announce() error {
 		announcement.Cameras = append(announcement.Cameras, announced)
 	}
 	return client.Announce(announcement)
-}
-
-// hasOwnModel reports whether a camera is not looked at by the model of all cameras.
-func (r *run) hasOwnModel(camera string) bool {
-	return slices.ContainsFunc(r.config.Cameras, func(c config.Camera) bool { return c.Name == camera && c.Model != nil })
 }

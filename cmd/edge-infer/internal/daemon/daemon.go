@@ -24,10 +24,12 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 	"github.com/edge-infer/edge-infer/systemd"
 )
@@ -156,6 +158,10 @@ type run struct {
 	changing sync.Mutex     // held while the configuration, cameras or predictors change: one change at a time
 	config   *config.Config // in force
 
+	setting sync.Mutex // held for a moment while site or remote change; locked after changing
+	site    site.Site  // what runs
+	remote  map[string]command.Kept
+
 	// Watch goroutine only, once the network is open.
 	images *aspect.Cache // how large those of the cameras are
 	// Watch goroutine only.
@@ -224,13 +230,20 @@ func (r *run) outcome(err error) error {
 
 // open makes every part ready in the order in which they depend on each other.
 func (r *run) open(ctx context.Context) error {
+	if err := r.outputs.openMQTT(r); err != nil { // it has the values that were set remotely
+		return err
+	}
+	r.loadRemote()
+	r.site = site.Resolve(r.config, r.remote)
 	waits := &waiting{run: r}
 	starting := opening{service: &r.service, steps: report.Steps(r.stderr), tell: waits.Tell}
 	defer starting.Watch()()
 	r.images = aspect.Open(r.config.State)
-	r.devices.Look = func(view *config.Config) []engine.Size { return r.images.Sizes(ctx, aspectCameras(view), r.logger) }
-	r.devices.Thread = r.process.Capture.SetupLoopThread
-	err := r.devices.Open(ctx, r.config, starting.Begin, r.logger)
+	r.devices.ProbeSizes = func(cameras []site.Camera) []engine.Size {
+		return r.images.Sizes(ctx, aspectCameras(cameras), r.logger)
+	}
+	r.devices.SetupThread = r.process.Capture.SetupLoopThread
+	err := r.devices.Open(ctx, &r.site, starting.Begin, r.logger)
 	if err == nil {
 		err = r.openCascade(ctx, starting.Begin)
 	}
@@ -239,21 +252,20 @@ func (r *run) open(ctx context.Context) error {
 	}
 	r.upgrade = device.Upgrade{Devices: &r.devices, Swap: r.swap, Logger: r.logger}
 	r.judged(r.devices.All[0].Running().Model().Model)
-	if err := r.outputs.openMQTT(r); err != nil {
+	r.cameras.Make = r.newCamera
+	r.cameras.Settings = r.settings
+	r.cameras.Logger = r.logger
+	r.process.Capture.SetCameraCount(len(r.config.Cameras))
+	if err := r.cameras.Open(r.site.Cameras()); err != nil {
 		return err
 	}
-	r.cameras.Make, r.cameras.Logger = r.newCamera, r.logger
-	if err := r.cameras.Open(r.config.Cameras); err != nil {
+	inLoop := r.cameras.InLoop()
+	if err := r.outputs.open(r, inLoop); err != nil {
 		return err
 	}
-	places := r.cameras.Places()
-	if err := r.outputs.open(r, places); err != nil {
+	if err := r.devices.Ready(inLoop, r.outputs.sinks(r)); err != nil {
 		return err
 	}
-	if err := r.devices.Ready(places, r.outputs.sinks(r)); err != nil {
-		return err
-	}
-	r.applyRemote(places)
 	return r.announce()
 }
 

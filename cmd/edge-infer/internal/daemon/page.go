@@ -25,7 +25,7 @@ func (p page) Status() web.Status {
 		},
 		Readings: readings(r.monitor.Latest()), FrameMemory: r.devices.FrameMemory(),
 	}
-	status.Stages = web.Stages(r.devices.Clocks.Totals())
+	status.Stages = web.Stages(r.devices.Stages.Totals())
 	status.Operation = r.operation()
 	status.Runtime = web.Runtime{
 		Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.LimitText(), Capture: r.process.Capture.State(),
@@ -50,15 +50,15 @@ func (p page) Status() web.Status {
 	}
 	for _, c := range r.cameras.All() {
 		camera := web.Camera{
-			Capture: c.Capture.Stats(), Silence: c.Config.Stall, Pipeline: totals[c.Config.Name], Hardware: r.devices.Hardware(c.Config.Name),
-			Model: r.devices.Sees(c.Config.Name),
+			Capture: c.Capture.Stats(), Silence: c.Site.Stall, Pipeline: totals[c.Site.Name], Hardware: r.devices.Hardware(c.Site.Name),
+			Model: r.devices.Describe(c.Site.Name),
 		}
-		if at := r.devices.Of(c.Config.Name); at != nil {
+		if at := r.devices.Of(c.Site.Name); at != nil {
 			m := at.Running().Model()
 			camera.Labels, camera.Points = m.Metadata.Labels, m.Recognised.KeypointNames()
 		}
-		if c.Place.Tracker != nil {
-			camera.Tracked, camera.Analytics = true, c.Place.Tracker.Config
+		if c.Loop.Tracker != nil {
+			camera.Tracked, camera.Analytics = true, c.Loop.Tracker.Config
 		}
 		status.Cameras = append(status.Cameras, camera)
 	}

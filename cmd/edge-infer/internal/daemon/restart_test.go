@@ -18,6 +18,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
@@ -48,7 +49,7 @@ func TestARemoteRestartIsLookedAtBefore(t *testing.T) {
 	d := &Daemon{Settings: config.Sources{File: path}}
 	c, err := d.load()
 	require.NoError(t, err)
-	r := &run{Daemon: d, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c), logger: slog.New(slog.DiscardHandler)}
+	r := &run{Daemon: d, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c), logger: slog.New(slog.DiscardHandler), site: site.Resolve(c, nil)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r.cancel = cancel
 

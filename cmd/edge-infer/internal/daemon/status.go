@@ -32,11 +32,17 @@ func (r *run) status() *payload.Status {
 	if last := r.reloaded.Load(); last != nil && last.err != nil {
 		status.ConfigurationError = last.err.Error()
 	}
+	now, _ := r.current()
 	for _, c := range r.cameras.All() {
 		stats := c.Capture.Stats()
 		camera := payload.CameraStatus{
 			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: r.devices.Hardware(stats.Name), Since: stats.Since,
-			Slowdown: r.devices.Slowdown(stats.Name), Model: r.devices.Sees(stats.Name),
+			Slowdown: r.devices.Slowdown(stats.Name), Model: r.devices.Describe(stats.Name),
+		}
+		if settings, ok := r.devices.Settings(stats.Name); ok && settings.Classes != nil && len(settings.Classes) == 0 && camera.Error == "" {
+			if inForce := now.Camera(stats.Name); inForce != nil {
+				camera.Error = noClasses(inForce)
+			}
 		}
 		if stats.State != capture.Running {
 			camera.Last, camera.NextTry, camera.Tries = stats.LastImage, stats.NextTry, stats.Tries
@@ -89,7 +95,7 @@ func (r *run) publishStats(stats []pipeline.CameraStats) {
 			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
 		})
 	}
-	for _, s := range r.devices.Clocks.Recent() {
+	for _, s := range r.devices.Stages.Recent() {
 		message.Stages = append(message.Stages, payload.StageStats{Name: s.Stage.String(), P50: s.P50, P99: s.P99, P999: s.P999, Max: s.Max})
 	}
 	measure(r.monitor.Latest(), message)
@@ -189,7 +195,7 @@ func (r *run) totals() map[string]any {
 	for _, totals := range r.devices.Totals() {
 		camera := r.cameras.Last(totals.Camera)
 		cameras = append(cameras, cameraTotals{
-			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Model: r.devices.Sees(totals.Camera),
+			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Model: r.devices.Describe(totals.Camera),
 			Captured: camera.Captured, Displaced: camera.Dropped,
 			Damaged: camera.Damaged, Reconnects: camera.Reconnects, State: camera.State, Since: camera.Since, Reason: camera.Reason,
 			Last: camera.LastImage, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99),

@@ -62,7 +62,7 @@ func (f *Tracker) look(img *engine.Image) {
 }
 
 // follow fills in what the detections of this frame mean. in.Detections shrinks to what is reported.
-func (f *Tracker) follow(in *Result, img *engine.Image, settings *Settings) error {
+func (f *Tracker) follow(in *Result, img *engine.Image, settings *Settings, secondary *SecondaryStage) error {
 	if err := f.fit(in.Width, in.Height); err != nil {
 		return fmt.Errorf("camera %s: %w", in.Camera, err)
 	}
@@ -80,6 +80,9 @@ func (f *Tracker) follow(in *Result, img *engine.Image, settings *Settings) erro
 		if index := in.Tracks[i].Index; index >= 0 {
 			f.ids[index] = in.Tracks[i].ID
 		}
+	}
+	if secondary != nil {
+		secondary.process(in, f, img)
 	}
 	in.Events = f.analytics.Update(in.Seq, in.Time, in.Tracks)
 	in.Detections, in.IDs = report(detections, f.ids, settings)
@@ -144,18 +147,6 @@ func (f *Tracker) finish() *zone.Result {
 	f.tracker.Reset()
 	f.camera.Reset()
 	return f.analytics.Finish(f.seq, f.last)
-}
-
-// MarkChanged has the next update of an object tell that more is known of it.
-func (f *Tracker) MarkChanged(track uint64) {
-	if f.width > 0 {
-		f.analytics.MarkChanged(track)
-	}
-}
-
-// UpdateEmbedding tells how a track looks, as track.Tracker.Appear.
-func (f *Tracker) UpdateEmbedding(track uint64, vector []float32) {
-	f.tracker.UpdateEmbedding(track, vector)
 }
 
 // Object is what is reported of a track; nil for nothing. It is valid until the next frame.

@@ -44,11 +44,10 @@ type Predictor interface {
 type Camera struct {
 	Name   string
 	Source Source
-	// Interval runs the network on every Interval-th frame; 0 and 1 mean every frame. Pipeline.Change changes it later.
-	Interval int
 	Scheduling
-	// Confidence is the camera's reported threshold, the pipeline's when 0.
-	Confidence float32
+	// Settings are in force for the camera until SetSettings or Arrange replaces them; nil is every class of every frame with the
+	// pipeline's Confidence.
+	Settings *Settings
 	// Region is the part of its images that the predictor is given; detections are in pixels of the whole image all the same.
 	Region Region
 	// Lossless says that the camera waits until its frames are taken.
@@ -63,9 +62,9 @@ type Camera struct {
 type lane struct {
 	Camera
 	meter    *meter
-	settings *atomic.Pointer[Settings] // shared with the lane that this one replaces, as is left
-	left     *atomic.Int64             // when the camera's images stopped, CLOCK_MONOTONIC, until that is seen to; else 0
-	suspect  bool                      // the engine has refused its newest image: the next one goes alone; frame goroutine only
+	settings *atomic.Pointer[Settings]
+	left     *atomic.Int64 // when the camera's images stopped, CLOCK_MONOTONIC, until that is seen to; else 0
+	suspect  bool          // the engine has refused its newest image: the next one goes alone; frame goroutine only
 	turn     turn
 }
 
@@ -87,12 +86,14 @@ type Pipeline struct {
 	DeviceShare *DeviceShare
 	// Stages take the time of each stage; nil for none. Several loops may have the same.
 	Stages *stage.Times
-	Logger *slog.Logger
+	// Secondary are networks that classify tracked objects; nil for none.
+	Secondary *SecondaryStage
+	Logger    *slog.Logger
 
 	lanes       atomic.Pointer[[]*lane]
 	slowdown    atomic.Int32 // multiplies the time between two frames of every camera; 0 is 1
 	relief      atomic.Int32 // the schedule's, of cameras without a deadline
-	cameras     atomic.Pointer[cameraChange]
+	cameras     atomic.Pointer[arrangement]
 	started     time.Time
 	first       atomic.Int64 // nanoseconds from Open to the first inferred frame
 	replacement atomic.Pointer[replacement]
@@ -105,8 +106,11 @@ type Pipeline struct {
 	busy     int // requests in flight
 	schedule schedule
 	inferred Result
-	failures failures
-	review   func() // of the loop's thread; nil while it has none of its own
+	// secondary is Secondary if it knows the classes of the predictor; attributes is memory of its results.
+	secondary  *SecondaryStage
+	attributes Attributes
+	failures   failures
+	review     func() // of the loop's thread; nil while it has none of its own
 	// contradiction ends Run: what comes out of the network means nothing.
 	contradiction *predict.Contradiction
 }
@@ -179,11 +183,18 @@ func (p *Pipeline) Open() error {
 		p.Wakeup = new(capture.Wakeup)
 	}
 	p.DeviceShare.tell(p.Wakeup)
-	lanes := p.arrange(nil, p.Cameras, p.Confidence)
+	lanes, err := p.arrange(nil, p.Cameras)
+	if err != nil {
+		return err
+	}
 	p.lanes.Store(&lanes)
+	p.DeviceShare.weigh(lanes)
 	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
 	p.schedule = schedule{now: capture.Monotonic}
 	p.inferred.Labels, p.inferred.Stages = p.Labels, p.Stages
+	if p.Secondary != nil && slices.Equal(p.Labels, p.Secondary.Labels) {
+		p.secondary = p.Secondary
+	}
 	p.prepare()
 	return nil
 }
@@ -470,8 +481,11 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Result
 	} else {
 		begun := capture.Monotonic()
 		img := frame.Image()
-		if err := camera.Tracker.follow(in, &img, settings); err != nil {
+		if err := camera.Tracker.follow(in, &img, settings, p.secondary); err != nil {
 			p.failures.add(p.Logger, err)
+		}
+		if p.secondary != nil {
+			p.secondary.collect(in, &p.attributes)
 		}
 		p.Stages.Record(stage.Track, time.Duration(capture.Monotonic()-begun))
 	}
@@ -499,8 +513,12 @@ func (p *Pipeline) end(camera *lane) {
 	}
 	in := Result{Camera: camera.Name, Labels: p.Labels, Tracker: camera.Tracker, Lossless: camera.Lossless}
 	in.Seq, in.Time, in.Width, in.Height = camera.Tracker.seq, camera.Tracker.last, camera.Tracker.width, camera.Tracker.height
-	if in.Events = camera.Tracker.finish(); in.Events == nil {
+	in.Events = camera.Tracker.finish()
+	if in.Events == nil {
 		return
+	}
+	if p.secondary != nil {
+		p.secondary.collect(&in, &p.attributes)
 	}
 	for _, sink := range p.Sinks {
 		sink.Frame(&in)

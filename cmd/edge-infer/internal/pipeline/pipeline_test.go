@@ -243,7 +243,9 @@ func TestIntervalSkipsFrames(t *testing.T) {
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
-	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Interval: 3, Lossless: true})
+	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{
+		Name: "a", Source: camera, Settings: &Settings{Detect: true, Confidence: 0.25, Interval: 3}, Lossless: true,
+	})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -426,30 +428,33 @@ func TestCamerasComeAndGo(t *testing.T) {
 		}, 20*time.Second, 2*time.Millisecond)
 	}
 	frames("a", "b")
-	require.NoError(t, p.Change("b", func(s *Settings) { s.Confidence = 0.5 }))
-	require.NoError(t, p.Arrange(ctx, Arrangement{Cameras: []Camera{camera("b"), camera("c")}, Confidence: p.Confidence}))
+	b := camera("b")
+	b.Settings = &Settings{Detect: true, Confidence: 0.5, Interval: 1}
+	require.NoError(t, p.SetSettings("b", *b.Settings))
+	require.NoError(t, p.Arrange(ctx, []Camera{b, camera("c")}))
 	before := p.Totals()[0].Inferred
 	require.Positive(t, before, "a camera that stays keeps its counters")
 	frames("b", "c")
 	settings, ok := p.Settings("b")
 	require.True(t, ok)
 	require.EqualValues(t, 0.5, settings.Confidence)
-	require.EqualError(t, p.Change("a", func(*Settings) {}), `no camera "a"`)
+	require.EqualError(t, p.SetSettings("a", settings), `no camera "a"`)
 
-	// Another follower, interval and confidence: the counters go on, and so do settings that the arrangement says nothing new of.
-	require.NoError(t, p.Change("b", func(s *Settings) { s.Interval = 2 }))
-	follower := &Tracker{Labels: []string{"a"}, Confidence: 0.4}
-	require.NoError(t, follower.Open())
-	followed := camera("b")
-	followed.Tracker = follower
+	// Another tracker, interval and confidence: the counters go on, and the settings are those of the arrangement.
+	tracker := &Tracker{Labels: []string{"a"}, Confidence: 0.4}
+	require.NoError(t, tracker.Open())
+	b.Tracker = tracker
+	b.Settings = &Settings{Detect: true, Confidence: 0.4, Interval: 2}
 	before = p.Totals()[0].Inferred
-	require.NoError(t, p.Arrange(ctx, Arrangement{Cameras: []Camera{followed}, Confidence: 0.4}))
+	require.NoError(t, p.Arrange(ctx, []Camera{b}))
 	require.GreaterOrEqual(t, p.Totals()[0].Inferred, before)
 	settings, _ = p.Settings("b")
 	require.EqualValues(t, float32(0.4), settings.Confidence)
 	require.Equal(t, 2, settings.Interval)
-	followed.Interval = 1
-	require.NoError(t, p.Arrange(ctx, Arrangement{Cameras: []Camera{followed}, Confidence: 0.4}))
+	b.Settings = &Settings{Detect: true, Confidence: 2, Interval: 1}
+	require.EqualError(t, p.Arrange(ctx, []Camera{b}), "camera b: threshold 2 is not between 0.1 and 1")
+	b.Settings = nil
+	require.NoError(t, p.Arrange(ctx, []Camera{b}))
 	settings, _ = p.Settings("b")
 	require.Equal(t, 1, settings.Interval)
 	frames("b")
@@ -472,9 +477,11 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		{func(s *Settings) { s.Confidence = 0.01 }, "threshold 0.01 is not between 0.1 and 1"},
 		{func(s *Settings) { s.Classes = []string{"cat"} }, `label "cat" is not one of the model's`},
 	} {
-		require.EqualError(t, p.Change("a", test.change), test.want)
+		settings, _ := p.Settings("a")
+		test.change(&settings)
+		require.EqualError(t, p.SetSettings("a", settings), test.want)
 	}
-	require.NoError(t, p.Change("a", func(s *Settings) { s.Classes = []string{"bolt"} }))
+	require.NoError(t, p.SetSettings("a", Settings{Detect: true, Confidence: 0.25, Interval: 1, Classes: []string{"bolt"}}))
 }
 
 // bell is one that a bubble of testing/synctest can wait for.

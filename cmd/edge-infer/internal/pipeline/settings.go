@@ -39,33 +39,18 @@ func (p *Pipeline) Settings(camera string) (Settings, bool) {
 	return *found.settings.Load(), true
 }
 
-// Change gives a camera new settings from its next frame on. The error says which value cannot be.
-func (p *Pipeline) Change(camera string, change func(*Settings)) error {
+// SetSettings replaces the settings of a camera from its next frame on. The error names the value that is out of range; nothing changes
+// then.
+func (p *Pipeline) SetSettings(camera string, s Settings) error {
 	found := p.lane(camera)
 	if found == nil {
 		return fmt.Errorf("no camera %q", camera)
 	}
-	var err error
-	found.adjust(func(s *Settings) {
-		next := *s
-		change(&next)
-		if err = p.complete(&next); err == nil {
-			*s = next
-		}
-	})
-	return err
-}
-
-// adjust changes the lane's settings, of which frames under way may still use the old ones.
-func (l *lane) adjust(change func(*Settings)) {
-	for {
-		old := l.settings.Load()
-		next := *old
-		change(&next)
-		if l.settings.CompareAndSwap(old, &next) {
-			return
-		}
+	if err := p.complete(&s); err != nil {
+		return err
 	}
+	found.settings.Store(&s)
+	return nil
 }
 
 func (p *Pipeline) lane(camera string) *lane {

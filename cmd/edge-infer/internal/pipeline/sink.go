@@ -32,8 +32,8 @@ type Result struct {
 	Events *zone.Result
 	// Tracker is the camera's, for its counts; nil where nothing is tracked.
 	Tracker *Tracker
-	// Attributes tells what second networks say of tracked objects, to sinks that come behind the one that asks them; nil where none does.
-	Attributes Attributes
+	// Attributes is what secondary networks know of tracked objects; nil without such networks.
+	Attributes *Attributes
 	// Frame holds the pixels.
 	Frame  *capture.Frame
 	Labels []string // by class number
@@ -43,15 +43,9 @@ type Result struct {
 	Lossless bool
 }
 
-// Attributes tells what is known of a camera's object beside its class. Frame goroutine only; the answer is valid until the next call.
-type Attributes interface {
-	Attributes(camera string, track uint64) []postprocess.Attribute
-	// Embedding is the vector by which the object is known again, nil where none is to be told.
-	Embedding(camera string, track uint64) []float32
-}
-
-// Sink takes every inferred frame, and when the images of a tracked camera stop one more without pixels and detections that says what
-// ended. Frame is called by the frame goroutine alone and must return in microseconds.
+// Sink takes every complete result, and when the images of a tracked camera stop one more without pixels and detections, with the events of
+// the objects that ended. Frame is called by the frame goroutine alone, must return in microseconds, and must not change the result: the
+// order of sinks has no meaning.
 type Sink interface {
 	Frame(*Result)
 }

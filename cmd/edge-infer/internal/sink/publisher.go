@@ -44,7 +44,7 @@ func (p *Publisher) Frame(in *pipeline.Result) {
 			object.Track = in.IDs[i]
 		}
 		if in.Attributes != nil && object.Track != 0 {
-			object.Attributes = p.details.Attributes(in.Attributes.Attributes(in.Camera, object.Track))
+			object.Attributes = p.details.Attributes(in.Attributes.Of(object.Track))
 		}
 		m.Objects = append(m.Objects, object)
 	}
@@ -123,9 +123,9 @@ func (p *Publisher) event(in *pipeline.Result, configuration *zone.Config, e *zo
 		message.Ground = &payload.Ground{Speed: o.Speed, MeanSpeed: o.MeanSpeed, Distance: o.Distance, Heading: o.Heading}
 	}
 	if in.Attributes != nil {
-		message.Attributes = p.details.Attributes(in.Attributes.Attributes(in.Camera, o.Track))
+		message.Attributes = p.details.Attributes(in.Attributes.Of(o.Track))
 		if e.Kind == zone.Update || e.Kind == zone.End {
-			message.Embedding = p.details.Embedding(in.Attributes.Embedding(in.Camera, o.Track))
+			message.Embedding = p.details.Embedding(in.Attributes.Embedding(o.Track))
 		}
 	}
 	if e.Zone >= 0 {

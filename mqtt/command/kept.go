@@ -1,7 +1,7 @@
-package mqtt
+package command
 
-// RemoteSettings are the values of a camera's controls that commands have set; what none has set is nil.
-type RemoteSettings struct {
+// Kept are the values of a camera's controls that commands have set; what none has set is nil.
+type Kept struct {
 	Detect    *bool     `json:"detect,omitempty"`
 	Threshold *float64  `json:"threshold,omitempty"`
 	Interval  *int      `json:"interval,omitempty"`
@@ -9,36 +9,36 @@ type RemoteSettings struct {
 }
 
 // Set notes a command that was carried out.
-func (k *RemoteSettings) Set(c command) {
+func (k *Kept) Set(c Command) {
 	switch c.Control {
-	case controlDetect:
+	case Detect:
 		k.Detect = &c.On
-	case controlThreshold:
+	case Threshold:
 		k.Threshold = &c.Threshold
-	case controlInterval:
+	case Interval:
 		k.Interval = &c.Interval
-	case controlLabels:
+	case Labels:
 		labels := append([]string{}, c.Labels...)
 		k.Labels = &labels
 	}
 }
 
 // Forget takes back what was set of a control.
-func (k *RemoteSettings) Forget(control string) {
+func (k *Kept) Forget(control string) {
 	switch control {
-	case controlDetect:
+	case Detect:
 		k.Detect = nil
-	case controlThreshold:
+	case Threshold:
 		k.Threshold = nil
-	case controlInterval:
+	case Interval:
 		k.Interval = nil
-	case controlLabels:
+	case Labels:
 		k.Labels = nil
 	}
 }
 
 // InRange reports whether commands could have set the values.
-func (k *RemoteSettings) InRange() bool {
+func (k *Kept) InRange() bool {
 	return (k.Threshold == nil || *k.Threshold >= 0 && *k.Threshold <= 1) &&
-		(k.Interval == nil || *k.Interval >= 1 && *k.Interval <= maxCommandInterval) && (k.Labels == nil || len(*k.Labels) <= maxCommandLabels)
+		(k.Interval == nil || *k.Interval >= 1 && *k.Interval <= MaxInterval) && (k.Labels == nil || len(*k.Labels) <= MaxLabels)
 }
