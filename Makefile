@@ -75,7 +75,7 @@ bench: build ## the aims on this machine: the program beside floors in C and the
 	@cross/deps bench
 	cmd/edge-infer/internal/bars/floor/build bin/floors
 	@# what the benchmarks run is compiled before the clock runs
-	go test -run '^$$' ./cmd/edge-infer/internal/bench ./engine/preprocess ./postprocess/decode ./postprocess/predict ./mqtt ./mqtt/payload >/dev/null
+	go test -run '^$$' ./cmd/edge-infer/internal/bench ./engine/preprocess ./postprocess/head ./postprocess/predict ./mqtt ./mqtt/payload >/dev/null
 	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
 	bin/bars cpu -program bin/edge-infer -floors bin/floors -json bin/bars.json $(BENCH_FLAGS)
 

@@ -125,20 +125,18 @@ mqtt/spool: engine/atomicfile mqtt/ledger
 mqtt/topic:
 mqtt/transport: mqtt/address mqtt/credentials
 postprocess:
-postprocess/decode: engine postprocess postprocess/head postprocess/scan
 postprocess/draw: postprocess
 postprocess/evaluate: engine engine/nesting postprocess
 postprocess/format: postprocess
 postprocess/head: engine postprocess postprocess/scan
-postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/decode
-	postprocess/head
+postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/head
 postprocess/predict/cascade: engine postprocess postprocess/predict
-postprocess/predict/augment: engine postprocess postprocess/decode postprocess/predict postprocess/predict/ensemble
+postprocess/predict/augment: engine postprocess postprocess/head postprocess/predict postprocess/predict/ensemble
 	postprocess/predict/fuse
-postprocess/predict/ensemble: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
+postprocess/predict/ensemble: engine postprocess postprocess/head postprocess/predict postprocess/predict/fuse
 postprocess/predict/fuse: postprocess
 postprocess/predict/window: engine
-postprocess/predict/tile: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
+postprocess/predict/tile: engine postprocess postprocess/head postprocess/predict postprocess/predict/fuse
 postprocess/scan: engine postprocess
 postprocess/track: postprocess
 postprocess/track/peers: capture/motion engine engine/onnx postprocess postprocess/track

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -48,7 +47,7 @@ func (e *evidence) curious() bool {
 }
 
 // add takes one image into account; impossible are the scores that are none.
-func (e *evidence) add(s *decode.Stats, impossible int) *Contradiction {
+func (e *evidence) add(s *head.Stats, impossible int) *Contradiction {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -79,7 +78,7 @@ const (
 )
 
 // FindContradiction says what of an image's numbers its head cannot give; empty where nothing contradicts it. One image proves nothing.
-func FindContradiction(s *decode.Stats) string {
+func FindContradiction(s *head.Stats) string {
 	switch {
 	case s.BadScores > 0:
 		return noScores
@@ -90,9 +89,9 @@ func FindContradiction(s *decode.Stats) string {
 }
 
 // shown are the boxes of an image, wherever they are.
-func shown(s *decode.Stats) int { return s.Candidates - s.Truncated - s.Suppressed }
+func shown(s *head.Stats) int { return s.Candidates - s.Truncated - s.Suppressed }
 
 // misplaced reports whether no box of an image lies where one can.
-func misplaced(s *decode.Stats) bool {
+func misplaced(s *head.Stats) bool {
 	return shown(s) > 0 && s.OutsideInput == shown(s) || s.Candidates == 0 && s.Invalid > s.BadScores
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -41,12 +40,12 @@ type Decoding struct {
 }
 
 // open makes a decoder of the settings for a model.
-func (d *Decoding) open(model *engine.Model) (*decode.Decoder, error) {
+func (d *Decoding) open(model *engine.Model) (*head.Decoder, error) {
 	layout, err := head.ParseLayout(string(d.Layout))
 	if err != nil {
 		return nil, settingError{err}
 	}
-	decoder := &decode.Decoder{
+	options := head.Options{
 		Layout: layout, MinScore: d.MinScore, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel, TopK: d.TopK, TopAlways: d.TopAlways,
 	}
 	for _, label := range d.Classes {
@@ -57,9 +56,10 @@ func (d *Decoding) open(model *engine.Model) (*decode.Decoder, error) {
 		case class < 0:
 			return nil, settingError{fmt.Errorf("label %q is not one of the model's: %.400q", label, model.Metadata.Labels)}
 		}
-		decoder.Classes = append(decoder.Classes, class)
+		options.Classes = append(options.Classes, class)
 	}
-	if err := decoder.Open(model); err != nil {
+	decoder, err := head.NewDecoder(model, options)
+	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", model.Path, err)
 	}
 	return decoder, nil

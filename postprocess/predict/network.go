@@ -8,7 +8,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/auto"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -28,8 +27,8 @@ var _ Predictor = (*Network)(nil)
 // slot is one request's place. One goroutine at a time uses it.
 type slot struct {
 	busy    bool
-	tuned   atomic.Pointer[decode.Decoder] // for the next request; each slot has its own, which keeps scratch memory
-	decoder *decode.Decoder
+	tuned   atomic.Pointer[head.Decoder] // for the next request; each slot has its own, which keeps scratch memory
+	decoder *head.Decoder
 	images  []engine.Image // those that the engine has
 	places  []int          // their numbers among the images of the request
 	result  BatchResult
@@ -56,7 +55,7 @@ func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 
 // decode gives some slots decoders, all of them or none.
 func (n *Network) decode(d Decoding, first, count int) error {
-	decoders := make([]*decode.Decoder, count)
+	decoders := make([]*head.Decoder, count)
 	for i := range decoders {
 		var err error
 		if decoders[i], err = d.open(&n.model.Model); err != nil {
@@ -126,7 +125,7 @@ func (n *Network) Submit(number int, images []engine.Image) error {
 	s.result.Results = s.result.Results[:len(images)]
 	for i := range images {
 		at := &s.result.Results[i]
-		at.Detections, at.Map, at.Stats, at.Err = at.Detections[:0], nil, decode.Stats{}, images[i].Check()
+		at.Detections, at.Map, at.Stats, at.Err = at.Detections[:0], nil, head.Stats{}, images[i].Check()
 		if at.Err == nil {
 			s.images, s.places = append(s.images, images[i]), append(s.places, i)
 		}
@@ -179,7 +178,7 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 }
 
 // weigh takes what an image gave for evidence.
-func (n *Network) weigh(decoder *decode.Decoder, result *engine.Result, number int, stats *decode.Stats) *Contradiction {
+func (n *Network) weigh(decoder *head.Decoder, result *engine.Result, number int, stats *head.Stats) *Contradiction {
 	impossible := stats.BadScores
 	if n.evidence.curious() {
 		if all, err := decoder.CountBadScores(result, number); err == nil {

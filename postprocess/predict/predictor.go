@@ -6,7 +6,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -71,7 +70,7 @@ type Result struct {
 	// Map is what the image shows at every place of it, for networks that say that; else nil. There are no detections then.
 	Map *postprocess.DenseMap
 	// Stats counts what decoding did.
-	Stats decode.Stats
+	Stats head.Stats
 	// Err says why there are no detections when the image could not be read, or what the network gave for it not be decoded. The other
 	// images of the request are not touched by it.
 	Err error

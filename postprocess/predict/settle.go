@@ -84,11 +84,10 @@ func (o *Options) presume(m *engine.Model) bool {
 	if err != nil || !o.Metadata.Preprocess.IsZero() {
 		return false
 	}
-	fit, err := head.Recognise(m, layout)
-	if err != nil || fit.Describe().Preset == "" {
+	about, err := head.Recognise(m, layout)
+	if err != nil || about.Preset == "" {
 		return false
 	}
-	about := fit.Describe()
 	o.Metadata.Preprocess, o.Metadata.Presumed = engine.Preprocess{Preset: about.Preset}, string(about.Layout)
 	return true
 }

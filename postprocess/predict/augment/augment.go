@@ -12,7 +12,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
@@ -141,7 +141,7 @@ func (a *Augmented) Submit(slot int, images []engine.Image) error {
 	a.result.Results = a.result.Results[:len(images)]
 	for i := range images {
 		at := &a.result.Results[i]
-		at.Detections, at.Stats, at.Err = at.Detections[:0], decode.Stats{}, nil
+		at.Detections, at.Stats, at.Err = at.Detections[:0], head.Stats{}, nil
 		a.images = append(a.images, images[i])
 		for k, look := range a.Views {
 			image, err := a.draw(i*len(a.Views)+k, look, &images[i])

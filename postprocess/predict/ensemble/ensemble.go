@@ -11,7 +11,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
@@ -212,7 +212,7 @@ func (e *Ensemble) sum(s *slot) {
 // fuse makes one list of what was found on an image.
 func (e *Ensemble) fuse(s *slot, img int) {
 	at := &s.result.Results[img]
-	at.Detections, at.Stats, at.Err = at.Detections[:0], decode.Stats{}, nil
+	at.Detections, at.Stats, at.Err = at.Detections[:0], head.Stats{}, nil
 	seen := 0
 	for i, below := range s.below {
 		of := &below.Results[img]
@@ -244,7 +244,7 @@ func ExclusiveClasses(m *predict.Model) bool {
 // other the best ones stay, whatever they score, where decoding is to give them always. The detections are sorted.
 func ApplyLimits(detections []postprocess.Detection, d *predict.Decoding, exclusive bool) []postprocess.Detection {
 	if exclusive && d.TopAlways {
-		return detections[:min(len(detections), cmp.Or(d.TopK, decode.DefaultTopK))]
+		return detections[:min(len(detections), cmp.Or(d.TopK, head.DefaultTopK))]
 	}
 	for i := range detections {
 		if detections[i].Score < d.MinScore {
@@ -252,7 +252,7 @@ func ApplyLimits(detections []postprocess.Detection, d *predict.Decoding, exclus
 			break
 		}
 	}
-	return detections[:min(len(detections), cmp.Or(d.Limit, decode.DefaultLimit))]
+	return detections[:min(len(detections), cmp.Or(d.Limit, head.DefaultLimit))]
 }
 
 // Close implements predict.Predictor.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
@@ -30,7 +30,7 @@ type Tiled struct {
 	// Merge is how an object that several views saw whole gets its box: fuse.Best takes the view's that saw it best, fuse.Boxes the mean of
 	// all, weighted by their scores. Best when empty.
 	Merge fuse.Method
-	// Limit is how many detections an image has at most, decode.DefaultLimit when 0. Tune changes it.
+	// Limit is how many detections an image has at most, head.DefaultLimit when 0. Tune changes it.
 	Limit int
 
 	shared int // pixels that neighbours have in common
@@ -83,7 +83,7 @@ func (t *Tiled) Open() error {
 	if err := t.merger.open(t.shared, t.Merge); err != nil {
 		return err
 	}
-	t.limit.Store(int64(cmp.Or(t.Limit, decode.DefaultLimit)))
+	t.limit.Store(int64(cmp.Or(t.Limit, head.DefaultLimit)))
 	t.batch = t.Model().MaxBatch
 	t.relay.Predictor, t.take = t.Predictor, t.collect
 	t.result.Results = make([]predict.Result, 0, t.batch)
@@ -97,7 +97,7 @@ func (t *Tiled) Slots() int { return 1 }
 func (t *Tiled) Tune(d predict.Decoding) error {
 	err := t.Predictor.Tune(d)
 	if err == nil {
-		t.limit.Store(int64(cmp.Or(d.Limit, decode.DefaultLimit)))
+		t.limit.Store(int64(cmp.Or(d.Limit, head.DefaultLimit)))
 	}
 	return err
 }
@@ -120,7 +120,7 @@ func (t *Tiled) Submit(slot int, images []engine.Image) error {
 	t.result = predict.BatchResult{Results: t.result.Results[:len(images)]}
 	for i := range images {
 		at := &t.result.Results[i]
-		at.Detections, at.Stats = at.Detections[:0], decode.Stats{}
+		at.Detections, at.Stats = at.Detections[:0], head.Stats{}
 		t.sizes = append(t.sizes, image.Pt(images[i].Width, images[i].Height))
 		at.Err = t.look(i, &images[i])
 	}

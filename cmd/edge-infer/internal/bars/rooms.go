@@ -36,7 +36,7 @@ func (c *cpu) letterbox(ctx context.Context, s *sheet) error {
 
 // decode is B11.
 func (c *cpu) decode(ctx context.Context, s *sheet) error {
-	found, err := goBench(ctx, "./postprocess/decode", "Decode$", "100x")
+	found, err := goBench(ctx, "./postprocess/head", "Decode$", "100x")
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *cpu) messages(ctx context.Context, s *sheet) error {
 func (c *cpu) agreement(ctx context.Context, s *sheet) error {
 	for _, test := range []struct{ what, room, pattern string }{
 		{"networks of every head give the boxes of their reference", "./postprocess/predict", "TestCorpus"},
-		{"decoding and suppression as the plain ones, on random maps", "./postprocess/decode", "Reference|Random"},
+		{"decoding and suppression as the plain ones, on random maps", "./postprocess/head", "Reference|Random"},
 	} {
 		_, passed, err := goTest(ctx, nil, test.room, test.pattern)
 		if err != nil {
