@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/postprocess"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 )
 
 // How two views of an object are told from views of two objects.
@@ -43,8 +43,8 @@ type pair struct {
 // small one that of a tile before that of the whole image, where small things are blurred; where all were cut, their boxes together are
 // the object's. What a border left of an object that another view saw whole, but took for a different class or size, is dropped last.
 type merger struct {
-	shared int         // pixels that neighbours have in common; set once, as is mean
-	mean   *fuse.Fuser // makes one detection of several of an object; nil where the best one stands for it
+	shared int             // pixels that neighbours have in common; set once, as is mean
+	mean   *ensemble.Fuser // makes one detection of several of an object; nil where the best one stands for it
 	looks  [1][]postprocess.Detection
 	one    []postprocess.Detection
 	seen   []sighting // of all views of the request, view after view
@@ -53,16 +53,16 @@ type merger struct {
 	whole  []postprocess.Detection // the objects of the image that some view saw whole
 }
 
-func (m *merger) open(shared int, method fuse.Method) error {
+func (m *merger) open(shared int, method ensemble.Method) error {
 	m.shared, m.mean = shared, nil
 	switch method {
-	case fuse.NMS, "":
+	case ensemble.NMS, "":
 		return nil
-	case fuse.WeightedBoxes:
-		m.mean = &fuse.Fuser{IoU: math.SmallestNonzeroFloat32, UseMaxScore: true} // which detections are of one object is known already
+	case ensemble.WeightedBoxes:
+		m.mean = &ensemble.Fuser{IoU: math.SmallestNonzeroFloat32, UseMaxScore: true} // which detections are of one object is known already
 		return m.mean.Open(1)
 	}
-	return fmt.Errorf("merging tiles by %q, must be %s or %s", method, fuse.NMS, fuse.WeightedBoxes)
+	return fmt.Errorf("merging tiles by %q, must be %s or %s", method, ensemble.NMS, ensemble.WeightedBoxes)
 }
 
 func (m *merger) begin() {
@@ -293,7 +293,7 @@ func (m *merger) putDetail(object int32, d *postprocess.Detail) bool {
 	if d.Mask == nil {
 		return true
 	}
-	joined, fits := fuse.UnionMask(masks)
+	joined, fits := ensemble.UnionMask(masks)
 	if fits {
 		d.Mask = &joined
 	}

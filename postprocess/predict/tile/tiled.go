@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 )
 
 // Tiled is a predictor whose images may be much larger than what its network was made for. The exported fields are set before Open.
@@ -27,9 +27,9 @@ type Tiled struct {
 	Overlap float64
 	// WholeImage has the whole image looked at as well, for the objects that no tile holds.
 	WholeImage bool
-	// Merge is how an object that several views saw whole gets its box: fuse.Best takes the view's that saw it best, fuse.Boxes the mean of
+	// Merge is how an object that several views saw whole gets its box: ensemble.Best takes the view's that saw it best, ensemble.Boxes the mean of
 	// all, weighted by their scores. Best when empty.
-	Merge fuse.Method
+	Merge ensemble.Method
 	// Limit is how many detections an image has at most, head.DefaultLimit when 0. Tune changes it.
 	Limit int
 

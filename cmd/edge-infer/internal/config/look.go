@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
@@ -19,7 +19,7 @@ func inferenceSettings(l *look.Inference) []setting {
 			"share of a tile that its neighbour sees too: the largest objects that must come out whole",
 		},
 		{
-			"look.merge", "tile-merge", text(&l.TileMerge), oneOf(&l.TileMerge, string(fuse.NMS), string(fuse.WeightedBoxes)),
+			"look.merge", "tile-merge", text(&l.TileMerge), oneOf(&l.TileMerge, string(ensemble.NMS), string(ensemble.WeightedBoxes)),
 			"box of an object that several tiles saw whole: nms (of the tile that saw it best) or wbf (weighted box fusion: the mean of all)",
 		},
 		{"look.ensemble", "ensemble", list(&l.Ensemble), nil, "networks that look too, beside --model: A.onnx,B.onnx; what all find is fused"},
@@ -32,7 +32,7 @@ func inferenceSettings(l *look.Inference) []setting {
 			"show each image in other ways too and fuse what is found: flip (left to right), scale=0.83 (smaller), flip+scale=0.83",
 		},
 		{
-			"look.fusion", "fusion", text(&l.Fusion), oneOf(&l.Fusion, string(fuse.WeightedBoxes), string(fuse.MajorityVote), string(fuse.NMS)),
+			"look.fusion", "fusion", text(&l.Fusion), oneOf(&l.Fusion, string(ensemble.WeightedBoxes), string(ensemble.MajorityVote), string(ensemble.NMS)),
 			"how detections become one: wbf (weighted box fusion: the mean of the boxes, and lower scores for what not all have seen), " +
 				"vote (what more than half of the weight has seen), nms (the best box)",
 		},

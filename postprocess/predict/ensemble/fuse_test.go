@@ -1,4 +1,4 @@
-package fuse
+package ensemble
 
 import (
 	"encoding/json"
@@ -78,7 +78,7 @@ func TestVoting(t *testing.T) {
 	require.InDelta(t, 0.3, got[2].Score, 1e-6)
 
 	for want, f := range map[string]Fuser{
-		"2 weights for 3 that look":                          {Weights: []float32{1, 2}},
+		"2 weights, must be 3":                               {Weights: []float32{1, 2}},
 		"weight 0, must be over 0":                           {Weights: []float32{1, 0, 1}},
 		`fusion "mean" must be one of [wbf vote nms]`:        {Method: "mean"},
 		"fusion at an overlap of 2, must be between 0 and 1": {IoU: 2},

@@ -1,4 +1,4 @@
-package fuse
+package ensemble
 
 import (
 	"image"
@@ -7,13 +7,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// fuseDetail makes the details of an object of those of all its detections, weighted by their scores: masks and the probabilities of classes
-// by the mean probability, keypoints by the mean place. A turned box stays that of the best finding, and with it the box around what the
-// image shows of it, because a mean of turned ones is none of the object's. found has the details of the best one.
+// fuseDetail fuses the details of an object's detections into those of the best one, which found has: masks and class probabilities by their
+// mean probability, keypoints by their mean position, weighted by the scores. An oriented box stays that of the best detection, and with it
+// the box around it, because a mean of oriented boxes need not fit the object.
 func (f *Fuser) fuseDetail(o *object, found *postprocess.Detection) {
 	d := found.Detail
 	if d.Oriented != nil {
-		found.Box = f.seen[o.first].detection.Box
+		found.Box = f.detections[o.first].detection.Box
 	}
 	if d.Mask != nil && d.Mask.Valid() {
 		f.fuseMask(o, d.Mask)
@@ -25,8 +25,8 @@ func (f *Fuser) fuseDetail(o *object, found *postprocess.Detection) {
 func (f *Fuser) fuseKeypoints(o *object, to []postprocess.Keypoint) {
 	for k := range to {
 		var x, y, sum, score, weight float64
-		for i := o.first; i >= 0; i = f.seen[i].next {
-			s := &f.seen[i]
+		for i := o.first; i >= 0; i = f.detections[i].next {
+			s := &f.detections[i]
 			if s.detection.Detail == nil || len(s.detection.Detail.Keypoints) != len(to) {
 				continue
 			}
@@ -44,10 +44,10 @@ func (f *Fuser) fuseKeypoints(o *object, to []postprocess.Keypoint) {
 func (f *Fuser) fuseProbabilities(o *object, to []float32) {
 	for k := range to {
 		var sum, weight float64
-		for i := o.first; i >= 0; i = f.seen[i].next {
-			s := &f.seen[i]
+		for i := o.first; i >= 0; i = f.detections[i].next {
+			s := &f.detections[i]
 			if s.detection.Detail != nil && len(s.detection.Detail.Probabilities) == len(to) {
-				w := f.weights[s.look]
+				w := f.weights[s.view]
 				sum, weight = sum+w*float64(s.detection.Detail.Probabilities[k]), weight+w
 			}
 		}
@@ -57,24 +57,24 @@ func (f *Fuser) fuseProbabilities(o *object, to []float32) {
 	}
 }
 
-// fuseMask fills a mask with the mean of all masks of the object. Its grid is the best one's, made larger where others reach beyond it.
+// fuseMask replaces a mask by the mean of all masks of the object. Its grid is enlarged where others reach beyond it.
 func (f *Fuser) fuseMask(o *object, to *postprocess.Mask) {
 	bounds := to.Bounds
-	for i := o.first; i >= 0; i = f.seen[i].next {
-		if m := mask(f.seen[i].detection); m != nil {
+	for i := o.first; i >= 0; i = f.detections[i].next {
+		if m := mask(f.detections[i].detection); m != nil {
 			bounds = bounds.Union(m.Bounds)
 		}
 	}
 	f.mask = f.mask[:0]
-	grid := reach(to, bounds)
+	grid := enlarge(to, bounds)
 	for row := range grid.Height {
 		y := (float64(row) - float64(grid.Y)) / float64(grid.StepY)
 		for column := range grid.Width {
 			x := (float64(column) - float64(grid.X)) / float64(grid.StepX)
 			var sum, weight float64
-			for i := o.first; i >= 0; i = f.seen[i].next {
-				if m := mask(f.seen[i].detection); m != nil {
-					sum, weight = sum+f.seen[i].score*probability(m, x, y), weight+f.seen[i].score
+			for i := o.first; i >= 0; i = f.detections[i].next {
+				if m := mask(f.detections[i].detection); m != nil {
+					sum, weight = sum+f.detections[i].score*probability(m, x, y), weight+f.detections[i].score
 				}
 			}
 			f.mask = append(f.mask, sum/weight)
@@ -96,11 +96,11 @@ func mask(f *postprocess.Detection) *postprocess.Mask {
 	return f.Detail.Mask
 }
 
-// mostGrid bounds the points of a fused mask.
-const mostGrid = 1 << 20
+// maxGrid bounds the points of a fused mask.
+const maxGrid = 1 << 20
 
-// reach is a mask's grid for pixels in larger bounds, with the same steps.
-func reach(m *postprocess.Mask, bounds image.Rectangle) postprocess.Mask {
+// enlarge returns a mask's grid for larger bounds, with the same steps. A grid above maxGrid stays as it is.
+func enlarge(m *postprocess.Mask, bounds image.Rectangle) postprocess.Mask {
 	grid := *m
 	grid.Bounds = bounds
 	left := int(math.Floor(float64(m.X + float32(bounds.Min.X)*m.StepX)))
@@ -108,7 +108,7 @@ func reach(m *postprocess.Mask, bounds image.Rectangle) postprocess.Mask {
 	right := int(math.Ceil(float64(m.X + float32(bounds.Max.X-1)*m.StepX)))
 	bottom := int(math.Ceil(float64(m.Y + float32(bounds.Max.Y-1)*m.StepY)))
 	left, top, right, bottom = min(left, 0), min(top, 0), max(right, m.Width-1), max(bottom, m.Height-1)
-	if (right-left+1)*(bottom-top+1) > mostGrid {
+	if (right-left+1)*(bottom-top+1) > maxGrid {
 		return grid
 	}
 	grid.Width, grid.Height = right-left+1, bottom-top+1
@@ -116,7 +116,7 @@ func reach(m *postprocess.Mask, bounds image.Rectangle) postprocess.Mask {
 	return grid
 }
 
-// probability is that of a pixel to belong to the object, between the points of the grid as they are; outside the mask's bounds it is none.
+// probability returns the probability that a pixel belongs to the object, interpolated between the points of the grid; 0 outside the bounds.
 func probability(m *postprocess.Mask, x, y float64) float64 {
 	const half = 0.5
 	if x < float64(m.Bounds.Min.X)-half || x > float64(m.Bounds.Max.X)-half || y < float64(m.Bounds.Min.Y)-half ||
@@ -126,7 +126,7 @@ func probability(m *postprocess.Mask, x, y float64) float64 {
 	return 1 / (1 + math.Exp(-logit(m, x, y)))
 }
 
-// logit is what the grid has at a pixel, its border beyond it.
+// logit interpolates the grid at a pixel; beyond the grid its border continues.
 func logit(m *postprocess.Mask, x, y float64) float64 {
 	column := min(max(float64(m.X)+x*float64(m.StepX), 0), float64(m.Width-1))
 	row := min(max(float64(m.Y)+y*float64(m.StepY), 0), float64(m.Height-1))
@@ -139,8 +139,8 @@ func logit(m *postprocess.Mask, x, y float64) float64 {
 	return above*(1-down) + below*down
 }
 
-// UnionMask is the mask of an object of which each view has seen a piece: what belongs to one of them belongs to it. The grid is the first
-// one's, made larger. It reports whether there is one: a mask that is none, or too large a grid, has no union.
+// UnionMask returns the union of the masks of an object's pieces, on the enlarged grid of the first one. It is false if a mask is invalid or
+// the grid would be too large.
 func UnionMask(pieces []*postprocess.Mask) (postprocess.Mask, bool) {
 	if len(pieces) == 0 {
 		return postprocess.Mask{}, false
@@ -152,7 +152,7 @@ func UnionMask(pieces []*postprocess.Mask) (postprocess.Mask, bool) {
 		}
 		bounds = bounds.Union(m.Bounds)
 	}
-	grid, last := reach(pieces[0], bounds), bounds.Max.Sub(image.Pt(1, 1))
+	grid, last := enlarge(pieces[0], bounds), bounds.Max.Sub(image.Pt(1, 1))
 	if float64(grid.X)+float64(last.X)*float64(grid.StepX) > float64(grid.Width) ||
 		float64(grid.Y)+float64(last.Y)*float64(grid.StepY) > float64(grid.Height) {
 		return postprocess.Mask{}, false
@@ -165,7 +165,7 @@ func UnionMask(pieces []*postprocess.Mask) (postprocess.Mask, bool) {
 			const none = -9
 			best := float64(none)
 			for _, m := range pieces {
-				// Beside its bounds a piece goes on for a point of the grid, so that between two points it does not end before them.
+				// A piece continues for one point of the grid beyond its bounds, so that interpolation does not end it early.
 				across, down := 1/float64(m.StepX), 1/float64(m.StepY)
 				if x > float64(m.Bounds.Min.X)-across && x < float64(m.Bounds.Max.X-1)+across &&
 					y > float64(m.Bounds.Min.Y)-down && y < float64(m.Bounds.Max.Y-1)+down {
