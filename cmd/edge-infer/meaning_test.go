@@ -74,7 +74,7 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 				assert.Contains(t, says(silent, "--labels", two), unsaid)
 				assert.Contains(t, says(silent, "--preprocess", "torchvision"), "confirm it with --layout classify")
 				assert.Contains(t, says(telling, "--labels", three), "3 labels")
-				assert.Contains(t, says(telling, "--layout", "yolov5"), "none is yolov5, which needs ")
+				assert.Contains(t, says(telling, "--layout", "yolov5"), "layout yolov5 needs ")
 			}
 			for _, right := range [][]string{
 				{silent, "--labels", two, "--preprocess", "torchvision"},

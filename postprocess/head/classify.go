@@ -47,11 +47,11 @@ func (classify) recognise(n *network, m *match) (evidence, doubt string) {
 	case len(n.outputs) > 1:
 		return "", ""
 	case n.metadata.Task == engine.Classify:
-		return "the file says that it classifies", ""
+		return "the file specifies classification", ""
 	case n.labels > 0:
 		return fmt.Sprintf("as many numbers as there are labels, %d", n.labels), ""
 	}
-	return "", "nothing says that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, or name " +
+	return "", "nothing specifies that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, or name " +
 		"its --layout embedding)"
 }
 

@@ -103,7 +103,7 @@ func TestReadDoubts(t *testing.T) {
 	// Labels that do not fit are refused; with one for the blank too they are taken as they are.
 	model := described(len(alphabet)-1, shape)
 	_, err = Recognise(model, LayoutCTC)
-	require.ErrorContains(t, err, "7 classes but the model names 5 labels")
+	require.ErrorContains(t, err, "7 classes but the model has 5 labels")
 	d = reader(t, shape, len(alphabet)+1, false)
 	found, _, err = d.Decode(result(identity, whole(data, shape)), 0, 640, 640, nil)
 	require.NoError(t, err)

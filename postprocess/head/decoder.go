@@ -79,7 +79,7 @@ func (d *Decoder) checkFilter(filter *engine.Filter) error {
 	need := d.Filter()
 	switch {
 	case need == nil || need.BoxMap != filter.BoxMap:
-		return errors.New("the engine was opened to list boxes on its device that are read in another way now (open it again)")
+		return errors.New("the engine was opened to list boxes on its device that are now read differently (open it again)")
 	case need.Threshold < filter.Threshold:
 		return fmt.Errorf("the engine was opened to list boxes from a score of %.3g, not %.3g (open it again)", filter.Threshold, need.Threshold)
 	}

@@ -247,7 +247,7 @@ func TestDecodeErrors(t *testing.T) {
 			"decode: bad network output: output output0 with 84 numbers an image for shape [1 84 4611686018427387904]",
 		},
 		{85, []int64{1, 85, 1}, identity, 10, "decode: bad network output: [[1 85 1]] has 81 classes, not 80"},
-		{84, []int64{84}, identity, 10, "decode: bad network output: [[84]] is not yolov8, which needs [B,4+nc,N]"},
+		{84, []int64{84}, identity, 10, "decode: bad network output: layout yolov8 needs [B,4+nc,N], not [[84]]"},
 		{84, []int64{-1, 84, 1}, identity, 10, "decode: bad network output: output output0 with shape [-1 84 1] has no image 0"},
 		{84, []int64{1, 84, 1}, identity, 0, "decode: source image of 0x10"},
 		{84, []int64{1, 84, 1}, engine.Transform{}, 10, "decode: transform {ScaleX:0 ScaleY:0 PadX:0 PadY:0} cannot be inverted"},

@@ -16,7 +16,7 @@ const boxesWithClasses = "box, class and score of each object"
 func (n *network) recogniseDense(m *match, perCell int, partial bool, expected func(output int) (ok bool, doubt string)) (evidence, doubt string) {
 	cells := n.cells(m.boxes, perCell, partial)
 	if m.boxes < 0 && n.metadata.Task == engine.Detect && m.classes == n.labels && n.labels > 0 {
-		cells = "the file says that it detects"
+		cells = "the file specifies detection"
 	}
 	if cells == "" {
 		return "", ""
@@ -30,12 +30,12 @@ func (n *network) recogniseDense(m *match, perCell int, partial bool, expected f
 			return "", doubt
 		}
 		if !ok {
-			return "", fmt.Sprintf("there is %s beside it, which a detector does not have (--layout %s takes it for one all the same)",
+			return "", fmt.Sprintf("there is a further output %s, which a detector does not have (--layout %s accepts it anyway)",
 				n.list([]int{i}), m.describe().Layout)
 		}
 	}
 	if n.labels == 0 {
-		return "", fmt.Sprintf("nothing says that what follows a box is the scores of %s: keypoints, masks or an angle would look the same "+
+		return "", fmt.Sprintf("nothing specifies that what follows a box is the scores of %s: keypoints, masks or an angle would look the same "+
 			"(give the labels with --labels FILE, or confirm it with --layout %s)", plural(m.classes, "class"), m.describe().Layout)
 	}
 	return fmt.Sprintf("%s, with %s as there are labels", cells, plural(n.labels, "class")), ""
@@ -74,7 +74,7 @@ func (n *network) recogniseColumns(m *match) (evidence, doubt string) {
 		return "", ""
 	}
 	if m.boxes < 0 && m.classes == n.labels && n.labels > 0 {
-		return "the file says what it does", ""
+		return "the file specifies the task", ""
 	}
 	return n.recogniseDense(m, 1, false, noOther)
 }
@@ -84,7 +84,7 @@ func (n *network) recogniseRows(m *match) (evidence, doubt string) {
 	if n.metadata.Task != m.describe().Task || !n.metadata.EndToEnd || m.boxes > maxRows {
 		return "", ""
 	}
-	return "the file says what it does, and that its boxes are suppressed already", ""
+	return "the file specifies the task, and that its boxes are suppressed already", ""
 }
 
 // pairs lists pairs of outputs, the boxes first: one has four numbers for each box, the other its scores. Where both have four numbers, the

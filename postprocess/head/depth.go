@@ -42,13 +42,13 @@ func (depth) recognise(n *network, m *match) (evidence, doubt string) {
 	case !n.isImageSized(o.Shape):
 		return "", ""
 	case hasName(o.Name, depthNames[:]...):
-		return "its name says that it is depth", ""
+		return "the output's name stands for depth", ""
 	case len(n.outputs) > 1:
 		return "", ""
 	case n.metadata.Task == engine.Depth:
-		return "the file says that it is depth", ""
+		return "the file specifies depth", ""
 	case n.labels == 0:
-		return "", "nothing says what its numbers are (confirm it with --layout depth)"
+		return "", "nothing specifies what its numbers are (confirm it with --layout depth)"
 	}
 	return "", ""
 }

@@ -43,7 +43,7 @@ func (detr) recognise(n *network, m *match) (evidence, doubt string) {
 	switch {
 	case n.labels == 0:
 		return "", fmt.Sprintf("its scores could be those of %s and of no object, or, as %s, those of %s "+
-			"(give the labels with --labels FILE, or name one of them with --layout)",
+			"(give the labels with --labels FILE, or select one with --layout)",
 			plural(m.classes, "class"), LayoutDETRSigmoid, plural(m.classes+1, "class"))
 	case !agree:
 		return "", ""

@@ -43,7 +43,7 @@ func (h embedding) measure(shapes [][]int64) (sizes, error) {
 // recognise goes by the file's metadata: a classifier has the same form.
 func (embedding) recognise(n *network, _ *match) (evidence, doubt string) {
 	if n.metadata.Task == engine.Embed {
-		return "the file says that it embeds", ""
+		return "the file specifies an embedding", ""
 	}
 	return "", ""
 }

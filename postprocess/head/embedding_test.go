@@ -33,5 +33,5 @@ func TestEmbed(t *testing.T) {
 		require.Equal(t, impossible, stats.BadScores)
 	}
 	_, err = Recognise(sized(128, 256, "", 0, []int64{1, 4097}), LayoutEmbedding)
-	require.EqualError(t, err, "outputs output0 [1 4097]: none is embedding, which needs [B,D], D from 2 to 4096")
+	require.EqualError(t, err, "layout embedding needs [B,D], D from 2 to 4096; the outputs are output0 [1 4097]")
 }

@@ -44,11 +44,11 @@ func (endToEnd) recognise(n *network, m *match) (evidence, doubt string) {
 	case m.boxes > maxRows || columns < 0 && !n.metadata.EndToEnd, n.fileNamesRTDETR():
 		return "", ""
 	case n.metadata.EndToEnd:
-		return "the file says that its boxes are suppressed already", ""
+		return "the file specifies that its boxes are suppressed already", ""
 	case len(n.outputs) > 1:
-		return "", "there are other outputs beside it: " + n.String() + " " + confirm
+		return "", "there are further outputs: " + n.String() + " " + confirm
 	case n.labels <= 1 && (m.boxes < 0 || n.cells(m.boxes, 3, false) != ""):
-		return "", "it could be yolov5 with 1 class as well (name one of them with --layout)"
+		return "", "it could also be yolov5 with 1 class (select one with --layout)"
 	case n.labels == 0 || n.labels == 2:
 		return "", "boxes with the scores of 2 classes would look the same " + confirm
 	}

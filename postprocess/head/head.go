@@ -185,5 +185,5 @@ func ParseLayout(name string) (Layout, error) {
 // mismatch is the error for outputs that do not have a head's form.
 func mismatch(h head, shapes [][]int64) error {
 	about := h.describe()
-	return fmt.Errorf("%v is not %s, which needs %s", shapes, about.Layout, about.Form)
+	return fmt.Errorf("layout %s needs %s, not %v", about.Layout, about.Form, shapes)
 }

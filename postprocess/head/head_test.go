@@ -58,7 +58,7 @@ func TestRFDETRNumbersItsClasses(t *testing.T) {
 		if c.classes == nil {
 			require.ErrorContains(t, err, "none is the first for early versions and the last for later ones")
 			_, err = recognise(m, LayoutRFDETR)
-			require.ErrorContains(t, err, "7 classes but the model names 6 labels")
+			require.ErrorContains(t, err, "7 classes but the model has 6 labels")
 			continue
 		}
 		require.NoError(t, err)

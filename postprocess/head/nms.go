@@ -44,7 +44,7 @@ func (nms) recognise(n *network, m *match) (evidence, doubt string) {
 		return "the outputs' names: boxes that are suppressed already", ""
 	case n.isInteger(m.outputs[selectedCount]):
 		return "", "its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well " +
-			"(name one of them with --layout)"
+			"(select one with --layout)"
 	}
 	return "", ""
 }

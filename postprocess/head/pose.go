@@ -93,7 +93,7 @@ func (h pose) recognise(n *network, m *match) (evidence, doubt string) {
 		evidence, doubt = n.recogniseColumns(m)
 	}
 	if evidence != "" && h.points == 0 {
-		return "", "the file does not say how many keypoints an object has (confirm it with --layout " + string(h.describe().Layout) + ")"
+		return "", "the file does not specify the number of keypoints (confirm it with --layout " + string(h.describe().Layout) + ")"
 	}
 	return evidence, doubt
 }

@@ -86,7 +86,7 @@ func recognise(model *engine.Model, layout Layout) (match, error) {
 	case model.NoImage != nil:
 		return match{}, layoutError{fmt.Errorf("the model takes no images: %w (infer --input runs it on arrays)", model.NoImage)}
 	case model.Width < 1 || model.Height < 1:
-		return match{}, layoutError{errors.New("the size of the images that the model takes is not known")}
+		return match{}, layoutError{errors.New("the size of the model's image input is not known")}
 	}
 	found, err := n.recognise(layout)
 	if err != nil {
@@ -235,14 +235,14 @@ func (n *network) recognise(layout Layout) (match, error) {
 		for i := range found {
 			names = append(names, fmt.Sprintf("%s (%s)", found[i].describe().Layout, found[i].evidence))
 		}
-		return match{}, fmt.Errorf("the outputs could be %s (name one with --layout)", strings.Join(names, " or "))
+		return match{}, fmt.Errorf("the outputs could be %s (select one with --layout)", strings.Join(names, " or "))
 	case doubts != nil:
 		return match{}, fmt.Errorf("%s", strings.Join(doubts, "; "))
 	case n.rawScales():
 		return match{}, fmt.Errorf("outputs %s are a detector's maps, one for each scale, before they are decoded "+
 			"(export it with its decoding: YOLOv7 with --grid, others without what keeps it out of the file)", n)
 	}
-	return match{}, fmt.Errorf("outputs %s are of no head that is decoded (if they are of one all the same, name it: --layout %s)", n,
+	return match{}, fmt.Errorf("outputs %s match no supported head (select one with --layout %s)", n,
 		strings.Join(Layouts()[1:], ", "))
 }
 
@@ -260,7 +260,7 @@ func (n *network) try(h head, outputs []int) (m match, doubt string) {
 	case evidence == "":
 		return match{}, doubt
 	case !agree:
-		return match{}, fmt.Sprintf("it has %s and the model names %s (give the labels that belong to it with --labels FILE)",
+		return match{}, fmt.Sprintf("it has %s and the model has %s (give the labels that belong to it with --labels FILE)",
 			plural(m.classes, "class"), plural(n.labels, "label"))
 	}
 	m.evidence = n.list(outputs) + ": " + evidence
@@ -304,18 +304,18 @@ func (n *network) selected(layout Layout) (match, error) {
 			continue
 		}
 		m := match{
-			head: h, sizes: measured, outputs: outputs, width: n.width, height: n.height, evidence: n.list(outputs) + ": the layout was named",
+			head: h, sizes: measured, outputs: outputs, width: n.width, height: n.height, evidence: n.list(outputs) + ": the layout was selected",
 		}
 		numbers, agree := h.numbering(n, &m)
 		if !agree {
-			return match{}, fmt.Errorf("%s read as %s has %s but the model names %s "+
+			return match{}, fmt.Errorf("%s read as %s has %s but the model has %s "+
 				"(give the labels that belong to it with --labels, or another --layout)",
 				n.list(outputs), layout, plural(measured.classes, "class"), plural(n.labels, "label"))
 		}
 		m.numbers = numbers
 		return m, nil
 	}
-	return match{}, fmt.Errorf("outputs %s: none is %s, which needs %s", n, layout, h.describe().Form)
+	return match{}, fmt.Errorf("layout %s needs %s; the outputs are %s", layout, h.describe().Form, n)
 }
 
 // plural returns a count with its noun.

@@ -45,7 +45,7 @@ func TestRecognise(t *testing.T) {
 			"yolov8 of any size",
 			Options{},
 			sized(640, 640, engine.Detect, 80, []int64{-1, 84, -1}), LayoutYOLOv8, 80, 0,
-			"output0 [-1 84 -1]: the file says that it detects, with 80 classes as there are labels",
+			"output0 [-1 84 -1]: the file specifies detection, with 80 classes as there are labels",
 		},
 		{
 			"yolov8 wide input",
@@ -126,19 +126,19 @@ func TestRecognise(t *testing.T) {
 			"end2end of two classes by its file",
 			Options{},
 			endToEndModel(2, []int64{-1, -1, 6}), LayoutEnd2End, 2, 0,
-			"output0 [-1 -1 6]: the file says that its boxes are suppressed already",
+			"output0 [-1 -1 6]: the file specifies that its boxes are suppressed already",
 		},
 		{
 			"classes by task",
 			Options{},
 			sized(224, 224, engine.Classify, 10, []int64{1, 10}), LayoutClassify, 10, 0,
-			"output0 [1 10]: the file says that it classifies",
+			"output0 [1 10]: the file specifies classification",
 		},
 		{
 			"classes open",
 			Options{},
 			sized(224, 224, engine.Classify, 0, []int64{-1, -1}), LayoutClassify, 0, 0,
-			"output0 [-1 -1]: the file says that it classifies",
+			"output0 [-1 -1]: the file specifies classification",
 		},
 		{
 			"classes by labels",
@@ -150,13 +150,13 @@ func TestRecognise(t *testing.T) {
 			"named",
 			Options{Layout: LayoutYOLOv5},
 			described(0, []int64{1, 100, 100}), LayoutYOLOv5, 95, 0,
-			"output0 [1 100 100]: the layout was named",
+			"output0 [1 100 100]: the layout was selected",
 		},
 		{
 			"named against the task",
 			Options{Layout: LayoutYOLOv8},
 			sized(640, 640, "segment", 0, []int64{1, 3}, []int64{1, 116, 8400}),
-			LayoutYOLOv8, 112, 1, "output1 [1 116 8400]: the layout was named",
+			LayoutYOLOv8, 112, 1, "output1 [1 116 8400]: the layout was selected",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestRecognise(t *testing.T) {
 // TestOpenRefuses is as long as its table of outputs that are none of a detector.
 func TestOpenRefuses(t *testing.T) {
 	names := strings.Join(Layouts()[1:], ", ")
-	none := " are of no head that is decoded (if they are of one all the same, name it: --layout " + names + ")"
+	none := " match no supported head (select one with --layout " + names + ")"
 	strided := described(80, []int64{1, 84, 8400})
 	strided.Metadata.Stride = 64
 	half := described(80, []int64{1, 84, 100}, []int64{1})
@@ -203,34 +203,34 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Options{},
 			described(0, []int64{1, 84, 8400}),
-			"output0 [1 84 8400] looks like yolov8, but nothing says that what follows a box is the scores of 80 classes: keypoints, masks " +
+			"output0 [1 84 8400] looks like yolov8, but nothing specifies that what follows a box is the scores of 80 classes: keypoints, masks " +
 				"or an angle would look the same " +
 				"(give the labels with --labels FILE, or confirm it with --layout yolov8)",
 		},
 		{
 			Options{},
 			described(0, []int64{1, 25200, 6}),
-			"output0 [1 25200 6] looks like yolov5, but nothing says that what follows a box is the scores of 1 class: keypoints, masks or " +
+			"output0 [1 25200 6] looks like yolov5, but nothing specifies that what follows a box is the scores of 1 class: keypoints, masks or " +
 				"an angle would look the same " +
 				"(give the labels with --labels FILE, or confirm it with --layout yolov5)",
 		},
 		{
 			Options{},
 			described(6, []int64{1, 84, 8400}),
-			"output0 [1 84 8400] looks like yolov8, but it has 80 classes and the model names 6 labels (give the labels that belong to it " +
+			"output0 [1 84 8400] looks like yolov8, but it has 80 classes and the model has 6 labels (give the labels that belong to it " +
 				"with --labels FILE)",
 		},
 		{
 			Options{},
 			described(6, []int64{1, 25200, 85}),
-			"output0 [1 25200 85] looks like yolov5, but it has 80 classes and the model names 6 labels (give the labels that belong to it " +
+			"output0 [1 25200 85] looks like yolov5, but it has 80 classes and the model has 6 labels (give the labels that belong to it " +
 				"with --labels FILE)",
 		},
 		{
 			Options{},
 			sized(128, 160, "", 1, []int64{1, 300, 6}),
-			"output0 [1 300 6] looks like yolov5, but it could be end2end as well (name one of them with --layout); " +
-				"output0 [1 300 6] looks like end2end, but it could be yolov5 with 1 class as well (name one of them with --layout)",
+			"output0 [1 300 6] looks like yolov5, but it could also be end2end (select one with --layout); " +
+				"output0 [1 300 6] looks like end2end, but it could also be yolov5 with 1 class (select one with --layout)",
 		},
 		{
 			Options{},
@@ -240,8 +240,8 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Options{},
 			described(80, []int64{1, 84, 8400}, []int64{1, 32, 160, 160}),
-			"output0 [1 84 8400] looks like yolov8, but there is output1 [1 32 160 160] beside it, which a detector does not have " +
-				"(--layout yolov8 takes it for one all the same)",
+			"output0 [1 84 8400] looks like yolov8, but there is a further output output1 [1 32 160 160], which a detector does not have " +
+				"(--layout yolov8 accepts it anyway)",
 		},
 		{
 			Options{},
@@ -256,24 +256,24 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Options{},
 			described(1, []int64{1, -1, 6}),
-			"output0 [1 -1 6] looks like end2end, but it could be yolov5 with 1 class as well (name one of them with --layout)",
+			"output0 [1 -1 6] looks like end2end, but it could also be yolov5 with 1 class (select one with --layout)",
 		},
 		{
 			Options{},
 			described(80, []int64{1, 300, 6}, []int64{1, 32, 160, 160}),
-			"output0 [1 300 6] looks like end2end, but there are other outputs beside it: output0 [1 300 6], output1 [1 32 160 160] " +
+			"output0 [1 300 6] looks like end2end, but there are further outputs: output0 [1 300 6], output1 [1 32 160 160] " +
 				"(confirm it with --layout end2end)",
 		},
 		{
 			Options{},
 			sized(224, 224, "", 0, []int64{1, 1000}),
-			"output0 [1 1000] looks like classify, but nothing says that its numbers are classes (give their labels with --labels FILE, " +
+			"output0 [1 1000] looks like classify, but nothing specifies that its numbers are classes (give their labels with --labels FILE, " +
 				"confirm it with --layout classify, or name its --layout embedding)",
 		},
 		{
 			Options{},
 			sized(224, 224, engine.Classify, 10, []int64{1, 1000}),
-			"output0 [1 1000] looks like classify, but it has 1000 classes and the model names 10 labels (give the labels that belong to " +
+			"output0 [1 1000] looks like classify, but it has 1000 classes and the model has 10 labels (give the labels that belong to " +
 				"it with --labels FILE)",
 		},
 		{
@@ -291,22 +291,22 @@ func TestOpenRefuses(t *testing.T) {
 			sized(224, 224, engine.Classify, 0, []int64{1, 84, 8400}),
 			"outputs output0 [1 84 8400]" + none,
 		},
-		{Options{Layout: LayoutYOLOv5}, described(0, []int64{1, 84, 5}), "outputs output0 [1 84 5]: none is yolov5, which needs [B,N,5+nc]"},
-		{Options{Layout: LayoutYOLOv8}, described(0, []int64{1, 4, 84}), "outputs output0 [1 4 84]: none is yolov8, which needs [B,4+nc,N]"},
+		{Options{Layout: LayoutYOLOv5}, described(0, []int64{1, 84, 5}), "layout yolov5 needs [B,N,5+nc]; the outputs are output0 [1 84 5]"},
+		{Options{Layout: LayoutYOLOv8}, described(0, []int64{1, 4, 84}), "layout yolov8 needs [B,4+nc,N]; the outputs are output0 [1 4 84]"},
 		{
 			Options{Layout: LayoutEnd2End},
 			described(0, []int64{1, 300, 38}),
-			"outputs output0 [1 300 38]: none is end2end, which needs [B,N,6]",
+			"layout end2end needs [B,N,6]; the outputs are output0 [1 300 38]",
 		},
 		{
 			Options{Layout: LayoutClassify},
 			described(0, []int64{1, 84, 8400}),
-			"outputs output0 [1 84 8400]: none is classify, which needs [B,nc]",
+			"layout classify needs [B,nc]; the outputs are output0 [1 84 8400]",
 		},
 		{
 			Options{Layout: LayoutYOLOv8},
 			described(6, []int64{1, 84, 8400}),
-			"output0 [1 84 8400] read as yolov8 has 80 classes but the model names 6 labels (give the labels that belong to it with " +
+			"output0 [1 84 8400] read as yolov8 has 80 classes but the model has 6 labels (give the labels that belong to it with " +
 				"--labels, or another --layout)",
 		},
 		{Options{Layout: "retinanet"}, described(6, []int64{1, 84, 8400}), `layout "retinanet" is not known (auto, ` + names + `)`},
@@ -402,7 +402,7 @@ func TestFilter(t *testing.T) {
 			c.m.Filter.Count--
 			_, err = NewDecoder(c.m, c.o)
 			require.EqualError(t, err,
-				"open decoder: the engine was opened to list boxes on its device that are read in another way now (open it again)")
+				"open decoder: the engine was opened to list boxes on its device that are now read differently (open it again)")
 		})
 	}
 }

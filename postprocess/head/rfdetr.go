@@ -59,7 +59,7 @@ func recogniseQueries(n *network, m *match, what string) (evidence, doubt string
 	case !hasName(n.outputs[m.outputs[0]].Name, "dets") || !hasName(n.outputs[m.outputs[1]].Name, "labels"):
 		return "", ""
 	case len(n.outputs) > len(m.outputs):
-		return "", "there are other outputs beside it: " + n.String() + " (--layout rfdetr reads the boxes all the same)"
+		return "", "there are further outputs: " + n.String() + " (--layout rfdetr reads the boxes anyway)"
 	case undecided(n, m):
 		return "", fmt.Sprintf("it has %s and there are %s: what is none is the first for early versions and the last for later ones "+
 			"(add a line for it, none, at that end of --labels FILE)", plural(m.classes, "score"), plural(n.labels, "label"))

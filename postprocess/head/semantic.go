@@ -79,13 +79,13 @@ func (semantic) recognise(n *network, m *match) (evidence, doubt string) {
 	_, fits := n.numbering(m.classes, 0, true)
 	switch {
 	case specified:
-		return "the file says that it segments by class", ""
+		return "the file specifies semantic segmentation", ""
 	case n.labels > 0 && fits:
 		return fmt.Sprintf("a map of scores for each of %s", plural(n.labels, "label")), ""
 	case hasName(o.Name, "logits"):
 		return "logits for every place of the image, as Hugging Face's segmentation names them", ""
 	}
-	return "", fmt.Sprintf("nothing says that its %d maps are scores of classes: heat maps would look the same (give the labels with "+
+	return "", fmt.Sprintf("nothing specifies that its %d maps are scores of classes: heat maps would look the same (give the labels with "+
 		"--labels FILE, or confirm it with --layout semantic)", m.classes)
 }
 

@@ -48,7 +48,7 @@ func (ssd) recognise(n *network, m *match) (evidence, doubt string) {
 	case boxes != m.boxes:
 		return "", ""
 	case len(n.outputs) > 2:
-		return "", "there are other outputs beside it: " + n.String() + " (confirm it with --layout ssd)"
+		return "", "there are further outputs: " + n.String() + " (confirm it with --layout ssd)"
 	}
 	return fmt.Sprintf("%d boxes are 6 for each cell of the grids of SSD-MobileNet at %dx%d, with background before %s",
 		m.boxes, n.width, n.height, plural(m.classes, "class")), ""

@@ -61,7 +61,7 @@ func (tfDetection) numbering(n *network, _ *match) (numbering, bool) {
 
 func (tfDetection) recognise(n *network, m *match) (evidence, doubt string) {
 	if n.isInteger(m.outputs[selectedCount]) {
-		return "", "it could be nms as well (name one of them with --layout)"
+		return "", "it could also be nms (select one with --layout)"
 	}
 	return "the outputs' names, and a number of boxes in floating point", ""
 }

@@ -36,9 +36,9 @@ func (ultralyticsRTDETR) recognise(n *network, m *match) (evidence, doubt string
 	case len(n.outputs) > 1 || n.labels == 0 || m.classes != n.labels:
 		return "", ""
 	case named && m.classes == 2:
-		return "", "it could be " + string(LayoutUltralyticsRTDETREnd2End) + " as well (name one of them with --layout)"
+		return "", "it could be " + string(LayoutUltralyticsRTDETREnd2End) + " as well (select one with --layout)"
 	case named:
-		return "the file says that it is RT-DETR, with " + plural(n.labels, "class") + " as there are labels", ""
+		return "the file specifies RT-DETR, with " + plural(n.labels, "class") + " as there are labels", ""
 	case m.classes == 2:
 		return "", "" // end2end returns the doubt
 	case m.boxes < 0:
@@ -78,7 +78,7 @@ func (ultralyticsRTDETREnd2End) recognise(n *network, m *match) (evidence, doubt
 	if !n.fileNamesRTDETR() || len(n.outputs) > 1 || n.labels == 2 || n.outputs[m.outputs[0]].Shape[2] < 0 {
 		return "", "" // with two classes ultralytics-rtdetr returns the doubt
 	}
-	return "the file says that it is RT-DETR, with rows of 6 numbers, which the scores of " + plural(n.labels, "class") +
+	return "the file specifies RT-DETR, with rows of 6 numbers, which the scores of " + plural(n.labels, "class") +
 		" leave no room for", ""
 }
 

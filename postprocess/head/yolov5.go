@@ -29,7 +29,7 @@ func (h yolov5) measure(shapes [][]int64) (sizes, error) {
 func (yolov5) recognise(n *network, m *match) (evidence, doubt string) {
 	row := 5 + int64(m.classes)
 	if m.classes == 1 && m.boxes <= maxRows && n.cells(m.boxes, 3, false) != "" {
-		return "", "it could be end2end as well (name one of them with --layout)"
+		return "", "it could also be end2end (select one with --layout)"
 	}
 	return n.recogniseDense(m, 3, false, func(output int) (bool, string) {
 		switch shape := n.outputs[output].Shape; len(shape) {

@@ -5,8 +5,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// mostSteps bounds the way back through a graph, which a file may have closed to a ring.
-const mostSteps = 64
+// maxSteps bounds the way back through a graph, which a file may have closed to a ring.
+const maxSteps = 64
 
 // activation tells from the layers before an output how a classifier's classes stand to each other. Without an activation of its own a
 // network gives logits, which training almost always takes through softmax. It is empty where other layers come last.
@@ -17,7 +17,7 @@ func activation(g *onnx.GraphProto, output string) engine.Activation {
 			makers[name] = n
 		}
 	}
-	for range mostSteps {
+	for range maxSteps {
 		n := makers[output]
 		if n == nil || len(n.Input) == 0 {
 			return ""

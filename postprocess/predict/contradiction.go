@@ -28,22 +28,22 @@ const ContradictionImages = 30
 
 // evidence gathers what images say about the head. Any goroutine may add to it.
 type evidence struct {
-	mu       sync.Mutex
-	looked   int // images whose scores were all looked at
-	scores   int // in a row with scores that are none
-	boxes    int // in a row with boxes where there can be none
-	contrary *Contradiction
-	model    string
-	layout   head.Layout
+	mu            sync.Mutex
+	images        int // images whose scores were all looked at
+	scores        int // in a row with scores that are none
+	boxes         int // in a row with boxes where there can be none
+	contradiction *Contradiction
+	model         string
+	layout        head.Layout
 }
 
 // curious reports whether every score of the next image should be looked at. It takes long, so only the first images are; after them
 // those over the threshold still are.
-func (e *evidence) curious() bool {
+func (e *evidence) checksAllScores() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.looked++
-	return e.looked <= ContradictionImages
+	e.images++
+	return e.images <= ContradictionImages
 }
 
 // add takes one image into account; impossible are the scores that are none.
@@ -59,16 +59,16 @@ func (e *evidence) add(s *head.Stats, impossible int) *Contradiction {
 	switch {
 	case misplaced(s):
 		e.boxes++
-	case shown(s) > 0:
+	case keptBoxes(s) > 0:
 		e.boxes = 0
 	}
-	if e.contrary == nil && e.scores >= ContradictionImages {
-		e.contrary = &Contradiction{e.model, e.layout, e.scores, noScores}
+	if e.contradiction == nil && e.scores >= ContradictionImages {
+		e.contradiction = &Contradiction{e.model, e.layout, e.scores, noScores}
 	}
-	if e.contrary == nil && e.boxes >= ContradictionImages {
-		e.contrary = &Contradiction{e.model, e.layout, e.boxes, noBoxes}
+	if e.contradiction == nil && e.boxes >= ContradictionImages {
+		e.contradiction = &Contradiction{e.model, e.layout, e.boxes, noBoxes}
 	}
-	return e.contrary
+	return e.contradiction
 }
 
 // What numbers are that a head cannot give.
@@ -88,10 +88,10 @@ func FindContradiction(s *head.Stats) string {
 	return ""
 }
 
-// shown are the boxes of an image, wherever they are.
-func shown(s *head.Stats) int { return s.Candidates - s.Truncated - s.Suppressed }
+// keptBoxes are the boxes of an image, wherever they are.
+func keptBoxes(s *head.Stats) int { return s.Candidates - s.Truncated - s.Suppressed }
 
 // misplaced reports whether no box of an image lies where one can.
 func misplaced(s *head.Stats) bool {
-	return shown(s) > 0 && s.OutsideInput == shown(s) || s.Candidates == 0 && s.Invalid > s.BadScores
+	return keptBoxes(s) > 0 && s.OutsideInput == keptBoxes(s) || s.Candidates == 0 && s.Invalid > s.BadScores
 }

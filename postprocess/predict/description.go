@@ -90,12 +90,12 @@ func Inspect(ctx context.Context, o Options) (d Description, err error) {
 	if err != nil {
 		return d, err
 	}
-	if e, err = o.resettle(ctx, e); err != nil {
+	if e, err = o.reopenPreset(ctx, e); err != nil {
 		return d, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	model := e.Model()
-	if err := o.fits(model); err != nil {
+	if err := o.checkSize(model); err != nil {
 		return d, err
 	}
 	d = describe(&model)
@@ -113,7 +113,7 @@ func Inspect(ctx context.Context, o Options) (d Description, err error) {
 func (d *Description) recognise(r *head.Recognition) {
 	d.Head = r
 	if r.Task != engine.Read {
-		d.Labels = distinct(d.Labels)
+		d.Labels = distinctLabels(d.Labels)
 	}
 	d.KeypointNamesAssumed = d.KeypointNamesAssumed && r.Keypoints != nil
 }
@@ -156,7 +156,7 @@ func (d Description) String() string {
 				of = " of " + postprocess.Label(d.Labels, class)
 			}
 			if names != nil {
-				line("keypoints", "%d%s: %s", d.Head.KeypointCount, of, shorten(strings.Join(names, ", "), 400)+d.presumed())
+				line("keypoints", "%d%s: %s", d.Head.KeypointCount, of, shorten(strings.Join(names, ", "), 400)+d.keypointSource())
 			}
 		}
 		if d.Head.KeypointCount > 0 && d.Head.Keypoints == nil {
@@ -169,8 +169,8 @@ func (d Description) String() string {
 	return text.String()
 }
 
-// presumed says where names of keypoints that the file does not say come from.
-func (d Description) presumed() string {
+// keypointSource says where names of keypoints that the file does not say come from.
+func (d Description) keypointSource() string {
 	if d.KeypointNamesAssumed {
 		return " (COCO's: the file names none)"
 	}

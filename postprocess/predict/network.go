@@ -13,11 +13,11 @@ import (
 
 // Network is the Predictor of one network on one engine.
 type Network struct {
-	engine engine.Engine
-	model  Model
-	asked  head.Layout // by whoever opened it
-	slots  []slot
-	lossy  bool // images fail one by one when the engine does
+	engine         engine.Engine
+	model          Model
+	layout         head.Layout // by whoever opened it
+	slots          []slot
+	perImageErrors bool // images fail one by one when the engine does
 
 	evidence evidence
 }
@@ -30,19 +30,19 @@ type slot struct {
 	tuned   atomic.Pointer[head.Decoder] // for the next request; each slot has its own, which keeps scratch memory
 	decoder *head.Decoder
 	images  []engine.Image // those that the engine has
-	places  []int          // their numbers among the images of the request
+	indices []int          // their numbers among the images of the request
 	result  BatchResult
 }
 
 // Wrap makes a predictor of an open engine, which it closes when it is closed itself. An error leaves the engine open.
 func Wrap(e engine.Engine, d Decoding) (*Network, error) {
-	n := &Network{engine: e, model: Model{Model: e.Model()}, asked: d.Layout, slots: make([]slot, e.Slots())}
+	n := &Network{engine: e, model: Model{Model: e.Model()}, layout: d.Layout, slots: make([]slot, e.Slots())}
 	if layout, _ := head.ParseLayout(string(d.Layout)); layout != head.LayoutCTC && layout != head.LayoutCTCBlankLast {
-		n.model.Metadata.Labels = distinct(n.model.Metadata.Labels)
+		n.model.Metadata.Labels = distinctLabels(n.model.Metadata.Labels)
 	}
 	for i := range n.slots {
 		batch := n.model.MaxBatch
-		n.slots[i].images, n.slots[i].places = make([]engine.Image, 0, batch), make([]int, 0, batch)
+		n.slots[i].images, n.slots[i].indices = make([]engine.Image, 0, batch), make([]int, 0, batch)
 		n.slots[i].result.Results = make([]Result, 0, batch)
 	}
 	if err := n.decode(d, 0, len(n.slots)); err != nil {
@@ -92,7 +92,7 @@ func (n *Network) tune(d Decoding, first, count int) error {
 	if has := n.model.Recognised.Layout; layout != head.LayoutAuto && layout != has {
 		return settingError{fmt.Errorf("layout %s: the network was opened as %s (open it again)", layout, has)}
 	}
-	d.Layout = n.asked
+	d.Layout = n.layout
 	return n.decode(d, first, count)
 }
 
@@ -120,14 +120,14 @@ func (n *Network) Submit(number int, images []engine.Image) error {
 	case len(images) < 1 || len(images) > n.model.MaxBatch:
 		return n.refuse("submit", engine.ErrShape, "%d images, 1 to %d fit", len(images), n.model.MaxBatch)
 	}
-	s.images, s.places = s.images[:0], s.places[:0]
+	s.images, s.indices = s.images[:0], s.indices[:0]
 	s.result.Timing, s.result.Decoding = engine.Timing{}, 0
 	s.result.Results = s.result.Results[:len(images)]
 	for i := range images {
 		at := &s.result.Results[i]
 		at.Detections, at.Map, at.Stats, at.Err = at.Detections[:0], nil, head.Stats{}, images[i].Check()
 		if at.Err == nil {
-			s.images, s.places = append(s.images, images[i]), append(s.places, i)
+			s.images, s.indices = append(s.images, images[i]), append(s.indices, i)
 		}
 	}
 	if len(s.images) > 0 {
@@ -154,8 +154,8 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 		return &s.result, nil
 	}
 	result, err := n.engine.Wait(number)
-	if err != nil && n.lossy && !errors.Is(err, engine.ErrClosed) {
-		for _, place := range s.places {
+	if err != nil && n.perImageErrors && !errors.Is(err, engine.ErrClosed) {
+		for _, place := range s.indices {
 			s.result.Results[place].Err = err
 		}
 		return &s.result, nil
@@ -165,22 +165,22 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 	}
 	s.result.Timing = result.Timing
 	begun := time.Now()
-	for i, place := range s.places {
+	for i, place := range s.indices {
 		at, image := &s.result.Results[place], &s.images[i]
 		at.Detections, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Detections)
 		if at.Err == nil {
 			at.Map = s.decoder.Map(i)
-			s.result.Contradiction = n.weigh(s.decoder, result, i, &at.Stats)
+			s.result.Contradiction = n.addEvidence(s.decoder, result, i, &at.Stats)
 		}
 	}
 	s.result.Decoding = time.Since(begun)
 	return &s.result, nil
 }
 
-// weigh takes what an image gave for evidence.
-func (n *Network) weigh(decoder *head.Decoder, result *engine.Result, number int, stats *head.Stats) *Contradiction {
+// addEvidence takes what an image gave for evidence.
+func (n *Network) addEvidence(decoder *head.Decoder, result *engine.Result, number int, stats *head.Stats) *Contradiction {
 	impossible := stats.BadScores
-	if n.evidence.curious() {
+	if n.evidence.checksAllScores() {
 		if all, err := decoder.CountBadScores(result, number); err == nil {
 			impossible = all
 		}

@@ -105,7 +105,7 @@ func (o *Options) Load() error {
 	}
 	metadata, _ := engine.ParseMetadata(model.Metadata())
 	o.Metadata = metadata.Override(o.Metadata)
-	return o.settle(model)
+	return o.complete(model)
 }
 
 // IsRemote reports whether the network runs on other machines.
@@ -162,7 +162,7 @@ func (o *Options) read() error {
 			return err
 		}
 		if warning != "" {
-			o.logger().Warn("engine plan of somebody else", "warning", warning)
+			o.logger().Warn("engine plan of another user", "warning", warning)
 		}
 	}
 	o.Path, o.Bytes = o.Model, data
@@ -182,25 +182,25 @@ func Open(ctx context.Context, o Options) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e, err = o.resettle(ctx, e); err != nil {
+	if e, err = o.reopenPreset(ctx, e); err != nil {
 		return nil, err
 	}
-	if e, err = o.refit(ctx, e); err != nil {
+	if e, err = o.reopenSize(ctx, e); err != nil {
 		return nil, err
 	}
-	if err := o.fits(e.Model()); err != nil {
+	if err := o.checkSize(e.Model()); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	n, err := Wrap(e, o.Decoding)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	n.lossy = o.PerImageErrors && o.remote()
+	n.perImageErrors = o.PerImageErrors && o.remote()
 	return n, nil
 }
 
-// fits refuses sides that somebody set for a model that has its own.
-func (o *Options) fits(m engine.Model) error {
+// checkSize refuses sides that somebody set for a model that has its own.
+func (o *Options) checkSize(m engine.Model) error {
 	if o.Width == 0 || m.Image == nil || o.Width == m.Width && o.Height == m.Height {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (o *Options) open(ctx context.Context) (engine.Engine, error) {
 	logger := o.logger()
 	choice := auto.Choice{Engine: o.Backend, Reason: o.Reason, Yielding: o.ReserveCPU, Candidates: o.Candidates}
 	if o.Level != nil && o.Backend == tensorrt.Name && o.Candidates == nil {
-		choice.Candidates = []auto.Candidate{o.leveled()}
+		choice.Candidates = []auto.Candidate{o.tensorrtCandidate()}
 	}
 	if o.Standby != "" && choice.Remote() {
 		return o.openStandby(ctx, choice, logger)
@@ -229,8 +229,8 @@ func (o *Options) open(ctx context.Context) (engine.Engine, error) {
 	return auto.Open(ctx, o.Options, choice, logger)
 }
 
-// leveled is TensorRT with the plans of a level.
-func (o *Options) leveled() auto.Candidate {
+// tensorrtCandidate is TensorRT with the plans of a level.
+func (o *Options) tensorrtCandidate() auto.Candidate {
 	return auto.Candidate{
 		Engine: tensorrt.Name, Title: tensorrt.Name,
 		Open: func(_ context.Context, _ string, options engine.Options, logger *slog.Logger) (engine.Engine, error) {

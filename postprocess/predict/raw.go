@@ -22,7 +22,7 @@ func OpenRaw(ctx context.Context, o Options) (*Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.fits(e.Model()); err != nil {
+	if err := o.checkSize(e.Model()); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return WrapRaw(e), nil

@@ -21,14 +21,14 @@ type Batcher struct {
 // Submit starts the first images; Wait goes on with the others. The slice and the images' memory stay as they are until Wait returns.
 func (r *Batcher) Submit(images []engine.Image) error {
 	r.images, r.next, r.inFlight = images, 0, 0
-	if err := r.start(); err != nil {
-		return r.give(err)
+	if err := r.fill(); err != nil {
+		return r.drain(err)
 	}
 	return nil
 }
 
-// start keeps the slots busy.
-func (r *Batcher) start() error {
+// fill keeps the slots busy.
+func (r *Batcher) fill() error {
 	slots, batch := r.Predictor.Slots(), r.Predictor.Model().MaxBatch
 	for ; r.next < len(r.images) && r.inFlight < slots; r.inFlight++ {
 		end := min(r.next+batch, len(r.images))
@@ -40,8 +40,8 @@ func (r *Batcher) start() error {
 	return nil
 }
 
-// give ends a request that failed: what is under way is waited for and thrown away, so that the images' memory is free.
-func (r *Batcher) give(err error) error {
+// drain ends a request that failed: what is under way is waited for and thrown away, so that the images' memory is free.
+func (r *Batcher) drain(err error) error {
 	for ; r.inFlight > 0; r.inFlight-- {
 		_, failed := r.Predictor.Wait(r.oldest)
 		r.oldest = (r.oldest + 1) % r.Predictor.Slots()
@@ -57,7 +57,7 @@ func (r *Batcher) Wait(each func(number int, seen *Result)) (all BatchResult, er
 		below, err := r.Predictor.Wait(r.oldest)
 		r.oldest, r.inFlight = (r.oldest+1)%r.Predictor.Slots(), r.inFlight-1
 		if err != nil {
-			return all, r.give(err)
+			return all, r.drain(err)
 		}
 		if done == 0 {
 			all.Timing.Submitted = below.Timing.Submitted
@@ -74,8 +74,8 @@ func (r *Batcher) Wait(each func(number int, seen *Result)) (all BatchResult, er
 			each(done, &below.Results[i])
 			done++
 		}
-		if err := r.start(); err != nil {
-			return all, r.give(err)
+		if err := r.fill(); err != nil {
+			return all, r.drain(err)
 		}
 	}
 	return all, nil

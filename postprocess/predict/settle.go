@@ -13,7 +13,7 @@ import (
 // settle gives a model what its file leaves to whoever runs it: inputs beside the image whose values are known, one output where others
 // export one and it has several, how a classifier's classes stand to each other, and the way of taking images that networks with its head
 // have, where neither the file nor a setting says another.
-func (o *Options) settle(model *onnx.Model) error {
+func (o *Options) complete(model *onnx.Model) error {
 	sides := o.Metadata
 	sides.Width, sides.Height = o.Sides(o.Metadata)
 	if sides.Preprocess.IsZero() {
@@ -36,7 +36,7 @@ func (o *Options) settle(model *onnx.Model) error {
 	scales := levels(outputs, img.Width, img.Height)
 	if !o.TensorInputs && (len(known) > 0 || scales != nil) {
 		for i := range known {
-			derive(model.Proto.Graph, &known[i], img)
+			makeConstant(model.Proto.Graph, &known[i], img)
 		}
 		if scales != nil {
 			join(model.Proto.Graph, scales)
@@ -51,7 +51,7 @@ func (o *Options) settle(model *onnx.Model) error {
 	if o.Metadata.Activation == "" && len(outputs) == 1 && len(outputs[0].Shape) == 2 {
 		o.Metadata.Activation = activation(model.Proto.Graph, outputs[0].Name)
 	}
-	o.presume(&engine.Model{Outputs: outputs, Metadata: o.Metadata, Width: img.Width, Height: img.Height})
+	o.presumePreset(&engine.Model{Outputs: outputs, Metadata: o.Metadata, Width: img.Width, Height: img.Height})
 	if scales == nil && len(known) == 0 && o.ProbeSizes != nil && o.Width == 0 && o.Sources == nil && sizeOpen(inputs[0]) {
 		o.Sources = o.ProbeSizes()
 	}
@@ -78,8 +78,8 @@ func (o *Options) rewrite(model *onnx.Model) (err error) {
 	return err
 }
 
-// presume fills how images are taken, where nothing says it and the head does. It reports whether it has.
-func (o *Options) presume(m *engine.Model) bool {
+// presumePreset fills how images are taken, where nothing says it and the head does. It reports whether it has.
+func (o *Options) presumePreset(m *engine.Model) bool {
 	layout, err := head.ParseLayout(string(o.Decoding.Layout))
 	if err != nil || !o.Metadata.Preprocess.IsZero() {
 		return false
@@ -94,13 +94,13 @@ func (o *Options) presume(m *engine.Model) bool {
 
 // resettle opens an engine again whose head is known only now: a plan of somebody else's, or a file that leaves sizes open. Which way of
 // taking images it was opened with does not matter until then.
-func (o *Options) resettle(ctx context.Context, e engine.Engine) (engine.Engine, error) {
+func (o *Options) reopenPreset(ctx context.Context, e engine.Engine) (engine.Engine, error) {
 	m := e.Model()
 	if m.Image == nil || !m.Image.Assumed {
 		return e, nil
 	}
 	m.Image = nil // that nothing says how images are taken is no reason to refuse it here
-	if !o.presume(&m) {
+	if !o.presumePreset(&m) {
 		return e, nil
 	}
 	if err := e.Close(); err != nil {
@@ -109,8 +109,8 @@ func (o *Options) resettle(ctx context.Context, e engine.Engine) (engine.Engine,
 	return o.open(ctx)
 }
 
-// refit opens a server's model again in the shape of the images to come, where it leaves its size open: no file has told so before.
-func (o *Options) refit(ctx context.Context, e engine.Engine) (engine.Engine, error) {
+// reopenSize opens a server's model again in the shape of the images to come, where it leaves its size open: no file has told so before.
+func (o *Options) reopenSize(ctx context.Context, e engine.Engine) (engine.Engine, error) {
 	m := e.Model()
 	open := m.Image != nil && sizeOpen(m.Inputs[m.Image.Index])
 	if !open || !o.remote() || o.Bytes != nil || o.ProbeSizes == nil || o.Width > 0 || o.Sources != nil {
@@ -126,8 +126,8 @@ func (o *Options) refit(ctx context.Context, e engine.Engine) (engine.Engine, er
 	return o.open(ctx)
 }
 
-// derive makes an input beside the image's a constant of the model. One serves for a batch of any size.
-func derive(g *onnx.GraphProto, in *engine.TensorInfo, img *engine.ImageInput) {
+// makeConstant makes an input beside the image's a constant of the model. One serves for a batch of any size.
+func makeConstant(g *onnx.GraphProto, in *engine.TensorInfo, img *engine.ImageInput) {
 	shape, values, ok := engine.BesideValues(*in, img)
 	if !ok {
 		return

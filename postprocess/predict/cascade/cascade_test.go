@@ -345,7 +345,7 @@ func TestFailedLooksAreToldOnceAndTriedAgain(t *testing.T) {
 	require.NoError(t, a.Close())
 	require.NoError(t, a.Close(), "closing twice does nothing")
 	require.Equal(t, 1, strings.Count(log.String(), "the engine is lost"))
-	require.Equal(t, 1, strings.Count(log.String(), "cascade works again"))
+	require.Equal(t, 1, strings.Count(log.String(), "secondary network works again"))
 }
 
 // Live cameras are not held up: while the network is busy their objects gather, and one request looks at those of all.
