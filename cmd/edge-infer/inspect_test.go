@@ -69,8 +69,8 @@ func TestInspect(t *testing.T) {
 func TestNonsenseStops(t *testing.T) {
 	t.Parallel()
 	network := constant(t, 5, []int64{1, 6, 84}, map[string]string{"task": "detect", "names": "{0: 'a', 1: 'b'}"})
-	const want = " is not yolov8: 30 images in a row gave scores that are not from 0 to 1 " +
-		"(name another --layout; edge-infer inspect shows the outputs)"
+	const want = " is not yolov8: 30 images in a row had scores that are not from 0 to 1 " +
+		"(select another --layout; edge-infer inspect shows the outputs)"
 	for _, arguments := range [][]string{
 		{"infer", programtest.Video(t, 40), "--model", network, "--engine", "onnxruntime"},
 		{"run", "--camera", programtest.Video(t, 200), "--model", network, "--engine", "onnxruntime", "--mqtt", "off", "--web", "off"},

@@ -15,26 +15,26 @@ import (
 type Network struct {
 	engine         engine.Engine
 	model          Model
-	layout         head.Layout // by whoever opened it
+	layout         head.Layout // selected by the caller
 	slots          []slot
-	perImageErrors bool // images fail one by one when the engine does
+	perImageErrors bool // an error of the engine becomes that of each image
 
 	evidence evidence
 }
 
 var _ Predictor = (*Network)(nil)
 
-// slot is one request's place. One goroutine at a time uses it.
+// slot holds one request. One goroutine at a time uses it.
 type slot struct {
 	busy    bool
-	tuned   atomic.Pointer[head.Decoder] // for the next request; each slot has its own, which keeps scratch memory
+	tuned   atomic.Pointer[head.Decoder] // for the next request; each slot has its own, with scratch memory
 	decoder *head.Decoder
-	images  []engine.Image // those that the engine has
-	indices []int          // their numbers among the images of the request
+	images  []engine.Image // submitted to the engine
+	indices []int          // of these images in the request
 	result  BatchResult
 }
 
-// Wrap makes a predictor of an open engine, which it closes when it is closed itself. An error leaves the engine open.
+// Wrap returns a predictor of an open engine, which Close closes. An error leaves the engine open.
 func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	n := &Network{engine: e, model: Model{Model: e.Model()}, layout: d.Layout, slots: make([]slot, e.Slots())}
 	if layout, _ := head.ParseLayout(string(d.Layout)); layout != head.LayoutCTC && layout != head.LayoutCTCBlankLast {
@@ -53,7 +53,7 @@ func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	return n, nil
 }
 
-// decode gives some slots decoders, all of them or none.
+// decode sets new decoders for some slots; an error changes none of them.
 func (n *Network) decode(d Decoding, first, count int) error {
 	decoders := make([]*head.Decoder, count)
 	for i := range decoders {
@@ -71,7 +71,7 @@ func (n *Network) decode(d Decoding, first, count int) error {
 // Model implements Predictor.
 func (n *Network) Model() Model { return n.model }
 
-// Engine is the backend's own engine, for what only that backend can do. The predictor goes on owning it.
+// Engine returns the backend's own engine, for features of that backend. The predictor still owns it.
 func (n *Network) Engine() engine.Engine { return auto.Unwrap(n.engine) }
 
 // Alloc implements Predictor.
@@ -96,7 +96,7 @@ func (n *Network) tune(d Decoding, first, count int) error {
 	return n.decode(d, first, count)
 }
 
-// slot checks the number of a slot.
+// slot returns a slot by its number.
 func (n *Network) slot(op string, number int) (*slot, error) {
 	if number < 0 || number >= len(n.slots) {
 		return nil, n.refuse(op, engine.ErrShape, "slot %d, there are slots 0 to %d", number, len(n.slots)-1)
@@ -125,9 +125,13 @@ func (n *Network) Submit(number int, images []engine.Image) error {
 	s.result.Results = s.result.Results[:len(images)]
 	for i := range images {
 		at := &s.result.Results[i]
-		at.Detections, at.Map, at.Stats, at.Err = at.Detections[:0], nil, head.Stats{}, images[i].Check()
+		at.Detections = at.Detections[:0]
+		at.Map = nil
+		at.Stats = head.Stats{}
+		at.Err = images[i].Check()
 		if at.Err == nil {
-			s.images, s.indices = append(s.images, images[i]), append(s.indices, i)
+			s.images = append(s.images, images[i])
+			s.indices = append(s.indices, i)
 		}
 	}
 	if len(s.images) > 0 {
@@ -155,8 +159,8 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 	}
 	result, err := n.engine.Wait(number)
 	if err != nil && n.perImageErrors && !errors.Is(err, engine.ErrClosed) {
-		for _, place := range s.indices {
-			s.result.Results[place].Err = err
+		for _, index := range s.indices {
+			s.result.Results[index].Err = err
 		}
 		return &s.result, nil
 	}
@@ -165,8 +169,8 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 	}
 	s.result.Timing = result.Timing
 	begun := time.Now()
-	for i, place := range s.indices {
-		at, image := &s.result.Results[place], &s.images[i]
+	for i, index := range s.indices {
+		at, image := &s.result.Results[index], &s.images[i]
 		at.Detections, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Detections)
 		if at.Err == nil {
 			at.Map = s.decoder.Map(i)
@@ -177,15 +181,15 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 	return &s.result, nil
 }
 
-// addEvidence takes what an image gave for evidence.
+// addEvidence checks the outputs of an image against the head.
 func (n *Network) addEvidence(decoder *head.Decoder, result *engine.Result, number int, stats *head.Stats) *Contradiction {
-	impossible := stats.BadScores
+	badScores := stats.BadScores
 	if n.evidence.checksAllScores() {
 		if all, err := decoder.CountBadScores(result, number); err == nil {
-			impossible = all
+			badScores = all
 		}
 	}
-	return n.evidence.add(stats, impossible)
+	return n.evidence.add(stats, badScores)
 }
 
 // Close implements Predictor. It closes the engine.

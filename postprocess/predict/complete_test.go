@@ -69,7 +69,7 @@ func TestSizesAreGivenToNetworksThatWantThem(t *testing.T) {
 	require.NoError(t, seen[0].Err)
 	want := postprocess.Detection{Box: postprocess.Box{X1: 50, Y1: 25, X2: 100, Y2: 75}, Score: 0.9, Class: 2}
 	require.Equal(t, []postprocess.Detection{want}, seen[0].Detections)
-	assert.Contains(t, Describe(n.Model()).Preprocessing, "32x64: stretch, bilinear-antialias, pad 114, rgb, 0..1, nchw (as rtdetr has it: ")
+	assert.Contains(t, Describe(n.Model()).Preprocessing, "32x64: stretch, bilinear-antialias, pad 114, rgb, 0..1, nchw (that of rtdetr: ")
 
 	arrays := o
 	arrays.TensorInputs = true
@@ -84,27 +84,27 @@ func TestImagesAreTakenAsTheHeadHasIt(t *testing.T) {
 	yolox := exported{[]tensor{out("images", 1, 3, 64, 64)}, []tensor{out("output", 1, 84, 10)}, nil}
 	open := exported{[]tensor{out("images", 1, 3, 64, 64)}, []tensor{out("output", 1, -1, 10)}, nil}
 	bytes := exported{[]tensor{out("images:uint8", 1, 3, 64, 64)}, []tensor{out("boxes", 1, 84, 4), out("scores", 1, 84, 5)}, nil}
-	const presumed = ": neither the file nor a setting says)"
+	const presumed = ": neither the file nor a setting specifies it)"
 	for _, c := range []struct {
 		name    string
 		network exported
 		set     func(o *Options)
 		want    string
 	}{
-		{"yolox", yolox, func(*Options) {}, "64x64: letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw (as yolox has it" + presumed},
+		{"yolox", yolox, func(*Options) {}, "64x64: letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw (that of yolox" + presumed},
 		{
 			"a setting", yolox, func(o *Options) { o.Metadata.Preprocess = engine.Preprocess{Resize: engine.Stretch} },
 			"64x64: stretch, bilinear, pad 114, rgb, 0..1, nchw",
 		},
 		{
 			"a named layout", yolox, func(o *Options) { o.Metadata.Labels, o.Decoding.Layout = nil, "yolox" },
-			"64x64: letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw (as yolox has it" + presumed,
+			"64x64: letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw (that of yolox" + presumed,
 		},
 		{
 			"a layout of sizes that only a run tells", open, func(o *Options) { o.Metadata.Labels, o.Decoding.Layout = nil, "yolox" },
-			"64x64: letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw (as yolox has it" + presumed,
+			"64x64: letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw (that of yolox" + presumed,
 		},
-		{"bytes", bytes, func(*Options) {}, "64x64: letterbox, bilinear, pad 114, rgb, 0..255, nchw (as yolo-nas has it" + presumed},
+		{"bytes", bytes, func(*Options) {}, "64x64: letterbox, bilinear, pad 114, rgb, 0..255, nchw (that of yolo-nas" + presumed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := quiet(Options{Model: "network.onnx", Backend: "onnxruntime=cpu"})

@@ -10,28 +10,27 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// settle gives a model what its file leaves to whoever runs it: inputs beside the image whose values are known, one output where others
-// export one and it has several, how a classifier's classes stand to each other, and the way of taking images that networks with its head
-// have, where neither the file nor a setting says another.
+// complete adds to a model what its file leaves open: values of known further inputs, one joined output where it has one for each scale, the
+// activation of a classifier, and the preprocessing that is usual for its head if neither the file nor a setting specifies one.
 func (o *Options) complete(model *onnx.Model) error {
 	sides := o.Metadata
 	sides.Width, sides.Height = o.Sides(o.Metadata)
 	if sides.Preprocess.IsZero() {
-		sides.Preprocess.Range = []float64{0, 255} // any: only the size is asked
+		sides.Preprocess.Range = []float64{0, 255} // any value: only the size matters
 	}
 	inputs, err := model.Inputs()
 	if err != nil {
-		return nil //nolint:nilerr // the backend says it better
+		return nil //nolint:nilerr // the backend's error is more precise
 	}
 	known := slices.DeleteFunc(slices.Clone(inputs), func(in engine.TensorInfo) bool { return !engine.Beside(in) })
 	inputs = slices.DeleteFunc(inputs, engine.Beside)
 	img, err := engine.FindImageInput(inputs, sides)
 	if err != nil {
-		return nil //nolint:nilerr // Open says what is wrong with the inputs
+		return nil //nolint:nilerr // Open returns the error of the inputs
 	}
 	outputs, err := model.Outputs()
 	if err != nil {
-		return nil //nolint:nilerr // the backend says it better
+		return nil //nolint:nilerr // the backend's error is more precise
 	}
 	scales := levels(outputs, img.Width, img.Height)
 	if !o.TensorInputs && (len(known) > 0 || scales != nil) {
@@ -69,7 +68,7 @@ func sizeOpen(in engine.TensorInfo) bool {
 	return open >= 2
 }
 
-// rewrite has a model that was changed take the place of its file, with the data that lies beside it.
+// rewrite replaces the file's bytes by those of the changed model, with its external data embedded.
 func (o *Options) rewrite(model *onnx.Model) (err error) {
 	if err := model.Embed(filepath.Dir(o.Path)); err != nil {
 		return err
@@ -78,7 +77,7 @@ func (o *Options) rewrite(model *onnx.Model) (err error) {
 	return err
 }
 
-// presumePreset fills how images are taken, where nothing says it and the head does. It reports whether it has.
+// presumePreset sets the preprocessing that is usual for the head if nothing specifies one. It reports whether it did.
 func (o *Options) presumePreset(m *engine.Model) bool {
 	layout, err := head.ParseLayout(string(o.Decoding.Layout))
 	if err != nil || !o.Metadata.Preprocess.IsZero() {
@@ -92,14 +91,13 @@ func (o *Options) presumePreset(m *engine.Model) bool {
 	return true
 }
 
-// resettle opens an engine again whose head is known only now: a plan of somebody else's, or a file that leaves sizes open. Which way of
-// taking images it was opened with does not matter until then.
+// reopenPreset reopens an engine whose head was not known before: that of a foreign plan, or of a file that leaves sizes open.
 func (o *Options) reopenPreset(ctx context.Context, e engine.Engine) (engine.Engine, error) {
 	m := e.Model()
 	if m.Image == nil || !m.Image.Assumed {
 		return e, nil
 	}
-	m.Image = nil // that nothing says how images are taken is no reason to refuse it here
+	m.Image = nil // missing preprocessing is no error here
 	if !o.presumePreset(&m) {
 		return e, nil
 	}
@@ -109,7 +107,7 @@ func (o *Options) reopenPreset(ctx context.Context, e engine.Engine) (engine.Eng
 	return o.open(ctx)
 }
 
-// reopenSize opens a server's model again in the shape of the images to come, where it leaves its size open: no file has told so before.
+// reopenSize reopens a server's model that leaves its size open in the size of the images to come.
 func (o *Options) reopenSize(ctx context.Context, e engine.Engine) (engine.Engine, error) {
 	m := e.Model()
 	open := m.Image != nil && sizeOpen(m.Inputs[m.Image.Index])
@@ -126,7 +124,7 @@ func (o *Options) reopenSize(ctx context.Context, e engine.Engine) (engine.Engin
 	return o.open(ctx)
 }
 
-// makeConstant makes an input beside the image's a constant of the model. One serves for a batch of any size.
+// makeConstant replaces a further input with known values by a constant, which serves batches of any size.
 func makeConstant(g *onnx.GraphProto, in *engine.TensorInfo, img *engine.ImageInput) {
 	shape, values, ok := engine.BesideValues(*in, img)
 	if !ok {

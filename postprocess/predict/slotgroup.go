@@ -6,8 +6,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// SlotGroup is some of the slots of a network that several look with, each in a goroutine of its own and with its own way of decoding: the
-// network's weights are there once. It is a Predictor whose slots are numbered from 0; Close of the last part closes the network.
+// SlotGroup is a group of a network's slots with their own decoding, used by a goroutine of its own, so that several users share the
+// network's weights. It is a Predictor whose slots are numbered from 0; closing the last group closes the network.
 type SlotGroup struct {
 	*shared
 	first, count int
@@ -15,21 +15,22 @@ type SlotGroup struct {
 	closed       error
 }
 
-// shared is a network with how many of its parts are open.
+// shared is a network with the number of its open groups.
 type shared struct {
 	*Network
 	mu   sync.Mutex
 	open int
 }
 
-// SplitSlots makes parts of a network, whose slots must be a multiple of them. The network belongs to the parts then.
-func SplitSlots(n *Network, parts int) ([]*SlotGroup, error) {
-	if parts < 1 || len(n.slots)%parts != 0 {
-		return nil, n.refuse("divide", engine.ErrShape, "%d slots cannot be divided by %d", len(n.slots), parts)
+// SplitSlots splits the slots of a network into equal groups, which own the network afterwards.
+func SplitSlots(n *Network, groups int) ([]*SlotGroup, error) {
+	if groups < 1 || len(n.slots)%groups != 0 {
+		return nil, n.refuse("divide", engine.ErrShape, "%d slots cannot be divided by %d", len(n.slots), groups)
 	}
-	of, all := &shared{Network: n, open: parts}, make([]*SlotGroup, parts)
+	of := &shared{Network: n, open: groups}
+	all := make([]*SlotGroup, groups)
 	for i := range all {
-		count := len(n.slots) / parts
+		count := len(n.slots) / groups
 		all[i] = &SlotGroup{shared: of, first: i * count, count: count}
 	}
 	return all, nil
@@ -56,10 +57,10 @@ func (p *SlotGroup) Wait(slot int) (*BatchResult, error) {
 	return p.Network.Wait(p.first + slot)
 }
 
-// Tune implements Predictor. The other parts go on as they are.
+// Tune implements Predictor. It does not affect other groups.
 func (p *SlotGroup) Tune(d Decoding) error { return p.tune(d, p.first, p.count) }
 
-// Unwrap gives the network.
+// Unwrap returns the network.
 func (p *SlotGroup) Unwrap() []Predictor { return []Predictor{p.Network} }
 
 // Close implements Predictor.

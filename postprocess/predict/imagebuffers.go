@@ -2,11 +2,11 @@ package predict
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// ImageBuffers is memory for images that are made of others on their way to a predictor, by number. The next request uses it again. The zero
-// value holds none.
+// ImageBuffers is memory for images that are derived from others before a predictor reads them, by number. Requests reuse it. The zero value
+// is empty.
 type ImageBuffers struct{ buffers []*engine.Buffer }
 
-// Bytes is memory of that number and size in bytes, which p reads without another copy. It is valid until the next call for the number.
+// Bytes returns so many bytes of memory with that number, which p reads without another copy. It is valid until the next call for the number.
 func (c *ImageBuffers) Bytes(p Predictor, number, size int) ([]byte, error) {
 	for len(c.buffers) <= number {
 		c.buffers = append(c.buffers, nil)
@@ -25,7 +25,7 @@ func (c *ImageBuffers) Bytes(p Predictor, number, size int) ([]byte, error) {
 	return c.buffers[number].Data[:size], nil
 }
 
-// Free gives all of it back.
+// Free frees all memory.
 func (c *ImageBuffers) Free() {
 	for _, b := range c.buffers {
 		if b != nil {
