@@ -83,7 +83,7 @@ bench: build ## acceptance benchmarks on this machine: the program against basel
 	@cross/deps bench
 	cmd/acceptance/baseline/build bin/baselines
 	@# what the benchmarks run is compiled before the clock runs
-	go test -run '^$$' ./cmd/edge-infer/internal/bench ./engine/preprocess ./postprocess/decode ./postprocess/predict ./mqtt ./mqtt/payload >/dev/null
+	go test -run '^$$' ./cmd/edge-infer/internal/bench ./engine/preprocess ./postprocess/head ./postprocess/predict ./mqtt ./mqtt/payload >/dev/null
 	GOFLAGS= CGO_ENABLED=0 go build -o bin/acceptance ./cmd/acceptance
 	bin/acceptance cpu -program bin/edge-infer -baselines bin/baselines -json bin/acceptance.json $(BENCH_FLAGS)
 

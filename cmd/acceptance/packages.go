@@ -36,7 +36,7 @@ func (c *cpu) letterbox(ctx context.Context, s *report) error {
 
 // decode is B11.
 func (c *cpu) decode(ctx context.Context, s *report) error {
-	found, err := goBench(ctx, "./postprocess/decode", "Decode$", "100x")
+	found, err := goBench(ctx, "./postprocess/head", "Decode$", "100x")
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *cpu) messages(ctx context.Context, s *report) error {
 func (c *cpu) agreement(ctx context.Context, s *report) error {
 	for _, test := range []struct{ what, pkg, pattern string }{
 		{"networks of every head return the boxes of their reference", "./postprocess/predict", "TestCorpus"},
-		{"decoding and NMS equal the reference implementation on random tensors", "./postprocess/decode", "Reference|Random"},
+		{"decoding and NMS equal the reference implementation on random tensors", "./postprocess/head", "Reference|Random"},
 	} {
 		_, passed, err := goTest(ctx, nil, test.pkg, test.pattern)
 		if err != nil {

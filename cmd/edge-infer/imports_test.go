@@ -57,7 +57,7 @@ internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engin
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/catalogue: engine engine/atomicfile internal/progress
 internal/config: capture engine engine/atomicfile engine/nesting engine/triton internal/process internal/spelling mqtt/address mqtt/spool
-	postprocess/head postprocess/predict/augment postprocess/predict/fuse postprocess/predict/tile postprocess/track postprocess/zone
+	postprocess/head postprocess/predict/ensemble postprocess/predict/tile postprocess/track postprocess/zone
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
@@ -79,8 +79,7 @@ internal/infer: capture capture/source engine engine/atomicfile engine/onnx engi
 	postprocess/format postprocess/predict postprocess/predict/window postprocess/zone
 internal/media: capture capture/source engine postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress internal/site
-	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble
-	postprocess/predict/fuse postprocess/predict/tile
+	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/tile
 internal/jpegimage: engine
 internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/track postprocess/zone
 internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/site internal/web mqtt/command
@@ -120,20 +119,15 @@ mqtt/spool: engine/atomicfile mqtt/ledger
 mqtt/topic:
 mqtt/transport: mqtt/address mqtt/credentials
 postprocess:
-postprocess/decode: engine postprocess postprocess/head postprocess/scan
 postprocess/draw: postprocess
 postprocess/evaluate: engine engine/nesting postprocess
 postprocess/format: postprocess
 postprocess/head: engine postprocess postprocess/scan
-postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/decode
-	postprocess/head
+postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/head
 postprocess/predict/cascade: engine postprocess postprocess/predict
-postprocess/predict/augment: engine postprocess postprocess/decode postprocess/predict postprocess/predict/ensemble
-	postprocess/predict/fuse
-postprocess/predict/ensemble: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
-postprocess/predict/fuse: postprocess
+postprocess/predict/ensemble: engine postprocess postprocess/head postprocess/predict
 postprocess/predict/window: engine
-postprocess/predict/tile: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
+postprocess/predict/tile: engine postprocess postprocess/head postprocess/predict postprocess/predict/ensemble
 postprocess/scan: engine postprocess
 postprocess/track: postprocess
 postprocess/zone: postprocess postprocess/track

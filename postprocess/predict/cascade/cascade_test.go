@@ -190,8 +190,8 @@ func TestASecondNetworkThatContradictsItselfIsTold(t *testing.T) {
 	require.NoError(t, chained.Submit(0, []engine.Image{one}))
 	_, err := chained.Wait(0)
 	require.ErrorIs(t, err, errOdd)
-	require.EqualError(t, err, "cascade colour: model colour.onnx is not classify: 30 images in a row gave scores that are not from 0 to 1 "+
-		"(name another --layout; edge-infer inspect shows the outputs)")
+	require.EqualError(t, err, "cascade colour: model colour.onnx is not classify: 30 images in a row had scores that are not from 0 to 1 "+
+		"(select another --layout; edge-infer inspect shows the outputs)")
 	require.NoError(t, chained.Close())
 }
 
@@ -345,7 +345,7 @@ func TestFailedLooksAreToldOnceAndTriedAgain(t *testing.T) {
 	require.NoError(t, a.Close())
 	require.NoError(t, a.Close(), "closing twice does nothing")
 	require.Equal(t, 1, strings.Count(log.String(), "the engine is lost"))
-	require.Equal(t, 1, strings.Count(log.String(), "cascade works again"))
+	require.Equal(t, 1, strings.Count(log.String(), "secondary network works again"))
 }
 
 // Live cameras are not held up: while the network is busy their objects gather, and one request looks at those of all.

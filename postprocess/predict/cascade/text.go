@@ -24,12 +24,12 @@ func textOf(found []postprocess.Detection) (t text, score float32) {
 
 // reading is what the latest looks read, put together by position: of the length that most of them say, weighed by their scores, each
 // character that most of those say. The score is the mean over the characters of how much of all looks stood behind each.
-func (v *votes) reading(latest int) (t text, score float32, looks int) {
-	looks = min(v.count, latest)
-	if looks == 0 {
+func (v *track) textVote(limit int) (t text, score float32, votes int) {
+	votes = min(v.count, limit)
+	if votes == 0 {
 		return t, 0, 0
 	}
-	all := v.looks[:looks]
+	all := v.latest[:votes]
 	best := float32(0)
 	for i := range all {
 		sum := float32(0)
@@ -60,5 +60,5 @@ func (v *votes) reading(latest int) (t text, score float32, looks int) {
 		}
 		score += best
 	}
-	return t, score / float32(max(int(t.count), 1)*looks), looks
+	return t, score / float32(max(int(t.count), 1)*votes), votes
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 )
 
 // Tiled is a predictor whose images may be much larger than what its network was made for. The exported fields are set before Open.
@@ -27,27 +27,27 @@ type Tiled struct {
 	Overlap float64
 	// WholeImage has the whole image looked at as well, for the objects that no tile holds.
 	WholeImage bool
-	// Merge is how an object that several views saw whole gets its box: fuse.Best takes the view's that saw it best, fuse.Boxes the mean of
+	// Merge is how an object that several views saw whole gets its box: ensemble.Best takes the view's that saw it best, ensemble.Boxes the mean of
 	// all, weighted by their scores. Best when empty.
-	Merge fuse.Method
-	// Limit is how many detections an image has at most, decode.DefaultLimit when 0. Tune changes it.
+	Merge ensemble.Method
+	// Limit is how many detections an image has at most, head.DefaultLimit when 0. Tune changes it.
 	Limit int
 
 	shared int // pixels that neighbours have in common
 	limit  atomic.Int64
 
 	// Of whoever calls Submit and Wait.
-	busy   bool
-	batch  int // images of a request
-	relay  predict.Batcher
-	take   func(number int, seen *predict.Result) // collect, which a loop must not make anew
-	grid   []image.Rectangle
-	views  []view
-	images []engine.Image       // by view, as the predictor below gets them
-	copies predict.ImageBuffers // by view, of those that are no part of their image's memory
-	sizes  []image.Point        // of the images
-	merger merger
-	result predict.BatchResult
+	busy    bool
+	batch   int // images of a request
+	batcher predict.Batcher
+	take    func(number int, seen *predict.Result) // collect, which a loop must not make anew
+	grid    []image.Rectangle
+	views   []view
+	images  []engine.Image       // by view, as the predictor below gets them
+	buffers predict.ImageBuffers // by view, of those that are no part of their image's memory
+	sizes   []image.Point        // of the images
+	merger  merger
+	result  predict.BatchResult
 }
 
 // view is what one image of a request below shows.
@@ -83,9 +83,9 @@ func (t *Tiled) Open() error {
 	if err := t.merger.open(t.shared, t.Merge); err != nil {
 		return err
 	}
-	t.limit.Store(int64(cmp.Or(t.Limit, decode.DefaultLimit)))
+	t.limit.Store(int64(cmp.Or(t.Limit, head.DefaultLimit)))
 	t.batch = t.Model().MaxBatch
-	t.relay.Predictor, t.take = t.Predictor, t.collect
+	t.batcher.Predictor, t.take = t.Predictor, t.collect
 	t.result.Results = make([]predict.Result, 0, t.batch)
 	return nil
 }
@@ -97,7 +97,7 @@ func (t *Tiled) Slots() int { return 1 }
 func (t *Tiled) Tune(d predict.Decoding) error {
 	err := t.Predictor.Tune(d)
 	if err == nil {
-		t.limit.Store(int64(cmp.Or(d.Limit, decode.DefaultLimit)))
+		t.limit.Store(int64(cmp.Or(d.Limit, head.DefaultLimit)))
 	}
 	return err
 }
@@ -110,7 +110,7 @@ func (t *Tiled) refuse(op string, kind error, format string, arguments ...any) e
 func (t *Tiled) Submit(slot int, images []engine.Image) error {
 	switch {
 	case slot != 0:
-		return t.refuse("submit", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
+		return t.refuse("submit", engine.ErrShape, "slot %d, there is only slot 0", slot)
 	case t.busy:
 		return t.refuse("submit", nil, "slot 0 has a request in flight, wait for it first")
 	case len(images) < 1 || len(images) > t.batch:
@@ -120,20 +120,20 @@ func (t *Tiled) Submit(slot int, images []engine.Image) error {
 	t.result = predict.BatchResult{Results: t.result.Results[:len(images)]}
 	for i := range images {
 		at := &t.result.Results[i]
-		at.Detections, at.Stats = at.Detections[:0], decode.Stats{}
+		at.Detections, at.Stats = at.Detections[:0], head.Stats{}
 		t.sizes = append(t.sizes, image.Pt(images[i].Width, images[i].Height))
-		at.Err = t.look(i, &images[i])
+		at.Err = t.addViews(i, &images[i])
 	}
 	t.merger.begin()
-	if err := t.relay.Submit(t.images); err != nil {
+	if err := t.batcher.Submit(t.images); err != nil {
 		return err
 	}
 	t.busy = true
 	return nil
 }
 
-// look lists the views of an image.
-func (t *Tiled) look(number int, img *engine.Image) error {
+// addViews lists the views of an image.
+func (t *Tiled) addViews(number int, img *engine.Image) error {
 	if err := img.Check(); err != nil {
 		return err
 	}
@@ -144,11 +144,11 @@ func (t *Tiled) look(number int, img *engine.Image) error {
 	}
 	t.grid = appendGrid(t.grid[:0], img.Width, img.Height, t.Tile, t.shared)
 	for _, part := range t.grid {
-		seen, err := t.part(len(t.views), img, part)
+		tile, err := t.part(len(t.views), img, part)
 		if err != nil {
 			return err
 		}
-		t.views, t.images = append(t.views, view{number, part, false}), append(t.images, seen)
+		t.views, t.images = append(t.views, view{number, part, false}), append(t.images, tile)
 	}
 	if t.WholeImage {
 		all.whole = true
@@ -162,12 +162,12 @@ func (t *Tiled) look(number int, img *engine.Image) error {
 func (t *Tiled) Wait(slot int) (*predict.BatchResult, error) {
 	switch {
 	case slot != 0:
-		return nil, t.refuse("wait", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
+		return nil, t.refuse("wait", engine.ErrShape, "slot %d, there is only slot 0", slot)
 	case !t.busy:
 		return nil, t.refuse("wait", nil, "slot 0 has no request in flight, submit one first")
 	}
 	t.busy = false
-	below, err := t.relay.Wait(t.take)
+	below, err := t.batcher.Wait(t.take)
 	if err != nil {
 		return nil, err
 	}
@@ -197,21 +197,21 @@ func (t *Tiled) Unwrap() []predict.Predictor { return []predict.Predictor{t.Pred
 
 // Close implements predict.Predictor.
 func (t *Tiled) Close() error {
-	t.copies.Free()
+	t.buffers.Free()
 	return t.Predictor.Close()
 }
 
 // collect takes over what the predictor below saw in a view.
-func (t *Tiled) collect(number int, seen *predict.Result) {
+func (t *Tiled) collect(number int, result *predict.Result) {
 	v := &t.views[number]
 	at := &t.result.Results[v.img]
-	at.Err = cmp.Or(at.Err, seen.Err)
-	at.Stats.Add(&seen.Stats)
-	t.merger.take(seen.Detections, v.part.Min)
+	at.Err = cmp.Or(at.Err, result.Err)
+	at.Stats.Add(&result.Stats)
+	t.merger.take(result.Detections, v.part.Min)
 }
 
-// moved is a detection of a tile that begins there, on the image. It shares no memory with f where it has details.
-func moved(f *postprocess.Detection, by image.Point) postprocess.Detection {
+// translated is a detection of a tile that begins there, on the image. It shares no memory with f where it has details.
+func translated(f *postprocess.Detection, by image.Point) postprocess.Detection {
 	m := f.Clone()
 	m.Translate(by)
 	return m

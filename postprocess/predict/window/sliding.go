@@ -39,7 +39,7 @@ type Sliding struct {
 	batch   []engine.Tensor // one tensor
 	outputs []engine.Tensor
 	scales  [][]int64 // by output and dimension
-	besides int64     // bytes of an input that was surrounded with zeros, 0 for any other
+	extra   int64     // bytes of an input that was surrounded with zeros, 0 for any other
 }
 
 // mostElements bounds a window, and mostAround an input with zeros around it.
@@ -62,7 +62,7 @@ func (s *Sliding) Validate() error {
 	case s.MaxMemory < 0:
 		return fmt.Errorf("memory of %d bytes, must not be negative", s.MaxMemory)
 	}
-	return s.Blend.check()
+	return s.Blend.validate()
 }
 
 // BatchShape is that of one batch of windows for an input.
@@ -90,14 +90,14 @@ func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 	}
 	f, padded := s.surround(&in)
 	if !padded {
-		s.besides = 0
+		s.extra = 0
 		return s.slide(in)
 	}
 	if around := in.Shape[0] * in.Shape[1] * engine.Elements(f.around); around > mostAround || s.MaxMemory > 0 && 4*around > s.MaxMemory {
 		return nil, refuse("input %v with zeros around it for the window %v takes %d MiB (name a smaller window)", in.Shape, s.Window,
 			4*around>>20)
 	}
-	s.besides = int64(len(in.Data))
+	s.extra = int64(len(in.Data))
 	outputs, err := s.slide(f.pad(&in))
 	for i := range outputs {
 		outputs[i] = f.cut(&outputs[i], s.scales[i])
@@ -121,11 +121,11 @@ func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 	batch := engine.Tensor{Name: in.Name, Type: engine.Float32, Shape: s.BatchShape(in.Shape)}
 	batch.Data = make([]byte, 4*engine.Elements(batch.Shape))
 	s.batch = []engine.Tensor{batch}
-	places := make([]place, 0, batch.Shape[0])
+	places := make([]position, 0, batch.Shape[0])
 	for done := 0; done < windows; {
 		places = places[:0]
 		for len(places) < cap(places) && done+len(places) < windows {
-			p := s.place(done + len(places))
+			p := s.position(done + len(places))
 			s.cut(&in, p, len(places))
 			places = append(places, p)
 		}
@@ -156,14 +156,14 @@ func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 	return s.outputs, nil
 }
 
-// place is where a window lies: in which image or volume, and its number along each axis.
-type place struct {
+// position is where a window lies: in which image or volume, and its number along each axis.
+type position struct {
 	item  int64
 	along [3]int
 }
 
-// place is that of a window by its number; the last axis runs fastest.
-func (s *Sliding) place(number int) (p place) {
+// position is that of a window by its number; the last axis runs fastest.
+func (s *Sliding) position(number int) (p position) {
 	for d := len(s.axes) - 1; d >= 0; d-- {
 		n := len(s.axes[d].starts)
 		p.along[d], number = number%n, number/n
@@ -174,7 +174,7 @@ func (s *Sliding) place(number int) (p place) {
 
 // begin makes the outputs after the first batch has shown what they are.
 func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
-	need := int64(len(in.Data)) + int64(len(s.batch[0].Data)) + s.besides
+	need := int64(len(in.Data)) + int64(len(s.batch[0].Data)) + s.extra
 	s.scales = nil
 	for i := range result.Outputs {
 		out := &result.Outputs[i]
@@ -190,7 +190,7 @@ func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
 			shape = append(shape, in.Shape[d+2]*scales[d])
 		}
 		need += 4*engine.Elements(shape) + int64(len(out.Data))
-		if s.besides > 0 { // the output is cut
+		if s.extra > 0 { // the output is cut
 			need += 4 * engine.Elements(shape)
 		}
 		if s.MaxMemory > 0 && need > s.MaxMemory {
@@ -231,7 +231,7 @@ func rows(sizes, sides, start []int64, each func(inTensor, inBlock, outer, middl
 }
 
 // cut copies a window of the input into the batch.
-func (s *Sliding) cut(in *engine.Tensor, p place, at int) {
+func (s *Sliding) cut(in *engine.Tensor, p position, at int) {
 	from, to := in.Float32s(), s.batch[0].Float32s()
 	sizes, start := in.Shape[2:], s.start(p, nil)
 	whole, block := engine.Elements(sizes), engine.Elements(s.Window)
@@ -245,7 +245,7 @@ func (s *Sliding) cut(in *engine.Tensor, p place, at int) {
 }
 
 // start is where a window begins in a tensor that is larger by those scales, nil for the input.
-func (s *Sliding) start(p place, scales []int64) []int64 {
+func (s *Sliding) start(p position, scales []int64) []int64 {
 	start := make([]int64, len(s.axes))
 	for d := range s.axes {
 		start[d] = s.axes[d].starts[p.along[d]]
@@ -257,7 +257,7 @@ func (s *Sliding) start(p place, scales []int64) []int64 {
 }
 
 // add adds what a window gave to an output, each element by its share. The shares of all windows there add up to 1.
-func (s *Sliding) add(output int, p place, values []float32) {
+func (s *Sliding) add(output int, p position, values []float32) {
 	out := &s.outputs[output]
 	to, scales := out.Float32s(), s.scales[output]
 	sides := s.window(output)[1:]

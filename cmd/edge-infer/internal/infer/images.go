@@ -126,7 +126,7 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	}
 	if err == nil && w.contrary > 0 && w.contrary == w.done { // too few for a predict.Contradiction
 		p.Logger.Warn("every image gave "+w.what, "images", w.done, "read_as", predictors[0].Model().Recognised.Layout,
-			"hint", "what was found is noise: name another --layout; edge-infer inspect shows the outputs")
+			"hint", "what was found is noise: select another --layout; edge-infer inspect shows the outputs")
 	}
 	if err = w.finish(err); err == nil && w.failed > 0 {
 		return fmt.Errorf("%d of %d images could not be read", w.failed, w.failed+w.done)
