@@ -14,30 +14,30 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// State is how a run is now, for a person.
+// State is the state of a run as shown on the terminal.
 type State struct {
-	Line    string // all of it in one line, for where there is no terminal
-	Title   string // what runs
+	Line    string // the whole state in one line, for output that is not a terminal
+	Title   string // model, backend and device
 	Elapsed time.Duration
 	Cameras []CameraState
-	Notes   []string // what is not as it was asked for
-	Broker  string   // in words
-	// Connected says that the broker takes messages, or that none is wanted.
+	Notes   []string // warnings
+	Broker  string   // state of the connection
+	// Connected is set if the broker is connected or MQTT is off.
 	Connected bool
 	Messages  *Messages // nil without MQTT
-	Page      string    // its address, "" without one
+	Page      string    // address of the web page, empty without one
 }
 
-// CameraState is how one camera is.
+// CameraState is the state of one camera.
 type CameraState struct {
 	pipeline.CameraStats // FPS and latencies of the last interval
 	Capture              capture.Stats
 }
 
-// frameSummary is what the block shows of a camera's frames.
+// frameSummary summarises the last frame of a camera.
 type frameSummary struct {
 	labels   []string
-	counts   []int // objects of the last frame by class
+	counts   []int // objects by class
 	counters []counter
 }
 
@@ -48,7 +48,7 @@ type counter struct {
 	in, out, present int
 }
 
-// eventRow is one event as the block shows it.
+// eventRow is an event as a row of the block.
 type eventRow struct {
 	time      time.Time
 	camera    string
@@ -59,7 +59,7 @@ type eventRow struct {
 	direction zone.Direction
 }
 
-// update takes over what a frame gave.
+// update replaces the summary with that of a new frame.
 func (b *frameSummary) update(in *pipeline.Result) {
 	b.labels = in.Labels
 	clear(b.counts)
@@ -91,7 +91,7 @@ func sum(counts []int) (all int) {
 	return all
 }
 
-// objects says what the last frame showed, most first.
+// objects returns the object counts by label, largest first.
 func (b *frameSummary) objects() string {
 	if b == nil {
 		return ""
@@ -113,7 +113,7 @@ func (b *frameSummary) objects() string {
 	return cmp.Or(text.String(), "nothing")
 }
 
-// counterText says what the lines and zones have counted; "" without any.
+// counterText returns the counts of lines and zones; empty without any.
 func (b *frameSummary) counterText() string {
 	if b == nil {
 		return ""
@@ -129,8 +129,8 @@ func (b *frameSummary) counterText() string {
 	return strings.Join(all, "; ")
 }
 
-// compose is the block for a terminal of that size: what runs, a row for each camera and one for its counts, the last events, the broker.
-// Where there is little room events go first, then cameras that are well.
+// compose returns the block for a terminal of this size: title, a row for each camera and its counts, the last events, the broker. If it
+// does not fit, events are omitted first, then running cameras.
 func (t *Terminal) compose(s *State, columns, rows int) []terminal.Row {
 	up := terminal.Span{Text: "  up " + s.Elapsed.Round(time.Second).String(), Style: terminal.Faint}
 	head := []terminal.Row{nil, {{Text: s.Title, Style: terminal.Title}, up}}
@@ -166,7 +166,7 @@ func (t *Terminal) compose(s *State, columns, rows int) []terminal.Row {
 	return append(block, foot...)
 }
 
-// row says when, where and what.
+// row returns the time, camera and text of the event.
 func (e *eventRow) row() terminal.Row {
 	text := fmt.Sprintf("%s %d ", e.label, e.track)
 	switch e.kind {
@@ -184,7 +184,7 @@ func (e *eventRow) row() terminal.Row {
 	return terminal.Row{{Text: e.time.Format("15:04:05") + " " + e.camera + "  ", Style: terminal.Faint}, {Text: text}}
 }
 
-// mqtt is the row about the broker and the page.
+// mqtt returns the row with the state of the broker and the address of the page.
 func (t *Terminal) mqtt(s *State) terminal.Row {
 	style := terminal.Good
 	if !s.Connected {

@@ -11,9 +11,9 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
 
-// cameraTable lays the rows of cameras out.
+// cameraTable formats the rows of cameras.
 type cameraTable struct {
-	cameras   []CameraState // those in trouble first
+	cameras   []CameraState // failing ones first
 	nameWidth int           // columns of the longest name
 	columns   []column
 }
@@ -25,7 +25,7 @@ type column struct {
 	value    func(*CameraState) string
 }
 
-// wideTerminal is the width in columns from which every figure is shown.
+// wideTerminal is the terminal width from which all columns are shown.
 const wideTerminal = 120
 
 var allColumns = []column{
@@ -59,7 +59,7 @@ func newCameraTable(cameras []CameraState, terminalWidth int) *cameraTable {
 	return t
 }
 
-// stateOrder orders states: what is wrong before what is well.
+// stateOrder sorts failing states before running ones.
 func stateOrder(state capture.State) int {
 	if state == capture.Running || state == capture.Ended {
 		return 1
@@ -106,7 +106,7 @@ func (t *cameraTable) row(c CameraState, b *frameSummary) terminal.Row {
 	return append(row, terminal.Span{Text: numbers.String()}, terminal.Span{Text: "  " + b.objects()})
 }
 
-// fitted is a text in exactly so many columns.
+// fitted pads or cuts a text to exactly this number of columns.
 func fitted(text string, columns int) string {
 	width := terminal.Width(text)
 	if width <= columns {

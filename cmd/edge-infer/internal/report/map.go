@@ -10,12 +10,12 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Maps makes the payload of what networks say of every place of an image. It keeps its memory from frame to frame; one goroutine at a
+// Maps converts segmentation and depth maps to payloads. It reuses its buffers from frame to frame and must be used by one goroutine at a
 // time.
 type Maps struct {
-	// Side is how many cells the longer side of the grid in messages has; 0 for no grid.
+	// Side is the number of cells of the longer side of the grid in messages; 0 for no grid.
 	Side int
-	// Unit is that of depths: Relative where it is empty.
+	// Unit is the unit of depths, Relative if empty.
 	Unit string
 
 	message payload.Map
@@ -24,13 +24,13 @@ type Maps struct {
 	counts  []byte
 	runs    postprocess.Runs
 	levels  []byte
-	cells   []int // of the map, by cell of the grid; -1 for none
+	cells   []int // index into the map by cell of the grid; -1 for none
 }
 
-// minShare is what rounds to 0.001, the least that messages tell.
+// minShare is the least share that rounds to 0.001, the resolution of messages.
 const minShare = 0.0005
 
-// Of is a map that a survey has taken, of an image of that size. It is valid until the next call.
+// Of converts a map and its statistics for an image of this size. The result is valid until the next call.
 func (d *Maps) Of(m *postprocess.DenseMap, stats *zone.MapStats, labels []string, width, height int) *payload.Map {
 	d.shares = d.shares[:0]
 	to := &d.message
@@ -51,7 +51,7 @@ func (d *Maps) Of(m *postprocess.DenseMap, stats *zone.MapStats, labels []string
 
 // The units of depths.
 const (
-	Relative = "relative" // the network's own, without a scale
+	Relative = "relative" // without a scale
 	Metres   = "m"
 )
 
@@ -69,7 +69,7 @@ func (d *Maps) region(name string, r *postprocess.PixelStats, labels []string) p
 	}
 }
 
-// grid fills the grid of d.message: each of its cells is the map's at its centre.
+// grid fills the grid of d.message with the map's values at the centres of the cells.
 func (d *Maps) grid(m *postprocess.DenseMap, whole *postprocess.PixelStats, labels []string, width, height int) {
 	g := &d.message.Grid
 	g.Width, g.Height = d.sampleGrid(m, d.Side, width, height)
@@ -86,7 +86,7 @@ func (d *Maps) grid(m *postprocess.DenseMap, whole *postprocess.PixelStats, labe
 		}
 		d.runs = d.runs[:0]
 		length, inside := uint32(0), false
-		for x := range g.Width { // column after column, as the encoding has it
+		for x := range g.Width { // column by column, as COCO's run-length encoding requires
 			for y := range g.Height {
 				cell := d.cells[y*g.Width+x]
 				if is := cell >= 0 && int(m.Classes[cell]) == class; is != inside {
@@ -106,7 +106,7 @@ func (d *Maps) grid(m *postprocess.DenseMap, whole *postprocess.PixelStats, labe
 	g.Classes = d.areas
 }
 
-// sampleGrid finds the cells of the map at those of a grid.
+// sampleGrid computes the map index of each cell of the grid.
 func (d *Maps) sampleGrid(m *postprocess.DenseMap, side, width, height int) (columns, rows int) {
 	columns, rows = Grid(side, width, height)
 	d.cells = d.cells[:0]
@@ -124,7 +124,7 @@ func (d *Maps) sampleGrid(m *postprocess.DenseMap, side, width, height int) (col
 	return columns, rows
 }
 
-// depths appends the levels of the cells.
+// depths appends the depth levels of the cells.
 func (d *Maps) depths(dst []byte, m *postprocess.DenseMap, whole *postprocess.PixelStats) []byte {
 	for _, cell := range d.cells {
 		level := uint8(0)
@@ -136,8 +136,8 @@ func (d *Maps) depths(dst []byte, m *postprocess.DenseMap, whole *postprocess.Pi
 	return dst
 }
 
-// Cells appends the map of an image of that size to dst as a grid whose longer side has so many cells: class numbers, postprocess.NoClass
-// for none, or levels of depths.
+// Cells appends the map of an image of this size to dst as a grid whose longer side has side cells: class numbers, postprocess.NoClass for
+// none, or depth levels.
 func (d *Maps) Cells(dst []byte, m *postprocess.DenseMap, stats *zone.MapStats, side, width, height int) (cells []byte, columns, rows int) {
 	columns, rows = d.sampleGrid(m, side, width, height)
 	if m.Depths != nil {
@@ -153,13 +153,13 @@ func (d *Maps) Cells(dst []byte, m *postprocess.DenseMap, stats *zone.MapStats, 
 	return dst, columns, rows
 }
 
-// Grid is the size of a grid whose longer side has so many cells, for an image of that size.
+// Grid returns the size of a grid whose longer side has side cells, for an image of this size.
 func Grid(side, width, height int) (columns, rows int) {
 	longer := max(width, height, 1)
 	return max(1, (side*width+longer/2)/longer), max(1, (side*height+longer/2)/longer)
 }
 
-// Level is a depth between two as a level from 1 to 255; 0 for one that is none.
+// Level maps a depth between low and high to 1..255; 0 for NaN and infinity.
 func Level(depth, low, high float32) uint8 {
 	switch {
 	case depth-depth != 0:
@@ -170,7 +170,7 @@ func Level(depth, low, high float32) uint8 {
 	return uint8(1.5 + 254*min(max((depth-low)/(high-low), 0), 1))
 }
 
-// AppendMap appends "road 0.412, car 0.031" or "0.4 to 12.3, median 3.1 m" of a whole image.
+// AppendMap appends the shares or depths of a whole image, as "road 0.412, car 0.031" or "0.4 to 12.3, median 3.1 m".
 func AppendMap(line []byte, m *payload.Map) []byte {
 	if m.Unit != "" {
 		if !m.Whole.Known {

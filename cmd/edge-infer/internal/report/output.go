@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// ErrUnread is the error of writing to somebody who does not read.
+// ErrUnread is returned by Write after the reader has missed the deadline.
 var ErrUnread = errors.New("standard output is not being read, the last lines are lost")
 
-// Output is a writer that can be hurried: a pipe that nobody reads would hold up whoever writes to it for ever. Any goroutine may use it.
+// Output is a writer with a deadline that can be set at shutdown: writing to a pipe that is not read would block forever. It is safe for
+// concurrent use.
 type Output struct {
-	deadlineSet  chan struct{} // closed when a write may no longer wait for ever
+	deadlineSet  chan struct{} // closed by Hurry
 	deadlineOnce sync.Once
-	limit        time.Duration // that it may wait then; set before hurry is closed
+	limit        time.Duration // timeout of one write; set before deadlineSet is closed
 
-	mu       sync.Mutex    // held while something is written
-	unread   bool          // nobody is waited for any more
-	waited   time.Duration // since it was hurried
-	text     []byte        // being written; given up with the goroutine that writes it
+	mu       sync.Mutex    // held during a write
+	unread   bool          // the reader missed the deadline
+	waited   time.Duration // since Hurry
+	text     []byte        // being written; abandoned with a blocked goroutine
 	requests chan []byte
 	results  chan error
 }
 
-// NewOutput writes to out. Close ends it.
+// NewOutput returns an Output that writes to out until Close.
 func NewOutput(out io.Writer) *Output {
 	o := &Output{deadlineSet: make(chan struct{}), requests: make(chan []byte), results: make(chan error, 1)}
 	go func() {
@@ -36,7 +37,7 @@ func NewOutput(out io.Writer) *Output {
 	return o
 }
 
-// Write implements io.Writer. It keeps nothing of text.
+// Write implements io.Writer. It does not retain text.
 func (o *Output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,11 +71,11 @@ func written(text []byte, err error) (int, error) {
 	return len(text), nil
 }
 
-// maxLimits is how many times its limit a hurried reader may take for everything.
+// maxLimits bounds the total time after Hurry, in limits.
 const maxLimits = 10
 
-// Hurry gives the reader so much time for each piece that is still to be written, and ten times as much for all. When one is not read by
-// then, it and all that follow are lost.
+// Hurry sets the timeout of each remaining write, and ten times as much for all of them. A write that misses it and all later ones are
+// lost.
 func (o *Output) Hurry(limit time.Duration) {
 	o.deadlineOnce.Do(func() {
 		o.limit = limit
@@ -82,7 +83,7 @@ func (o *Output) Hurry(limit time.Duration) {
 	})
 }
 
-// Close ends the goroutine that writes. What is written later, by a logger for instance, is lost.
+// Close ends the writing goroutine. Later writes return ErrUnread.
 func (o *Output) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

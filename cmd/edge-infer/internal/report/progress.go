@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
 
-// Progress shows how far long work has come: a line that is written again on a terminal, one line every ten seconds elsewhere.
+// Progress shows the progress of long work: one line that is updated on a terminal, a line every ten seconds elsewhere.
 type Progress struct {
 	mutex   sync.Mutex
 	screen  *terminal.Screen
@@ -21,18 +21,18 @@ type Progress struct {
 
 var _ progress.Step = (*Progress)(nil)
 
-// NewProgress counts things of that name on out.
+// NewProgress returns a Progress that counts units, such as images, on out.
 func NewProgress(out io.Writer, what string) *Progress {
 	now := time.Now()
 	return &Progress{screen: terminal.Open(out), unit: what, started: now, shown: now}
 }
 
-// Steps shows every step of some work on out.
+// Steps returns a reporter that shows every step on out.
 func Steps(out io.Writer) progress.Reporter {
 	return func(name string) progress.Step { return NewProgress(out, name) }
 }
 
-// Count says that done of total are through. It may be called from any goroutine.
+// Count reports that done of total units are complete. It is safe for concurrent use.
 func (p *Progress) Count(done, total int) {
 	p.show(func() string {
 		text := fmt.Sprintf("%d of %d %s", done, total, p.unit)
@@ -45,10 +45,10 @@ func (p *Progress) Count(done, total int) {
 	})
 }
 
-// Note says in words where the work is. It may be called from any goroutine.
+// Note shows a text. It is safe for concurrent use.
 func (p *Progress) Note(text string) { p.show(func() string { return text }) }
 
-// show writes what text gives unless the last time is too short ago.
+// show writes text() unless the last update was too recent.
 func (p *Progress) show(text func() string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -64,5 +64,5 @@ func (p *Progress) show(text func() string) {
 	p.screen.Show(terminal.Text(text()))
 }
 
-// Close leaves what was shown last.
+// Close keeps the last line.
 func (p *Progress) Close() { p.screen.Keep() }

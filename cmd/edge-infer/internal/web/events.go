@@ -14,13 +14,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// defaultEvents is how many events a request gets when it does not say.
+// defaultEvents is the number of events in a response without a limit parameter.
 const defaultEvents = 100
 
-// maxTextBytes is of what is looked for in events, in bytes.
+// maxTextBytes bounds the search text in bytes.
 const maxTextBytes = 200
 
-// serveEvents lists what happened, newest first: of a camera, of a type, and with words in it, where the request says so.
+// serveEvents responds with the newest events, filtered by camera, type and text.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	limit := defaultEvents
 	if text := r.FormValue("limit"); text != "" {
@@ -43,11 +43,11 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, s.feed.Events(live.Query{Camera: r.FormValue("camera"), Type: kind, Text: text, Limit: limit}))
 }
 
-// snapshotPollInterval is the time between two looks for a snapshot that is on its way.
+// snapshotPollInterval is the time between two attempts to read a snapshot that is being encoded.
 const snapshotPollInterval = 50 * time.Millisecond
 
-// snapshot is the best view of an object. Where something has just happened to the object its image may still be with the encoder, and is
-// waited for.
+// snapshot returns the best snapshot of an object as JPEG. After a recent event the image may still be with the encoder; snapshot waits
+// for it.
 func (s *Server) snapshot(ctx context.Context, camera, id string) ([]byte, error) {
 	until := s.feed.LastEvent(camera, id).Add(s.limits.snapshot)
 	for {
@@ -63,7 +63,7 @@ func (s *Server) snapshot(ctx context.Context, camera, id string) ([]byte, error
 	}
 }
 
-// serveSnapshot answers the best view of an object.
+// serveSnapshot responds with the best snapshot of an object.
 func (s *Server) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	if s.Snapshot == nil {
 		http.Error(w, "snapshots are disabled", http.StatusNotFound)

@@ -16,16 +16,16 @@ import (
 //go:embed page
 var page embed.FS
 
-// policy lets the page load nothing but its own files, and lets nobody frame it.
+// policy lets the page load only its own files, and forbids embedding it in frames.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// strictTransport has browsers that have come over TLS never come without it, for half a year from the last visit.
+// strictTransport is the HSTS header of a page served over TLS: half a year.
 const strictTransport = "max-age=15552000"
 
-// handler is every address of the server.
+// handler returns the handler of all routes.
 func (s *Server) handler() http.Handler {
-	open := http.NewServeMux() // what needs no login
+	open := http.NewServeMux() // routes without login
 	open.HandleFunc("GET /login", s.access.ShowLogin)
 	open.HandleFunc("POST /login", s.access.Login)
 	open.HandleFunc("POST /logout", s.access.Logout)
@@ -58,7 +58,7 @@ func (s *Server) handler() http.Handler {
 	return s.guarded(requests, http.NewCrossOriginProtection().Handler(open))
 }
 
-// guarded sets what every answer carries, and turns away who asks too often, too much, or by a name that is not this machine's.
+// guarded sets the common headers and rejects requests that are too frequent, too large, or for the name of another host.
 func (s *Server) guarded(requests *access.RateLimit, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -77,7 +77,7 @@ func (s *Server) guarded(requests *access.RateLimit, next http.Handler) http.Han
 			h.Set("Retry-After", "1")
 			http.Error(w, "too many requests", http.StatusTooManyRequests)
 		case !s.access.Required() && !local(r.Host):
-			// A page from elsewhere may have its name point to this machine; without a login only the name tells it from ours.
+			// DNS rebinding: without a login, only the host name distinguishes another site's page from this one.
 			http.Error(w, "open the page as localhost or by its IP address", http.StatusMisdirectedRequest)
 		default:
 			r.Body = http.MaxBytesReader(w, r.Body, bodyBytes)
@@ -86,7 +86,7 @@ func (s *Server) guarded(requests *access.RateLimit, next http.Handler) http.Han
 	})
 }
 
-// local reports whether a host is one that no name server has a say in.
+// local reports whether a host is localhost or an IP address, which DNS cannot redirect.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -96,7 +96,7 @@ func local(host string) bool {
 	return err == nil || host == "localhost"
 }
 
-// withoutReadDeadline lifts the time limit that the server sets for requests.
+// withoutReadDeadline removes the server's read deadline.
 func withoutReadDeadline(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -104,7 +104,7 @@ func withoutReadDeadline(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// serveFile gives a part of the page. A browser keeps it for a short while, it changes with the program only.
+// serveFile serves a static file of the page, which browsers may cache for a minute.
 func serveFile(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "max-age=60")
 	http.ServeFileFS(w, r, page, "page/files/"+r.PathValue("name"))
@@ -113,5 +113,5 @@ func serveFile(w http.ResponseWriter, r *http.Request) {
 func writeJSON(w http.ResponseWriter, code int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(withLists(value)) // the client may be gone
+	_ = json.NewEncoder(w).Encode(withLists(value)) // the client may have disconnected
 }

@@ -1,5 +1,4 @@
-// Package access says who may come in to the page: it knows the secrets, the sessions of browsers that have shown one, and how many
-// connections strangers may hold.
+// Package access authenticates clients of the web page: secrets, browser sessions, and limits on requests and connections.
 package access
 
 import (
@@ -19,13 +18,13 @@ import (
 //go:embed login.html
 var loginPage string
 
-// Secrets let a client in: a Token, or a User and a Password. With neither everyone may come in.
+// Secrets are the credentials: a Token, or a User and a Password. Without them everyone has access.
 type Secrets struct{ Token, User, Password string }
 
-// Required reports whether anyone is asked at all.
+// Required reports whether a login is required.
 func (s *Secrets) Required() bool { return s.Token != "" || s.User != "" }
 
-// Check refuses secrets that are too short or contradict each other, and to do without on an address that other machines reach.
+// Check returns an error for secrets that are too short or contradictory, and for missing ones unless the address is loopback.
 func (s *Secrets) Check(address string, loopback bool) error {
 	const shortestToken, shortestPassword = 16, 8
 	switch {
@@ -43,13 +42,13 @@ func (s *Secrets) Check(address string, loopback bool) error {
 	return nil
 }
 
-// Control lets in who shows the token, the user's password, or a cookie that was given for one of them. Set the exported fields and call
-// Open; afterwards any goroutine may use it.
+// Control accepts requests with the token, the password, or a session cookie. Set the exported fields and call Open; afterwards it is safe
+// for concurrent use.
 type Control struct {
 	Secrets
 	Port      int    // of the page
 	Encrypted bool   // the page speaks TLS
-	File      string // keeps the sessions that were ended by a logout; empty for memory only
+	File      string // stores sessions ended by a logout; empty for memory only
 	Logger    *slog.Logger
 
 	cookie   string // its name
@@ -58,10 +57,10 @@ type Control struct {
 	refused  atomic.Uint64 // wrong secrets
 }
 
-// Open reads which sessions were ended in earlier runs.
+// Open reads the sessions that were ended in earlier runs.
 func (c *Control) Open() error {
 	c.failures.PerSecond, c.failures.Burst = 1.0/12, 5
-	// Cookies do not belong to a port, so the port is in the name: several daemons on one host must not log each other out.
+	// Cookies are shared between ports, so the name contains the port: daemons on one host must not log each other out.
 	c.cookie = fmt.Sprintf("edge-infer-%d", c.Port)
 	if c.Encrypted {
 		c.cookie = "__Host-" + c.cookie
@@ -71,10 +70,10 @@ func (c *Control) Open() error {
 	return c.sessions.open(time.Now())
 }
 
-// Refused counts the wrong secrets.
+// Refused returns the number of wrong secrets.
 func (c *Control) Refused() uint64 { return c.refused.Load() }
 
-// authorized reports whether the request shows a right to come in.
+// authorized reports whether the request has a valid session or secret.
 func (c *Control) authorized(r *http.Request) bool {
 	if !c.Required() {
 		return true
@@ -92,8 +91,8 @@ func (c *Control) authorized(r *http.Request) bool {
 	return false
 }
 
-// check compares secrets. An address that has guessed wrongly too often is not heard for a while with passwords, which people can remember
-// and guess. A token is too long for that, so the right one always counts: nobody who shares the owner's address can lock the owner out.
+// check compares secrets. After too many failures passwords of an address are rejected for a while. The right token is always accepted, as it
+// is too long to be guessed: clients that share the owner's address cannot lock the owner out.
 func (c *Control) check(user, secret, client string) bool {
 	if c.Token != "" && equal(secret, c.Token) {
 		return true
@@ -106,7 +105,7 @@ func (c *Control) check(user, secret, client string) bool {
 	return false
 }
 
-// equal compares in a time that says nothing about the secret, its length included.
+// equal compares in constant time, independent of the length.
 func equal(given, secret string) bool {
 	one, two := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(secret))
 	return hmac.Equal(one[:], two[:])
@@ -119,14 +118,14 @@ func (c *Control) setCookie(w http.ResponseWriter, value string, age time.Durati
 	})
 }
 
-// deny answers who may not come in: a browser that wants a page is sent to the login, a program is told how to identify itself.
+// deny redirects a browser to the login page, and responds 401 to programs.
 func (c *Control) deny(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.URL.Path == "/" {
 		http.Redirect(w, r, "/login", http.StatusSeeOther)
 		return
 	}
 	challenge := "Bearer"
-	// A browser would show a dialog of its own over the page.
+	// Browsers would open their own login dialog for Basic.
 	if c.User != "" && r.Header.Get("Sec-Fetch-Mode") == "" {
 		challenge = "Basic"
 	}
@@ -134,7 +133,7 @@ func (c *Control) deny(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "not logged in", http.StatusUnauthorized)
 }
 
-// ShowLogin serves the form.
+// ShowLogin serves the login form.
 func (c *Control) ShowLogin(w http.ResponseWriter, r *http.Request) {
 	if c.authorized(r) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
@@ -143,7 +142,7 @@ func (c *Control) ShowLogin(w http.ResponseWriter, r *http.Request) {
 	c.writeLogin(w, http.StatusOK, "")
 }
 
-// writeLogin fills the page in by hand: with a template, which may call any exported method, the linker leaves none out of the program.
+// writeLogin fills in the page without a template package, which would keep the linker from removing unused methods.
 func (c *Control) writeLogin(w http.ResponseWriter, code int, problem string) {
 	if problem != "" {
 		problem = `<p class="problem" role="alert">` + html.EscapeString(problem) + `</p>`
@@ -155,10 +154,10 @@ func (c *Control) writeLogin(w http.ResponseWriter, code int, problem string) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = strings.NewReplacer("<!-- problem -->", problem, "<!-- fields -->", fields).WriteString(w, loginPage) // the client may be gone
+	_, _ = strings.NewReplacer("<!-- problem -->", problem, "<!-- fields -->", fields).WriteString(w, loginPage) // the client may have disconnected
 }
 
-// Login begins a session for who sends the right secret.
+// Login starts a session if the secret is right.
 func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 	client := r.RemoteAddr
 	allowed := c.failures.Left(client, time.Now())
@@ -174,7 +173,7 @@ func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// Logout ends the browser's session here too, so that nobody comes in with a copy of its cookie.
+// Logout ends the session on the server too, so that copies of its cookie are invalid.
 func (c *Control) Logout(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(c.cookie); err == nil {
 		if err := c.sessions.end(cookie.Value, time.Now()); err != nil {
@@ -185,7 +184,7 @@ func (c *Control) Logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// Restricted serves only who shows a right to come in, and gives the connection of who does a place among the authenticated ones.
+// Restricted serves authorized requests only, and marks their connections as authenticated.
 func (c *Control) Restricted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.authorized(r) {

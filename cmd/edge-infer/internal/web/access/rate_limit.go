@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// maxClients bounds the memory that strangers can make a limit use.
+// maxClients bounds the memory used for unknown clients.
 const maxClients = 4096
 
-// RateLimit lets each client do something so many times a second, and a burst of it at once.
+// RateLimit is a token bucket per client prefix. It is safe for concurrent use.
 type RateLimit struct {
 	PerSecond, Burst float64
 
@@ -17,25 +17,25 @@ type RateLimit struct {
 	used  map[netip.Prefix]usage
 }
 
-// usage is what a client has used of its burst at a time.
+// usage is the used part of a client's burst at a time.
 type usage struct {
 	amount float64
 	at     time.Time
 }
 
-// after is what is still spent at a later time.
+// after returns the used part at a later time.
 func (s usage) after(now time.Time, perSecond float64) float64 {
 	return max(0, s.amount-perSecond*now.Sub(s.at).Seconds())
 }
 
-// Left reports whether the client may do it once more.
+// Left reports whether the client has a token left.
 func (r *RateLimit) Left(client string, now time.Time) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.used[ClientPrefix(client)].after(now, r.PerSecond)+1 <= r.Burst
 }
 
-// Spend counts one, and reports false when there was none left.
+// Spend takes a token, and reports false if there is none.
 func (r *RateLimit) Spend(client string, now time.Time) bool {
 	prefix := ClientPrefix(client)
 	r.mutex.Lock()
@@ -54,7 +54,7 @@ func (r *RateLimit) Spend(client string, now time.Time) bool {
 	return true
 }
 
-// forget drops the clients that have been quiet; all of them when none has.
+// forget removes clients with a full burst, or all clients if there are none.
 func (r *RateLimit) forget(now time.Time) {
 	for prefix, s := range r.used {
 		if s.after(now, r.PerSecond) == 0 {
@@ -66,7 +66,7 @@ func (r *RateLimit) forget(now time.Time) {
 	}
 }
 
-// ClientPrefix is the part of a client's address, with or without a port, that is counted: with IPv6 one subscriber has a whole /64.
+// ClientPrefix returns the address, or the /64 of an IPv6 address, that identifies a client; the port is optional.
 func ClientPrefix(client string) netip.Prefix {
 	address, err := netip.ParseAddr(client)
 	if err != nil {

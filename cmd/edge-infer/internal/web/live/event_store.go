@@ -10,17 +10,17 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// MaxEvents is how many events are held of all cameras together.
+// MaxEvents is the number of events stored, of all cameras together.
 const MaxEvents = 4096
 
-// eventStore holds the latest events. When it is full the camera that has the most gives up its oldest, so that a busy one drives no quiet one
-// out, and a single one has it all.
+// eventStore holds the latest events. When it is full, the camera with the most events loses its oldest, so that a busy camera does not
+// evict the events of a quiet one.
 type eventStore struct {
 	events map[string][]Event // by camera, oldest first
 	count  int
 }
 
-// add remembers an event. Updates are left out: they are many, and that an object's box is a better one is nothing to look for later.
+// add stores an event. Updates are ignored: they are frequent and of no use in a list.
 func (m *eventStore) add(e Event) {
 	if e.Type == string(zone.Update) {
 		return
@@ -32,7 +32,7 @@ func (m *eventStore) add(e Event) {
 	m.count++
 }
 
-// evict makes room: an eighth of what the busiest camera has, for not to move the rest at every event.
+// evict removes the oldest eighth of the busiest camera's events, so that the rest is not moved at every event.
 func (m *eventStore) evict() {
 	var busiest string
 	for camera, list := range m.events {
@@ -47,20 +47,20 @@ func (m *eventStore) evict() {
 	}
 }
 
-// EventTypes are those of the events that are remembered.
+// EventTypes returns the types of events that are stored.
 func EventTypes() []zone.Kind {
 	return []zone.Kind{zone.New, zone.Enter, zone.Leave, zone.Loiter, zone.Cross, zone.End}
 }
 
-// Query says which events are wanted. Empty fields are for any.
+// Query selects events. Empty fields match any.
 type Query struct {
 	Camera string
 	Type   string
-	Text   string // words, all of which are in an event's label, track, camera, zone or line, in large letters or small ones
-	Limit  int    // how many at most, the newest ones
+	Text   string // words that must all occur in label, track, camera, zone or line, ignoring case
+	Limit  int    // maximum number of events, newest first
 }
 
-// find gives what is wanted, newest first.
+// find returns the matching events, newest first.
 func (m *eventStore) find(q Query) []Event {
 	words := strings.Fields(strings.ToLower(q.Text))
 	found := []Event{}
@@ -86,7 +86,7 @@ func (e *Event) matches(words []string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(about, word) })
 }
 
-// lastEvent is when something happened to an object last; zero when that is not remembered.
+// lastEvent returns the time of receipt of an object's last event; zero if none is stored.
 func (m *eventStore) lastEvent(camera, object string) time.Time {
 	for _, e := range slices.Backward(m.events[camera]) {
 		if e.Object == object {

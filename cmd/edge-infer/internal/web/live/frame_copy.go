@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// frameCopy is a copy of what a frame gave, for goroutines that may take their time over it.
+// frameCopy is a copy of a pipeline result that outlives the frame.
 type frameCopy struct {
 	camera        string
 	seq           uint64
@@ -20,26 +20,26 @@ type frameCopy struct {
 	latency       time.Duration
 	details       report.Details // of the detections
 	detections    []payload.Detection
-	speeds        []float64           // of the detections, in metres a second; below 0 where none is known
-	lost          []payload.Detection // followed objects that no detection belongs to, where they are expected to be
+	speeds        []float64           // of the detections in m/s; below 0 if unknown
+	lost          []payload.Detection // lost tracks at their predicted boxes
 	zones         []zoneCount
 	lines         []lineCount
 	maps          report.Maps
-	mapPayload    *payload.Map // nil for networks that find objects
+	mapPayload    *payload.Map // nil for object detectors
 	grid          grid
 }
 
-// grid is a map as the page paints it: class numbers, 255 for none, or levels of depths from 1, 0 for none; row after row.
+// grid is a segmentation or depth map as the page paints it, row by row: class numbers (255 for none) or depth levels from 1 (0 for none).
 type grid struct {
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
 	Cells  []byte `json:"cells"`
 }
 
-// gridSide is how many cells its longer side has.
+// gridSide is the number of cells of its longer side.
 const gridSide = 96
 
-// zoneCount and lineCount are counters at the moment, as they are shown.
+// zoneCount and lineCount are the current counts.
 type zoneCount struct {
 	Name     string `json:"name"`
 	Occupied int    `json:"occupied"`
@@ -52,7 +52,7 @@ type lineCount struct {
 	Out  int    `json:"out"`
 }
 
-// copy allocates nothing once it has seen the largest frame. Frame goroutine only.
+// copy copies a result. It does not allocate once its buffers have grown to the largest frame. Frame goroutine only.
 func (o *frameCopy) copy(in *pipeline.Result) {
 	o.camera, o.seq, o.time, o.width, o.height, o.latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
 	o.details.Begin()
@@ -67,7 +67,7 @@ func (o *frameCopy) copy(in *pipeline.Result) {
 	}
 	for i := range in.Tracks {
 		if t := &in.Tracks[i]; t.State == postprocess.Lost {
-			box := postprocess.Detection{Box: t.Box, Score: t.Score, Class: t.Class} // its mask is of the frame in which it was seen
+			box := postprocess.Detection{Box: t.Box, Score: t.Score, Class: t.Class} // without its mask, which belongs to an earlier frame
 			d := o.details.Detection(&box, in.Labels, in.Width, in.Height)
 			d.Track = t.ID
 			o.lost = append(o.lost, d)
@@ -91,7 +91,7 @@ func (o *frameCopy) copy(in *pipeline.Result) {
 	}
 }
 
-// speed is an object's in metres a second, below 0 where it is not known.
+// speed returns the speed of a track in m/s, below 0 if unknown.
 func speed(in *pipeline.Result, track uint64) float64 {
 	if in.Tracker == nil || in.Tracker.Config.Ground == nil || track == 0 {
 		return -1
@@ -109,7 +109,7 @@ func sum(counts []int) (total int) {
 	return total
 }
 
-// frameMessage is an observation as the page reads it, in the words of the messages over MQTT.
+// frameMessage is the JSON of a frame for the page, with the field names of the MQTT messages.
 type frameMessage struct {
 	Camera     string              `json:"camera"`
 	Seq        uint64              `json:"seq"`
@@ -120,7 +120,7 @@ type frameMessage struct {
 	Detections []payload.Detection `json:"detections"`
 	Lost       []payload.Detection `json:"lost"`
 	Names      map[string][]string `json:"keypoint_names,omitempty"`
-	Speeds     []float64           `json:"speeds,omitempty"` // of the detections in metres a second, below 0 where not known
+	Speeds     []float64           `json:"speeds,omitempty"` // of the detections in m/s, below 0 if unknown
 	Zones      []zoneCount         `json:"zones"`
 	Lines      []lineCount         `json:"lines"`
 	Semantic   *payload.Map        `json:"semantic,omitempty"`
@@ -128,7 +128,7 @@ type frameMessage struct {
 	Map        *grid               `json:"map,omitempty"`
 }
 
-// message is valid until the next copy; no list of it is nil.
+// message returns the message, which is valid until the next copy. None of its slices is nil.
 func (o *frameCopy) message() *frameMessage {
 	m := &frameMessage{
 		Camera: o.camera, Seq: o.seq, Time: o.time, Width: o.width, Height: o.height, LatencyMS: round(milliseconds(o.latency), 3),
@@ -156,7 +156,7 @@ func (o *frameCopy) message() *frameMessage {
 	return m
 }
 
-// round keeps that many decimals. JSON has no word for NaN and infinity; they become 0.
+// round rounds to this number of decimals. NaN and infinity, which JSON cannot represent, become 0.
 func round(v float64, decimals int) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0

@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	frameQueue = 64  // on their way from the frame goroutine
-	eventQueue = 256 // likewise
-	// clientQueue is how many messages may wait for one client.
+	frameQueue = 64  // frames waiting between the frame goroutine and the recorder
+	eventQueue = 256 // events likewise
+	// clientQueue is the number of messages that may wait for one client.
 	clientQueue = 128
 )
 
-// recorder takes copies of what the frame loop found, makes messages of them and gives them to whoever looks. It remembers the latest
-// events also when nobody does.
+// recorder copies results of the frame loop, converts them to messages and sends these to clients. It stores the latest events.
 type recorder struct {
 	free, full chan *frameCopy
 	events     chan eventCopy
-	lost       atomic.Uint64 // frameQueue and events that found no room
+	lost       atomic.Uint64 // frames, events and messages dropped because a queue was full
 
 	mutex   sync.Mutex
 	clients map[*client]struct{}
@@ -53,7 +52,7 @@ func (r *recorder) addFrame(in *pipeline.Result) {
 	select {
 	case next := <-r.free:
 		next.copy(in)
-		r.full <- next // never waits, there are as many places as observations
+		r.full <- next // never blocks: full has room for all copies
 	default:
 		r.lost.Add(1)
 	}
@@ -70,7 +69,7 @@ func (r *recorder) addEvents(in *pipeline.Result) {
 	}
 }
 
-// run hands messages on until ctx ends.
+// run delivers messages until ctx ends.
 func (r *recorder) run(ctx context.Context) {
 	for {
 		select {
@@ -94,7 +93,7 @@ func (r *recorder) store(c *eventCopy) Event {
 	return e
 }
 
-// send gives a message to every client that has room for it.
+// send queues a message for every client, and drops it for clients whose queue is full.
 func (r *recorder) send(kind string, value any) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -103,7 +102,7 @@ func (r *recorder) send(kind string, value any) {
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // every field is of a type that JSON has
+		panic(err) // every field can be represented in JSON
 	}
 	message := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
 	for c := range r.clients {
@@ -130,14 +129,14 @@ func (r *recorder) leave(c *client) {
 	delete(r.clients, c)
 }
 
-// Events are those that are remembered and wanted, newest first.
+// Events returns the stored events that match, newest first.
 func (f *Feed) Events(q Query) []Event {
 	f.recorder.mutex.Lock()
 	defer f.recorder.mutex.Unlock()
 	return f.recorder.stored.find(q)
 }
 
-// LastEvent is when something happened to an object last, by the clock of this machine; zero when that is not remembered.
+// LastEvent returns the local time of an object's last event; zero if none is stored.
 func (f *Feed) LastEvent(camera, object string) time.Time {
 	f.recorder.mutex.Lock()
 	defer f.recorder.mutex.Unlock()
