@@ -61,7 +61,7 @@ type endedTrack struct {
 // Embeddings that do not match are not averaged.
 func (t *Tracker) UpdateEmbedding(track uint64, vector []float32) {
 	i, known := slices.BinarySearchFunc(t.objects, track, func(o object, id uint64) int { return cmp.Compare(o.ID, id) })
-	if !known || len(vector) == 0 || t.objects[i].Score < t.classSettings(t.objects[i].Class).NewTrackThreshold {
+	if !known || len(vector) == 0 || t.objects[i].Score < t.NewTrackThreshold {
 		return
 	}
 	if len(vector) != t.embeddingSize { // from another network
@@ -89,7 +89,7 @@ func (t *Tracker) isNew(o *object) bool { return !o.reidentified && t.at.Sub(o.F
 // updateAppearance adds an embedding to a moving average. Its weight depends on the score and, after many embeddings, on the time since the
 // previous one: the rate of embeddings does not matter.
 func (t *Tracker) updateAppearance(l *appearance, o *object, vector []float32) {
-	least := t.classSettings(o.Class).NewTrackThreshold
+	least := t.NewTrackThreshold
 	weight := float64((o.Score - least + minEmbeddingWeight) / (1 - least + minEmbeddingWeight))
 	share := float32(1)
 	if l.valid() {

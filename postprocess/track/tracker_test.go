@@ -180,26 +180,6 @@ func TestClasses(t *testing.T) {
 	}
 	tracks := tracker.Update(at(12), object(9))
 	assert.Equal(t, 5, tracks[0].Class)
-
-	tracker = open(t, Tracker{StrictClasses: true})
-	tracker.Update(at(0), object(3))
-	tracks = tracker.Update(at(1), object(5))
-	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Lost))
-	assert.Equal(t, []uint64{2}, ids(tracks, postprocess.Tentative))
-}
-
-func TestGates(t *testing.T) {
-	tracker := open(t, Tracker{Classes: map[int]ClassSettings{1: {HighThreshold: 0.8}, 2: {MinWidth: 50}, 3: {TrackBuffer: 5 * time.Second}}})
-	tracks := tracker.Update(at(0), []postprocess.Detection{
-		detection(100, 100, 40, 40, 0.7, 1), detection(200, 100, 40, 40, 0.9, 1),
-		detection(300, 100, 40, 40, 0.9, 2), detection(400, 100, 60, 40, 0.9, 2), detection(500, 100, 40, 40, 0.9, 3),
-	})
-	require.Len(t, tracks, 3)
-	assert.Equal(t, []int{1, 2, 3}, []int{tracks[0].Class, tracks[1].Class, tracks[2].Class})
-	tracker.Update(at(1), nil)
-	tracks = tracker.Update(at(60), nil)
-	assert.Equal(t, []uint64{1, 2}, ids(tracks, postprocess.Ended))
-	assert.Equal(t, []uint64{3}, ids(tracks, postprocess.Lost))
 }
 
 func TestOpenErrors(t *testing.T) {
@@ -218,10 +198,6 @@ func TestOpenErrors(t *testing.T) {
 		{Tracker{Width: -1}, "open tracker: image of -1x0"},
 		{Tracker{BufferScale: -1}, "open tracker: buffer scale -1 must be above 0 and at most 10"},
 		{Tracker{TrackBuffer: -time.Second}, "open tracker: track buffer -1s is negative"},
-		{
-			Tracker{Classes: map[int]ClassSettings{4: {HighThreshold: 2}}},
-			"open tracker: settings of class 4 are out of range: {HighThreshold:2 NewTrackThreshold:0 TrackBuffer:0s MinWidth:0 MinHeight:0}",
-		},
 	} {
 		assert.EqualError(t, c.tracker.Open(), c.want)
 	}
@@ -362,7 +338,7 @@ func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 
 func TestUpdateAllocatesNothing(t *testing.T) {
 	crowd := newCrowd(100, 3)
-	tracker := open(t, Tracker{Classes: map[int]ClassSettings{2: {HighThreshold: 0.5}}})
+	tracker := open(t, Tracker{})
 	detections := make([]postprocess.Detection, 0, 100)
 	frame := 0
 	run := func() {
