@@ -353,9 +353,6 @@ func TestDailyReset(t *testing.T) {
 	r = a.Update(2, late.Add(2*time.Second), []postprocess.Track{seen(1, 440, 250, 0)})
 	assert.Equal(t, []Change{{Inward, 0, 0, 0}}, r.Changes)
 	assert.Equal(t, 1, a.Present()[0])
-	a.ReportAll()
-	r = a.Update(3, late.Add(3*time.Second), []postprocess.Track{seen(1, 440, 250, 0)})
-	assert.Equal(t, []Change{{Present, -1, 0, 1}}, r.Changes)
 }
 
 func TestResizeKeepsCountsAndObjects(t *testing.T) {
