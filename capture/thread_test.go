@@ -31,7 +31,7 @@ func (e *endless) Next(Lender) (Frame, error) {
 }
 
 // A live source is read by one thread, which was told so; a file by whichever there is, and none is told.
-func TestThreadOfALiveSource(t *testing.T) {
+func TestSetupThreadOfLiveSource(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		var entered atomic.Int64
 		var told int

@@ -34,7 +34,7 @@ const entering = 12
 
 // TestNoPedestrianOfAFilmIsMissed has each person of a real video come alone into the empty scene, which is the video's median, with the
 // noise of a sensor: as they are, mirrored, as small as a half, and paler, which makes 500 of some twenty. None may come in unseen.
-func TestNoPedestrianOfAVideoIsMissed(t *testing.T) {
+func TestGateMissesNoPedestrian(t *testing.T) {
 	if *videoPath == "" || *truthPath == "" {
 		t.Skip("-video and -truth name none: opencv-doc's vtest.avi and the truth that cmd/track-benchmark/sequences.py writes")
 	}

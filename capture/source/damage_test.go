@@ -52,9 +52,9 @@ func TestBadImagesFailAlone(t *testing.T) {
 	assert.Contains(t, []string{tooLarge, "not an image that OpenCV can read"}, stats.LastDamage)
 }
 
-// TestHalfImagesAreNone: of a stream without lengths, as of one with them, what ends before its image does is left out, not taken with
+// TestTruncatedImagesAreDamaged: of a stream without lengths, as of one with them, what ends before its image does is left out, not taken with
 // the rest grey.
-func TestHalfImagesAreNone(t *testing.T) {
+func TestTruncatedImagesAreDamaged(t *testing.T) {
 	whole, half := barcodeJPEG(t, 1, small.width, small.height), barcodeJPEG(t, 2, small.width, small.height)
 	images := [][]byte{whole, half[:len(half)/2]}
 	for name, header := range map[string]string{"without lengths": "", "with lengths": "Content-Length: %d\r\n"} {
@@ -88,9 +88,9 @@ func TestHalfImagesAreNone(t *testing.T) {
 	}
 }
 
-// TestDamagedImagesAreNoLife: a camera that sends nothing but these is given up as one that sends nothing, with the reason, from its
+// TestDamagedImagesStall: a camera that sends nothing but these is given up as one that sends nothing, with the reason, from its
 // first image on and later.
-func TestDamagedImagesAreNoLife(t *testing.T) {
+func TestDamagedImagesStall(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	uri := parts(t, func(number int) []byte {

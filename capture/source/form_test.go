@@ -74,8 +74,8 @@ func TestFormChangesMidStream(t *testing.T) {
 	}
 }
 
-// TestChangedHearsOfAnotherForm: a camera in whose stream the images change their size goes on running, and says so.
-func TestChangedHearsOfAnotherForm(t *testing.T) {
+// TestOnChangeReportsNewFormat: a camera in whose stream the images change their size goes on running, and says so.
+func TestOnChangeReportsNewFormat(t *testing.T) {
 	uri := parts(t, func(number int) []byte {
 		s := []size{small, large}[number/200%2]
 		return barcodeJPEG(t, number, s.width, s.height)

@@ -25,8 +25,8 @@ import (
 // quick is a backoff for tests.
 var quick = backoff.Exponential{Min: time.Millisecond, Max: 20 * time.Millisecond}
 
-// TestEveryKindIsTriedAgain: nothing that can be wrong with a camera at its first start ends it.
-func TestEveryKindIsTriedAgain(t *testing.T) {
+// TestEveryKindIsRetried: nothing that can be wrong with a camera at its first start ends it.
+func TestEveryKindIsRetried(t *testing.T) {
 	dir := t.TempDir()
 	for uri, want := range map[string]string{
 		"/dev/video99":        "no such camera (" + deviceHint(Devices()) + ")",
@@ -50,8 +50,8 @@ func TestEveryKindIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestServerThatIsOnceWrong: a camera that answers with a page while it starts, or closes the connection, is no less a camera afterwards.
-func TestServerThatIsOnceWrong(t *testing.T) {
+// TestServerRecovers: a camera that answers with a page while it starts, or closes the connection, is no less a camera afterwards.
+func TestServerRecovers(t *testing.T) {
 	good := newMJPEGServer(t, true)
 	for name, wrong := range map[string]http.HandlerFunc{
 		"page": func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "<html>starting") },

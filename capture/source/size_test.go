@@ -230,8 +230,8 @@ func FuzzEncodedSize(f *testing.F) {
 
 var _ = png.Decode // registers PNG with image.DecodeConfig
 
-// TestLargeFilesAreForWhoeverAllowsLargeImages: aerial images on a disk, and no camera's.
-func TestLargeFilesAreForWhoeverAllowsLargeImages(t *testing.T) {
+// TestLargeFilesNeedLargeMaxPixels: aerial images on a disk, and no camera's.
+func TestLargeFilesNeedLargeMaxPixels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "black.ppm")
 	header := "P6 5000 4600 255\n"
 	require.NoError(t, os.WriteFile(path, []byte(header), 0o600))

@@ -44,7 +44,7 @@ func (s *stage) show(frames int, people map[int]float64) (tracks []postprocess.T
 	return tracks
 }
 
-func TestWhoComesBackIsKnownAgain(t *testing.T) {
+func TestReidentification(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{MaxLostAge: 10 * time.Second})}
 	require.Equal(t, []uint64{1, 2}, ids(s.show(30, map[int]float64{1: 0, 3: 90}), postprocess.Active))
 	ended := s.show(31, map[int]float64{3: 90})
@@ -71,7 +71,7 @@ func TestWhoComesBackIsKnownAgain(t *testing.T) {
 }
 
 // A new track that nobody looks at is told late, but told.
-func TestNobodyLooks(t *testing.T) {
+func TestWithoutEmbeddings(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(30, map[int]float64{1: 0})
 	s.show(40, nil)
@@ -88,7 +88,7 @@ func TestNobodyLooks(t *testing.T) {
 }
 
 // What motion finds again where somebody was lost is another one, when it looks so: it may be one who was lost elsewhere.
-func TestSomebodyElseInThePlace(t *testing.T) {
+func TestOtherObjectAtSamePosition(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(60, map[int]float64{1: 0, 3: 90})
 	s.show(20, nil)
@@ -101,7 +101,7 @@ func TestSomebodyElseInThePlace(t *testing.T) {
 }
 
 // Somebody who was lost for a moment and looks another way now, for a look at half a view, stays the same one by motion.
-func TestLooksAtHalfAViewAreLeftOut(t *testing.T) {
+func TestEmbeddingsOfLowScoresAreIgnored(t *testing.T) {
 	tracker := open(t, Tracker{NewTrackThreshold: 0.6})
 	for frame := range 40 {
 		tracker.Update(at(frame), []postprocess.Detection{detection(100, 50, 40, 80, 0.9, 0)})
@@ -120,7 +120,7 @@ func TestLooksAtHalfAViewAreLeftOut(t *testing.T) {
 
 // Motion may take one for another without losing anybody. A track that has not looked like itself for a while is another one; one that
 // others hid for a moment is not, however often it is looked at, and it does not learn to look like them.
-func TestWhoDoesNotLookLikeItselfIsAnother(t *testing.T) {
+func TestMismatchSplitsIdentity(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(60, map[int]float64{1: 0, 2: 90})
 	for range 20 {
@@ -135,7 +135,7 @@ func TestWhoDoesNotLookLikeItselfIsAnother(t *testing.T) {
 }
 
 // A first look may show who hides a new object: it is known by those of its first second.
-func TestLaterLooksRecallToo(t *testing.T) {
+func TestLateEmbeddingsReidentify(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(30, map[int]float64{1: 0, 3: 90})
 	s.show(40, map[int]float64{3: 90})
@@ -144,7 +144,7 @@ func TestLaterLooksRecallToo(t *testing.T) {
 }
 
 // Nobody is taken for one who cannot have come that far, however alike they look; those that went before the camera turned went with it.
-func TestWhoIsTooFarIsAnother(t *testing.T) {
+func TestUnreachableTrackIsNotReidentified(t *testing.T) {
 	for _, turned := range []float64{0, 600} {
 		s := &stage{Tracker: open(t, Tracker{})}
 		s.show(60, map[int]float64{1: 0})
@@ -159,7 +159,7 @@ func TestWhoIsTooFarIsAnother(t *testing.T) {
 }
 
 // How often an object is looked at does not change what is remembered of it.
-func TestLooksWeighByTime(t *testing.T) {
+func TestEmbeddingsWeighByTime(t *testing.T) {
 	var remembered [][]float32
 	for _, every := range []int{1, 15} {
 		tracker := open(t, Tracker{})
@@ -174,7 +174,7 @@ func TestLooksWeighByTime(t *testing.T) {
 	require.Greater(t, cosine(remembered[0], remembered[1]), float32(0.9995))
 }
 
-func TestFewAreRemembered(t *testing.T) {
+func TestEndedTracksAreBounded(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{MaxLostAge: time.Hour})}
 	s.show(3, map[int]float64{0: 0})
 	for range maxEnded + 20 {
@@ -194,8 +194,8 @@ func TestFewAreRemembered(t *testing.T) {
 	require.Zero(t, s.embeddingSize)
 }
 
-// TestLooksAllocateNothing once there were as many as there are: people come, go and come back, and motion takes one for another.
-func TestLooksAllocateNothing(t *testing.T) {
+// TestUpdateEmbeddingAllocatesNothing once there were as many as there are: people come, go and come back, and motion takes one for another.
+func TestUpdateEmbeddingAllocatesNothing(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	scenes := []map[int]float64{{1: 0, 3: 90, 5: 180}, {3: 0, 5: 90}, {}, {1: 90, 5: 0}, {7: 180}}
 	vectors := map[float64][]float32{0: facing(0), 90: facing(90), 180: facing(180)}
@@ -221,9 +221,9 @@ func TestLooksAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, next))
 }
 
-// BenchmarkLooks is a frame of 50 objects of which each fifteenth is looked at, as twice a second at 30 frames comes to, with 512 numbers a
+// BenchmarkUpdateEmbedding is a frame of 50 objects of which each fifteenth is looked at, as twice a second at 30 frames comes to, with 512 numbers a
 // look, and with 64 who are gone.
-func BenchmarkLooks(b *testing.B) {
+func BenchmarkUpdateEmbedding(b *testing.B) {
 	crowd := newCrowd(50, 3)
 	tracker := open(b, Tracker{MaxLostAge: time.Hour})
 	vectors := make([][]float32, 100)

@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
-func TestATrackOutlivesAStillScene(t *testing.T) {
+func TestHold(t *testing.T) {
 	tracker := track.Tracker{TrackBuffer: time.Second}
 	require.NoError(t, tracker.Open())
 	seen := []postprocess.Detection{{Box: postprocess.Box{X1: 100, Y1: 100, X2: 150, Y2: 200}, Score: 0.9}}

@@ -20,8 +20,8 @@ var (
 	videoLength = flag.Duration("video", 6*time.Second, "length of a video; 0 for that of the scene")
 )
 
-// TestCrowds holds the tracker to what it reaches on other videos than those that docs/BENCHMARKS.md tells of.
-func TestCrowds(t *testing.T) {
+// TestSimulatedScenes holds the tracker to what it reaches on other videos than those that docs/BENCHMARKS.md tells of.
+func TestSimulatedScenes(t *testing.T) {
 	least := map[string]float64{
 		"crowd26": 0.86, "crowd40": 0.81, "lowrate": 0.86, "pan": 0.85, "shake": 0.85, "pillars": 0.73, "night": 0.78,
 	}
@@ -42,8 +42,8 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// TestGaps holds the tracker to what looks at the objects are worth where they are hidden for long, twice a second and in every frame.
-func TestGaps(t *testing.T) {
+// TestOcclusionScenes holds the tracker to what looks at the objects are worth where they are hidden for long, twice a second and in every frame.
+func TestOcclusionScenes(t *testing.T) {
 	gain := map[string]float64{"walls": 0.1, "walls40": 0.03} // of so many fewer come back in a short video
 	for _, scene := range simulation.OcclusionScenes() {
 		t.Run(scene.Name, func(t *testing.T) {

@@ -33,9 +33,9 @@ func open(t testing.TB, tracker Tracker) *Tracker {
 	return &tracker
 }
 
-// TestGoldenSequenceGoesAsByteTracks compares with a plain ByteTrack, which gives lost tracks no low scores and knows no buffered boxes:
+// TestGoldenSequenceEqualsByteTrack compares with a plain ByteTrack, which gives lost tracks no low scores and knows no buffered boxes:
 // what it calls one object is one here too, and hardly anything that it follows is not followed.
-func TestGoldenSequenceGoesAsByteTracks(t *testing.T) {
+func TestGoldenSequenceEqualsByteTrack(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "golden.json"))
 	require.NoError(t, err)
 	var frames []struct {
@@ -135,7 +135,7 @@ func TestObjectsOfTheFirstFrameAreActive(t *testing.T) {
 	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 }
 
-func TestAGapLongerThanKeepEndsTracks(t *testing.T) {
+func TestTrackBufferEndsTracks(t *testing.T) {
 	tracker := open(t, Tracker{})
 	object := []postprocess.Detection{detection(100, 100, 40, 40, 0.9, 2)}
 	tracker.Update(at(0), object)
@@ -279,8 +279,8 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// TestCameraJitterKeepsNumbers shakes the whole image.
-func TestCameraJitterKeepsNumbers(t *testing.T) {
+// TestCameraJitterKeepsIDs shakes the whole image.
+func TestCameraJitterKeepsIDs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 5))
 	tracker := open(t, Tracker{})
 	for frame := range 200 {
@@ -301,8 +301,8 @@ func TestCameraJitterKeepsNumbers(t *testing.T) {
 	}
 }
 
-// TestATurnOfTheCameraKeepsNumbers turns and zooms so far between two images that nothing stays near its place. One is hidden then.
-func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
+// TestCompensateMotionKeepsIDs turns and zooms so far between two images that nothing stays near its place. One is hidden then.
+func TestCompensateMotionKeepsIDs(t *testing.T) {
 	turn := Affine{A: 1.1, B: 0.02, C: -160, D: -0.02, E: 1.1, F: 90}
 	for _, told := range []bool{true, false} {
 		tracker := open(t, Tracker{})
@@ -384,9 +384,9 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// TestNumbersSurviveAPost sends an object behind a post that is wider than itself, so that it shrinks to nothing on one side and grows from
+// TestIDsSurviveOcclusion sends an object behind a post that is wider than itself, so that it shrinks to nothing on one side and grows from
 // nothing on the other.
-func TestNumbersSurviveAPost(t *testing.T) {
+func TestIDsSurviveOcclusion(t *testing.T) {
 	const side, speed, postFrom, postTo = 60, 4, 400, 500
 	for _, classes := range [][2]int{{1, 1}, {1, 2}} {
 		tracker := open(t, Tracker{TrackBuffer: 3 * time.Second})
@@ -418,7 +418,7 @@ func TestNumbersSurviveAPost(t *testing.T) {
 	}
 }
 
-func TestASecondClassOnTheSameBoxIsNoObject(t *testing.T) {
+func TestDuplicateOfOtherClassIsIgnored(t *testing.T) {
 	tracker := open(t, Tracker{})
 	for frame := range 10 {
 		x := float32(100 + 3*frame)

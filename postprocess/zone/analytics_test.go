@@ -198,7 +198,7 @@ func TestPredictionsCrossNothing(t *testing.T) {
 	assert.Equal(t, 1, a.Line(0).In[0])
 }
 
-func TestAnObjectWithLowScoresIsReportedWhenTheMedianIsReached(t *testing.T) {
+func TestMedianScoreAnnouncesObject(t *testing.T) {
 	a := open(t, Config{Lines: []Line{middle}, Objects: Objects{Score: map[string]float32{"": 0.5, "nut": 0.9}}})
 	track := func(score float32, x float64, class int) []postprocess.Track {
 		s := seen(1, x, 250, class)
@@ -220,7 +220,7 @@ func TestAnObjectWithLowScoresIsReportedWhenTheMedianIsReached(t *testing.T) {
 	assert.Empty(t, events(a.Finish(1, at(1))))
 }
 
-func TestATrackThatIsSeenLateIsNotForgotten(t *testing.T) {
+func TestLateTrackIsReported(t *testing.T) {
 	a := open(t, Config{})
 	assert.Equal(t, []happened{{New, 5, -1, ""}}, events(a.Update(0, at(0), []postprocess.Track{hidden(3, 10, 50, 0), seen(5, 100, 100, 0)})))
 	assert.Equal(t, []happened{{New, 3, -1, ""}}, events(a.Update(1, at(1), []postprocess.Track{seen(3, 10, 50, 0), seen(5, 100, 100, 0)})))
@@ -369,7 +369,7 @@ func TestResizeKeepsCountsAndObjects(t *testing.T) {
 	assert.Equal(t, 2000, a.Width)
 }
 
-func TestUpdatesAreRegularWhenAsked(t *testing.T) {
+func TestUpdateInterval(t *testing.T) {
 	a := open(t, Config{Objects: Objects{Update: 2 * time.Second, SnapshotEvery: time.Hour}})
 	count := 0
 	for frame := range 101 {
@@ -383,7 +383,7 @@ func TestUpdatesAreRegularWhenAsked(t *testing.T) {
 }
 
 // What else is found out about an object is told by its next update, and by no more than one.
-func TestATouchedObjectIsUpdated(t *testing.T) {
+func TestMarkChanged(t *testing.T) {
 	a := open(t, Config{})
 	count := 0
 	for frame := range 60 {
