@@ -70,7 +70,7 @@ func TestHealthLogOfLoss(t *testing.T) {
 	})
 }
 
-// TestHealthLogOfFlappingCamera: one that comes for moments and goes is told of now and then.
+// TestHealthLogOfFlappingCamera: a camera that comes and goes is logged at growing intervals.
 func TestHealthLogOfFlappingCamera(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, written := lines()

@@ -46,7 +46,7 @@ func TestWakeupWaitsForNewSignal(t *testing.T) {
 	var bell Wakeup
 	bell.Signal()
 	bell.Signal()
-	bell.Wait() // two rings that nobody waited for are one
+	bell.Wait() // two signals without a Wait in between count as one
 	woken := make(chan struct{})
 	go func() {
 		bell.Wait()

@@ -108,7 +108,7 @@ func TestGateDetectsMotion(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 5*rate, seen, "from its first image on")
-	// It stays: for a while it is looked at, then it belongs to the scene.
+	// It stays: at first it is motion, later part of the background.
 	rest := func(_ int, im *engine.Image) { square(im, 40+6*5*rate, 150, 24, 30) }
 	assert.Less(t, stills(g, f, rate/2, rest), rate/2, "what comes to rest is looked at once more")
 	stills(g, f, 20*rate, rest)
@@ -183,7 +183,7 @@ func TestGateMissesNoPartOfDemoBelt(t *testing.T) {
 	still.Data = append([]byte(nil), drawn.Data...)
 	f := newVideo(still, 3)
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
-	present := map[int64]int{} // images that a part was to be seen in, and was looked at
+	present := map[int64]int{} // images in which a part was visible, and images that were not still
 	looked := map[int64]int{}
 	total, inferred, idle := 0, 0, 0
 	for number := 1; len(present) < entries; number++ {

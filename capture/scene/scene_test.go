@@ -51,7 +51,7 @@ func TestStrideLeavesPaddingAlone(t *testing.T) {
 	}
 }
 
-// The truth must be what the masks say when every pixel is asked on its own.
+// The truth must equal the masks, pixel by pixel.
 func exact(t *testing.T, c *canvas, truth []Part) {
 	t.Helper()
 	covers := func(p placed, x, y int) bool {

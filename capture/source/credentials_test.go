@@ -67,7 +67,7 @@ func TestRTSPCredentials(t *testing.T) {
 	}
 }
 
-// rtspScript is a server that answers each request as it is told, and counts connections and passwords.
+// rtspScript is a server that answers requests by a script and counts connections and passwords.
 type rtspScript struct {
 	address     string
 	connections atomic.Int32

@@ -123,7 +123,7 @@ func TestDamagedImagesStall(t *testing.T) {
 	c.moves(5)
 }
 
-// TestPending: a frame that nobody takes is known to wait, which tells a consumer that hangs from a camera that is silent.
+// TestPending: a frame that is not taken is Pending, which distinguishes a hanging consumer from a silent camera.
 func TestPending(t *testing.T) {
 	var silent atomic.Bool
 	uri := parts(t, func(number int) []byte {

@@ -68,7 +68,7 @@ func TestVideoContinuesAfterDamage(t *testing.T) {
 	assert.Subset(t, numbers, []int{0, 1, 2, 4, 5, 6, 7, 8})
 }
 
-// TestPipesAreRefused: nobody writes into this pipe.
+// TestPipesAreRefused: no process writes into this pipe.
 func TestPipesAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe.jpg")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
@@ -110,7 +110,7 @@ func TestVideoProgress(t *testing.T) {
 	assert.Equal(t, 4*time.Second, told)
 }
 
-// TestAFilmFromAServerEnds as it does from a disk, for whoever wants every image; for a camera the end is a failure.
+// TestVideoFromServerEnds: with EveryFrame a video from a server ends like a file; for a camera the end is a failure.
 func TestVideoFromServerEnds(t *testing.T) {
 	path := motionJPEG(t, 20)
 	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(path))))

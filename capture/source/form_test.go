@@ -74,7 +74,7 @@ func TestFormChangesMidStream(t *testing.T) {
 	}
 }
 
-// TestOnChangeReportsNewFormat: a camera in whose stream the images change their size goes on running, and says so.
+// TestOnChangeReportsNewFormat: OnChange reports a new image size in the stream of a running camera.
 func TestOnChangeReportsNewFormat(t *testing.T) {
 	uri := parts(t, func(number int) []byte {
 		s := []size{small, large}[number/200%2]

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNetworkError: what a network error says of addresses and ports, which change from try to try, is left out.
+// TestNetworkError: errors must not contain addresses and ports, which change from attempt to attempt.
 func TestNetworkError(t *testing.T) {
 	address := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 554}
 	failed := func(op string, err error) error {

@@ -278,7 +278,7 @@ func (s *rtspServer) kill() {
 	}
 }
 
-// mjpegServer streams numbered JPEG images and can be stopped, restarted on its port and told to fall silent.
+// mjpegServer streams numbered JPEG images and can be stopped, restarted on its port and silenced.
 type mjpegServer struct {
 	t       *testing.T
 	address string

@@ -94,7 +94,7 @@ func TestLossInterval(t *testing.T) {
 	assert.Less(t, more.High-more.Low, 0.5*(found.High-found.Low))
 }
 
-// The interval holds the truth about as often as it says.
+// The interval contains the true loss in about 95 % of the cases.
 func TestLossIntervalCoverage(t *testing.T) {
 	large := 4000
 	truth := accuracyOf(simulate(large, 1000, 0.05), nil).Result().MAP - accuracyOf(simulate(large, 1000, 0.25), nil).Result().MAP

@@ -10,7 +10,7 @@ import (
 )
 
 func TestFourCornersAreOrientedBoxAndMask(t *testing.T) {
-	// 20 by 10 pixels around 50, 50 of an image of 100x200, turned by 30 degrees.
+	// 20 by 10 pixels around 50, 50 of an image of 100x200, rotated by 30 degrees.
 	o := postprocess.OrientedBox{X: 50, Y: 50, Width: 20, Height: 10, Angle: math.Pi / 6}
 	var shares []float64
 	corners := o.Corners()
@@ -51,7 +51,7 @@ func TestLabelsFollowImageOrientation(t *testing.T) {
 	require.InDelta(t, 80, p.Truths[0].Oriented.Width, 1e-4)
 }
 
-// TestKeypointSigmas: a data.yaml may say how far people place each point apart, and how the points are called.
+// TestKeypointSigmas: a data.yaml may contain keypoint names and OKS sigmas.
 func TestKeypointSigmas(t *testing.T) {
 	read := func(more string) (*description, lineFormat, error) {
 		d, err := parseDescription("data.yaml", []byte("names: [fork, crane]\nkpt_shape: [2, 3]\n"+more))

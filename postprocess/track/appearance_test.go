@@ -18,13 +18,13 @@ func facing(degrees float64) []float32 {
 	return []float32{float32(cos), float32(sin)}
 }
 
-// stage is a tracker whose people stand still, at 100 pixels times their place, and are looked at in every frame in which they are seen.
+// stage is a tracker of people who stand still, 100 pixels apart, with an embedding in every frame in which they are visible.
 type stage struct {
 	*Tracker
 	frame int
 }
 
-// show plays frames with people by their place, each with the way that it looks, and gives the last tracks.
+// show plays frames with people by position, each with an embedding, and returns the last tracks.
 func (s *stage) show(frames int, people map[int]float64) (tracks []postprocess.Track) {
 	for range frames {
 		var found []postprocess.Detection
@@ -70,7 +70,7 @@ func TestReidentification(t *testing.T) {
 	require.Equal(t, []uint64{2, 6}, ids(tracks, postprocess.Active), "after the time it is somebody new")
 }
 
-// A new track that nobody looks at is told late, but told.
+// A new track without embeddings is reported late, but reported.
 func TestWithoutEmbeddings(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(30, map[int]float64{1: 0})
@@ -87,7 +87,7 @@ func TestWithoutEmbeddings(t *testing.T) {
 	require.Equal(t, 15, active, "half a second")
 }
 
-// What motion finds again where somebody was lost is another one, when it looks so: it may be one who was lost elsewhere.
+// An object at the position of a lost one with another embedding is another object, possibly one that was lost elsewhere.
 func TestOtherObjectAtSamePosition(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(60, map[int]float64{1: 0, 3: 90})
@@ -100,7 +100,7 @@ func TestOtherObjectAtSamePosition(t *testing.T) {
 	require.Equal(t, []uint64{1, 2}, ids(tracks, postprocess.Active))
 }
 
-// Somebody who was lost for a moment and looks another way now, for a look at half a view, stays the same one by motion.
+// A briefly lost object with a different embedding, as of a partial view, keeps its identity by motion.
 func TestEmbeddingsOfLowScoresAreIgnored(t *testing.T) {
 	tracker := open(t, Tracker{NewTrackThreshold: 0.6})
 	for frame := range 40 {
@@ -118,8 +118,8 @@ func TestEmbeddingsOfLowScoresAreIgnored(t *testing.T) {
 	require.NotEqual(t, []uint64{1}, ids(tracks, postprocess.Active))
 }
 
-// Motion may take one for another without losing anybody. A track that has not looked like itself for a while is another one; one that
-// others hid for a moment is not, however often it is looked at, and it does not learn to look like them.
+// Motion may confuse two objects without losing either. A track whose embeddings do not match for a while is another object; one that was
+// occluded for a moment is not, and its appearance does not change.
 func TestMismatchSplitsIdentity(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(60, map[int]float64{1: 0, 2: 90})
@@ -134,7 +134,7 @@ func TestMismatchSplitsIdentity(t *testing.T) {
 	require.Equal(t, at(1), tracks[0].First)
 }
 
-// A first look may show who hides a new object: it is known by those of its first second.
+// The first embedding may show the occluder: the embeddings of the first second decide.
 func TestLateEmbeddingsReidentify(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(30, map[int]float64{1: 0, 3: 90})
@@ -143,7 +143,7 @@ func TestLateEmbeddingsReidentify(t *testing.T) {
 	require.Equal(t, []uint64{1, 2}, ids(s.show(12, map[int]float64{1: 10, 3: 90}), postprocess.Active))
 }
 
-// Nobody is taken for one who cannot have come that far, however alike they look; those that went before the camera turned went with it.
+// An object is not re-identified if it cannot have come that far, however similar. Ended tracks move with the camera.
 func TestUnreachableTrackIsNotReidentified(t *testing.T) {
 	for _, turned := range []float64{0, 600} {
 		s := &stage{Tracker: open(t, Tracker{})}
@@ -158,7 +158,7 @@ func TestUnreachableTrackIsNotReidentified(t *testing.T) {
 	}
 }
 
-// How often an object is looked at does not change what is remembered of it.
+// The rate of embeddings does not change the moving average.
 func TestEmbeddingsWeighByTime(t *testing.T) {
 	var remembered [][]float32
 	for _, every := range []int{1, 15} {
@@ -179,7 +179,7 @@ func TestEndedTracksAreBounded(t *testing.T) {
 	s.show(3, map[int]float64{0: 0})
 	for range maxEnded + 20 {
 		s.show(3, map[int]float64{1: 90})
-		for i := range s.objects { // each is somebody of its own
+		for i := range s.objects { // each has another embedding
 			s.objects[i].appearance.mean[0], s.objects[i].appearance.mean[1] = 0, 0
 		}
 		s.show(35, nil)
@@ -221,8 +221,8 @@ func TestUpdateEmbeddingAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, next))
 }
 
-// BenchmarkUpdateEmbedding is a frame of 50 objects of which each fifteenth is looked at, as twice a second at 30 frames comes to, with 512 numbers a
-// look, and with 64 who are gone.
+// BenchmarkUpdateEmbedding is a frame of 50 objects, one in fifteen with an embedding (twice a second at 30 fps) of 512 numbers, and with
+// 64 ended tracks.
 func BenchmarkUpdateEmbedding(b *testing.B) {
 	crowd := newCrowd(50, 3)
 	tracker := open(b, Tracker{MaxLostAge: time.Hour})

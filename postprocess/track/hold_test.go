@@ -20,7 +20,7 @@ func TestHold(t *testing.T) {
 		at = at.Add(40 * time.Millisecond)
 		id = tracker.Update(at, seen)[0].ID
 	}
-	for range 100 { // a quarter of a minute between two looks, many times what a track is kept for
+	for range 100 { // pauses of 15 s, much longer than TrackBuffer
 		at = at.Add(150 * time.Millisecond)
 		tracker.Hold(at)
 	}

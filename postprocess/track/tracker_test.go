@@ -354,7 +354,7 @@ func TestUpdateAllocatesNothing(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, run))
 }
 
-// used is the processor time of this thread in nanoseconds, which says what a frame costs on a loaded machine too.
+// used returns the CPU time of this thread in nanoseconds, which does not depend on the load of the machine.
 func used(b *testing.B) int64 {
 	var spent unix.Timespec
 	require.NoError(b, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &spent))
@@ -402,7 +402,7 @@ func TestIDsSurviveOcclusion(t *testing.T) {
 			}
 			class := classes[0]
 			if high-low < side/2 && low >= postTo {
-				class = classes[1] // half of it looks like something else
+				class = classes[1] // half of it is misclassified
 			}
 			var detections []postprocess.Detection
 			if high-low >= side/5 {

@@ -315,7 +315,7 @@ func TestSpeedOnTheGround(t *testing.T) {
 	assert.False(t, ok, "above the horizon")
 }
 
-// A camera that looks straight down needs two points only. What stands still has no speed, whatever its box does.
+// A camera that looks straight down needs only two points. A standing object has no speed, whatever its box does.
 func TestSpeedByAKnownLength(t *testing.T) {
 	a := open(t, Config{Ground: &Ground{Points: []Point{{0.1, 0.2}, {0.1, 0.6}}, Length: 4}}) // 200 of 500 pixels: 2 cm each
 	walk := func(frame int, x, y float64) {
@@ -382,7 +382,7 @@ func TestUpdateInterval(t *testing.T) {
 	assert.InDelta(t, 5, count, 1)
 }
 
-// What else is found out about an object is told by its next update, and by no more than one.
+// Attributes that are found later are reported by the next update, and by no more than one.
 func TestMarkChanged(t *testing.T) {
 	a := open(t, Config{})
 	count := 0

@@ -17,7 +17,8 @@ func TestVideoIsReproducible(t *testing.T) {
 	}
 }
 
-// TestScenesHaveTheirProperties looks at what scenes promise: how many can be seen, that most are found and some are not, who is hidden by what.
+// TestScenesHaveTheirProperties checks the properties of scenes: the number of visible people, that most but not all are detected, and what
+// hides whom.
 func TestScenesHaveTheirProperties(t *testing.T) {
 	type totals struct{ truths, found, sure, hidden, moved float64 }
 	all := map[string]totals{}
