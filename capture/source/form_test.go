@@ -82,7 +82,7 @@ func TestOnChangeReportsNewFormat(t *testing.T) {
 	})
 	c := watch(t, &capture.Camera{Open: Open, URI: uri, Lossless: true, Retry: quick})
 	for _, s := range []size{small, large, small} {
-		c.hears("of the form", func(now capture.Stats) bool {
+		c.waitForChange("of the form", func(now capture.Stats) bool {
 			return now.State == capture.Running && now.Width == s.width && now.Height == s.height
 		})
 	}
