@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-const rate = 10 // images a second
+const rate = 10 // frames per second
 
 // video is a still image with the noise of a sensor, over which a test draws.
 type video struct {

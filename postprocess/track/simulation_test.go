@@ -73,7 +73,9 @@ func TestOcclusionScenes(t *testing.T) {
 func follow(t *testing.T, scene simulation.Scene, seed uint64, every time.Duration) evaluate.TrackingResult {
 	t.Helper()
 	due := map[uint64]time.Time{}
-	tracker := &track.Tracker{HighThreshold: 0.5, LowThreshold: simulation.MinScore, NewTrackThreshold: 0.6, Width: simulation.Width, Height: simulation.Height}
+	tracker := &track.Tracker{
+		HighThreshold: 0.5, LowThreshold: simulation.MinScore, NewTrackThreshold: 0.6, Width: simulation.Width, Height: simulation.Height,
+	}
 	if scene.Rate < 10 {
 		tracker.BufferScale = track.LowRate.BufferScale()
 	}

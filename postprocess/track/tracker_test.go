@@ -146,7 +146,7 @@ func TestTrackBufferEndsTracks(t *testing.T) {
 
 func TestPredictionFollowsSkippedFrames(t *testing.T) {
 	tracker := open(t, Tracker{})
-	const speed = 6 // pixels a frame
+	const speed = 6 // pixels per frame
 	for frame := 0; frame < 90; frame++ {
 		if frame%3 != 0 {
 			tracks := tracker.Predict(at(frame))

@@ -324,7 +324,7 @@ func TestSpeedByAKnownLength(t *testing.T) {
 	walk(0, 500, 250)
 	assert.Equal(t, -1.0, a.Object(1).Heading, "it has not moved")
 	for frame := 1; frame <= 20; frame++ {
-		walk(frame, 500+5*float64(frame), 250) // 50 pixels a second to the right
+		walk(frame, 500+5*float64(frame), 250) // 50 pixels per second to the right
 	}
 	o := a.Object(1)
 	assert.InDelta(t, 1, o.Speed, 1e-6)
