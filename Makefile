@@ -20,7 +20,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: deps-build deps-test deps-lint alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
+.PHONY: deps-build deps-test deps-lint test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -46,11 +46,18 @@ build: deps-build ## build bin/edge-infer
 demo: build ## build, then detect parts on the demo conveyor belt with an embedded MQTT broker
 	bin/edge-infer --camera demo $(DEMO_FLAGS)
 
-test: deps-test ## install what is missing and run every test
+test: deps-test ## install what is missing and run every test; under 10 minutes on two idle cores
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go vet ./...
-	go test -race -timeout 20m ./...
-	go test -run NoAllocations ./cmd/edge-infer/... ./postprocess/predict
+	go test -timeout 30m ./...
+
+test-race: deps-test ## every test with the race detector, about 13 minutes on two idle cores
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	go test -race -timeout 40m ./...
+
+test-load: deps-test ## the tests TEST_LOAD_RUNS (20) times next to six busy loops and a build; prints how many passed and the longest
+	@$(MAKE) -s $(deps)/lib/libcuda.a
+	@cross/test-load $(or $(TEST_LOAD_RUNS),20)
 
 check-demo: build ## run the demo headless for 20 s and check what it printed
 	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo
@@ -62,6 +69,7 @@ lint: deps-lint ## golangci-lint, clang-format, shellcheck, hadolint, generated 
 	shellcheck $$(git ls-files -co --exclude-standard | xargs grep -lE '^#!.*(bash|/sh)')
 	$(deps)/hadolint/bin/hadolint cross/docker/Dockerfile
 	@$(MAKE) -s ptx-check
+	go test -count=1 -run '^(TestRetiredWords|TestFunctionsAreShort)$$' ./cmd/edge-infer
 
 vulncheck: ## look up the linked modules' known vulnerabilities; needs the network, so not in CI
 	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/govulncheck-$(GOVULNCHECK_VERSION)
@@ -71,13 +79,13 @@ fuzz: ## fuzz every parser of foreign bytes, each for FUZZTIME (10s)
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	@cross/fuzz $(FUZZTIME)
 
-bench: build ## the aims on this machine: the program beside floors in C and the plain way, in turns, about 8 minutes
+bench: build ## acceptance benchmarks on this machine: the program against baselines in C, alternating, about 8 minutes
 	@cross/deps bench
-	cmd/edge-infer/internal/bars/floor/build bin/floors
+	cmd/acceptance/baseline/build bin/baselines
 	@# what the benchmarks run is compiled before the clock runs
-	go test -run '^$$' ./cmd/edge-infer/internal/bench ./engine/preprocess ./postprocess/decode ./postprocess/predict ./mqtt ./mqtt/payload >/dev/null
-	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
-	bin/bars cpu -program bin/edge-infer -floors bin/floors -json bin/bars.json $(BENCH_FLAGS)
+	go test -run '^$$' ./cmd/edge-infer/internal/bench ./engine/preprocess ./postprocess/head ./postprocess/predict ./mqtt ./mqtt/payload >/dev/null
+	GOFLAGS= CGO_ENABLED=0 go build -o bin/acceptance ./cmd/acceptance
+	bin/acceptance cpu -program bin/edge-infer -baselines bin/baselines -json bin/acceptance.json $(BENCH_FLAGS)
 
 track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `boxmot` with BOXMOT=1 (6 GB), about 15 minutes, 40 with BOXMOT=1; needs the network
 	@[ -d $(deps)/trackers ] || python3 -m venv $(deps)/trackers
@@ -87,14 +95,14 @@ track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `box
 	go run ./cmd/track-benchmark -out bin/track-bench -videos bin/videos $(TRACK_FLAGS)
 	$(deps)/trackers/bin/python cmd/track-benchmark/compare.py bin/track-bench
 
-soak: build ## the program for SOAK_TIME (10m) with four cameras and a real broker: late frames, fairness, memory, leaks, faults
+soak: build ## run the program for SOAK_TIME (10m) with four cameras and a real broker: late frames, fairness, memory, leaks, faults
 	@cross/deps test
-	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
-	bin/bars soak -program bin/edge-infer -duration $(or $(SOAK_TIME),10m) -json bin/soak.json $(SOAK_FLAGS)
+	GOFLAGS= CGO_ENABLED=0 go build -o bin/acceptance ./cmd/acceptance
+	bin/acceptance soak -program bin/edge-infer -duration $(or $(SOAK_TIME),10m) -json bin/soak.json $(SOAK_FLAGS)
 
-bench-gpu: release-amd64 ## a directory to measure the aims with on an x86-64 machine with a GPU and TensorRT
+bench-gpu: release-amd64 ## directory with the acceptance benchmarks for an x86-64 machine with a GPU and TensorRT
 	@$(MAKE) -s $(deps)/lib/libcuda.a
-	cmd/edge-infer/internal/bars/carry bin/release/edge-infer-amd64 bin/bench-gpu
+	cmd/acceptance/pack bin/release/edge-infer-amd64 bin/bench-gpu
 
 release: ## static binaries for arm64 and amd64 in bin/release
 	@cross/deps release

@@ -3,7 +3,6 @@ package mqtt
 import (
 	"time"
 
-	"github.com/edge-infer/edge-infer/mqtt/remedy"
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
@@ -26,5 +25,5 @@ func (c *Client) blame(s *session, broker string, err error) error {
 	if size == 0 {
 		return err
 	}
-	return &remedy.PacketError{Size: size, Err: err}
+	return &packetError{Size: size, Err: err}
 }

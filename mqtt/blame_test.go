@@ -11,9 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
-	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
@@ -78,7 +76,7 @@ func TestAMessageThatIsTooLargeHoldsNothingUp(t *testing.T) {
 			payload := sub.Payloads("edge-infer/gate/status")[0]
 			assert.NoError(t, validate(t, schemas(t)["status"], payload))
 			var status struct {
-				Large packetsize.Oversize `json:"too_large"`
+				Large Oversize `json:"too_large"`
 			}
 			require.NoError(t, json.Unmarshal([]byte(payload), &status))
 			assert.Equal(t, uint64(4), status.Large.Messages)
@@ -123,10 +121,10 @@ func TestEventsGoBeforeState(t *testing.T) {
 
 func TestPacketsHaveTheSizeThatIsSaid(t *testing.T) {
 	for _, payload := range []int{0, 1, 120, 121, 122, 123, 124, 16_000, 16_373, 16_380, 200_000, 2_097_143, 2_097_150} {
-		m := &mailbox.Box{Topic: "abc", Queue: mailbox.NewQueue(), Ledger: &ledger.Ledger{}}
+		m := &mailbox{Topic: "abc", Queue: newMailboxQueue(), Ledger: &ledger.Ledger{}}
 		m.PutBytes(make([]byte, payload))
 		m.Queue.Take(time.Now())
-		assert.Equal(t, len(m.AppendPacket(nil)), packetsize.Of("abc", payload, 0), "%d", payload)
-		assert.Contains(t, []int{2, 3}, packetsize.Of("abc", payload, 1)-packetsize.Of("abc", payload, 0))
+		assert.Equal(t, len(m.AppendPacket(nil)), packetSize("abc", payload, 0), "%d", payload)
+		assert.Contains(t, []int{2, 3}, packetSize("abc", payload, 1)-packetSize("abc", payload, 0))
 	}
 }

@@ -23,9 +23,6 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
-	"github.com/edge-infer/edge-infer/mqtt/packetsize"
-	"github.com/edge-infer/edge-infer/mqtt/remedy"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
@@ -85,21 +82,21 @@ type Client struct {
 	addresses []address.Address
 	run       string // makes event ids unique over restarts
 	replayGap time.Duration
-	qos0      *mailbox.Queue
-	qos1      *mailbox.Queue
+	qos0      *mailboxQueue
+	qos1      *mailboxQueue
 	events    *spool.Spool
 	closing   context.Context // ends when Close is called
 	close     context.CancelFunc
 	running   sync.WaitGroup
 
-	sizes      packetsize.Limits
+	sizes      packetLimits
 	detections ledger.Ledger
 	state      ledger.Ledger
 
 	mu         sync.Mutex
 	feeds      []feed // of the cameras
-	mailboxes  map[topicKey]*mailbox.Box
-	order      []*mailbox.Box    // in the order of their making
+	mailboxes  map[topicKey]*mailbox
+	order      []*mailbox        // in the order of their making
 	cameras    map[string]string // name by topic level, of cameras that have controls
 	remote     map[string]command.Kept
 	connection Connection
@@ -189,8 +186,8 @@ func (c *Client) Open() error {
 		c.Logger = slog.Default()
 	}
 	c.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
-	c.qos0, c.qos1 = mailbox.NewQueue(), mailbox.NewQueue()
-	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox.Box{}, map[string]string{}, map[string]string{}
+	c.qos0, c.qos1 = newMailboxQueue(), newMailboxQueue()
+	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox{}, map[string]string{}, map[string]string{}
 	c.left = left{announced: make(chan struct{}), looked: map[string]struct{}{}}
 	c.sizes.Most = c.MaxPacket
 	c.events = &spool.Spool{Config: c.Spool, Logger: c.Logger, Notify: c.qos1.Signal}
@@ -259,7 +256,7 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 		}
 		if err != nil {
 			c.disconnected(to, "mqtt cannot connect", err)
-			if remedy.LoginRefused(err) {
+			if loginRefused(err) {
 				t.blocked[i] = time.Now().Add(backoff.Jitter(c.RefusedRetry))
 			} else {
 				tried = true
@@ -390,7 +387,7 @@ func (c *Client) disconnected(to address.Address, what string, err error) {
 	reason := ""
 	if err != nil {
 		reason = err.Error()
-		if hint := remedy.Of(err, c.Connection().Connected); hint != "" {
+		if hint := remedyFor(err, c.Connection().Connected); hint != "" {
 			reason += " (" + hint + ")"
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
-	"github.com/edge-infer/edge-infer/mqtt/permission"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
@@ -26,6 +25,8 @@ type Controller interface {
 	SetThreshold(camera string, threshold float64) error // 0 to 1
 	SetInterval(camera string, frames int) error         // infer every frames-th frame, 1 to 1000
 	SetLabels(camera string, labels []string) error      // nil: all labels
+	// Withdraw puts the configured value of a control in force again and returns the values that are in force then.
+	Withdraw(camera, control string) (Settings, error)
 	Snapshot(camera string) error
 	Reload() error
 	Restart() error
@@ -85,6 +86,14 @@ func joinLabels(labels []string) string {
 
 // carryOut calls the controller, keeps what it has set, and publishes the value that is now in force.
 func (c *Client) carryOut(cmd command.Command) error {
+	if cmd.Withdraw {
+		settings, err := c.Controller.Withdraw(cmd.Camera, cmd.Control)
+		if err == nil {
+			c.ForgetRemote(cmd.Camera, cmd.Control)
+			c.Settings(cmd.Camera, settings)
+		}
+		return err
+	}
 	var err error
 	value := ""
 	switch cmd.Control {
@@ -186,7 +195,7 @@ func (s *subscription) report(c *Client) {
 	}
 	for filter, code := range s.token.Result() {
 		switch {
-		case code < permission.Failure: // some brokers answer with the codes of MQTT 5
+		case code < failureCode: // some brokers answer with the codes of MQTT 5
 		case c.DiscoveryPrefix != "" && filter == c.discovery().Birth():
 			c.Logger.Warn("mqtt subscription refused, entities may be missing after a start of Home Assistant "+
 				"(check what the broker allows this client)", "filter", filter)

@@ -17,7 +17,6 @@ import (
 
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/mqtt/command"
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
@@ -56,6 +55,10 @@ func (r *recorder) SetInterval(camera string, n int) error {
 func (r *recorder) SetLabels(camera string, labels []string) error {
 	return r.note("labels %s %q", camera, labels)
 }
+func (r *recorder) Withdraw(camera, control string) (Settings, error) {
+	return Settings{Detect: true, Threshold: 0.25, Interval: 1}, r.note("withdraw %s %s", camera, control)
+}
+
 func (r *recorder) Snapshot(camera string) error { return r.note("snapshot %s", camera) }
 func (r *recorder) Reload() error                { return r.note("reload") }
 func (r *recorder) Restart() error               { return r.note("restart") }
@@ -85,6 +88,8 @@ func TestCommandsAreCarriedOutAndAnswered(t *testing.T) {
 		{base + "interval", "5", "5"},
 		{base + "labels", "person, traffic light", "person,traffic light"},
 		{base + "labels", "*", "*"},
+		{base + "threshold", "", "0.25"},
+		{base + "interval", "Reset", "1"},
 	} {
 		sub.Client.Publish(step.topic+"/set", 1, false, step.payload).WaitTimeout(mqtttest.Patience)
 		sub.WaitLast(t, step.topic+"/state", step.state)
@@ -100,7 +105,7 @@ func TestCommandsAreCarriedOutAndAnswered(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"detect cam/0 false", "detect cam/0 true", "threshold cam/0 0.5", "interval cam/0 5",
-		`labels cam/0 ["person" "traffic light"]`, `labels cam/0 []`, "reload", "restart",
+		`labels cam/0 ["person" "traffic light"]`, `labels cam/0 []`, "withdraw cam/0 threshold", "withdraw cam/0 interval", "reload", "restart",
 	}, calls)
 	balanced(t, c)
 }
@@ -154,12 +159,16 @@ func TestCommandsThatAreRefused(t *testing.T) {
 	sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "OFF").WaitTimeout(mqtttest.Patience)
 	answer("cam0/detect/set", "camera is busy")
 	assert.Equal(t, "ON", sub.Last("edge-infer/gate/cam0/detect/state"))
-	// Clearing a retained message sends an empty one, which is no command and no error.
+	// Clearing a retained message sends an empty one, which withdraws the value and is no error.
+	r.mu.Lock()
+	r.err = nil
+	r.mu.Unlock()
 	before := len(sub.Messages("edge-infer/gate/error"))
 	sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, true, "").WaitTimeout(mqtttest.Patience)
 	sub.Client.Publish("edge-infer/gate/cam0/detect/set", 1, false, "?").WaitTimeout(mqtttest.Patience)
 	answer("cam0/detect/set", `want ON or OFF, got "?"`)
 	assert.Len(t, sub.Messages("edge-infer/gate/error"), before+1)
+	assert.Contains(t, r.all(), "withdraw cam0 detect")
 	balanced(t, c)
 }
 
@@ -249,8 +258,8 @@ func FuzzCommand(f *testing.F) {
 		}
 		r := &recorder{}
 		client := &Client{
-			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox.Box{},
-			qos0: mailbox.NewQueue(), qos1: mailbox.NewQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
+			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{},
+			qos0: newMailboxQueue(), qos1: newMailboxQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
 		}
 		require.NoError(t, client.carryOut(c))
 		require.Len(t, r.calls, 1)

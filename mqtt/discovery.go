@@ -106,7 +106,7 @@ func (c *Client) loadAnnounced() {
 		c.announced = homeassistant.Announced{}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		c.Logger.Warn("what Home Assistant was told in an earlier run cannot be read, entities that are gone stay there", "file", path,
+		c.Logger.Warn("previous Home Assistant discovery cannot be read, removed entities stay in Home Assistant", "file", path,
 			"error", err)
 	}
 }
@@ -121,7 +121,7 @@ func (c *Client) saveAnnounced() {
 		err = atomicfile.Write(path, data, 0o600)
 	}
 	if err != nil {
-		c.Logger.Warn("what Home Assistant is told cannot be kept, entities that go while this is stopped will stay there", "file", path,
+		c.Logger.Warn("Home Assistant discovery cannot be saved, entities removed while the daemon is stopped stay in Home Assistant", "file", path,
 			"error", err)
 		return
 	}

@@ -226,7 +226,7 @@ func TestAnnouncedThatCannotBeRead(t *testing.T) {
 		require.NoError(t, c.Open())
 		require.NoError(t, c.Announce(announcement()))
 		require.NoError(t, c.Close())
-		assert.Equal(t, text != "null", strings.Contains(log.String(), "what Home Assistant was told in an earlier run cannot be read"))
+		assert.Equal(t, text != "null", strings.Contains(log.String(), "previous Home Assistant discovery cannot be read"))
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
-	"github.com/edge-infer/edge-infer/mqtt/permission"
 )
 
 // Forget removes a decommissioned device from the first broker that answers: every retained message below its topics and its Home
@@ -109,7 +108,7 @@ func (s *session) clearRetained(ctx context.Context, filters []string, judge fun
 // refused is why a request under way came to nothing, in part or as a whole.
 func (s *subscription) refused() error {
 	for _, filter := range slices.Sorted(maps.Keys(s.token.Result())) {
-		if s.token.Result()[filter] >= permission.Failure {
+		if s.token.Result()[filter] >= failureCode {
 			return fmt.Errorf("the broker refuses this client %s (check what it allows)", filter)
 		}
 	}

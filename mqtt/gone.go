@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 )
 
 // clearGone clears the retained topics of what was published and is not among cameras any more: an empty message takes the place of the
@@ -22,7 +21,7 @@ func (c *Client) clearGone(cameras []homeassistant.Camera) {
 			kept[s.Topic] = true
 		}
 	}
-	gone := map[*mailbox.Box]bool{}
+	gone := map[*mailbox]bool{}
 	for key, s := range c.mailboxes {
 		switch {
 		case stay[key.place()] || s.Cleared:
@@ -47,7 +46,7 @@ func (c *Client) makeRoom() {
 	if len(c.mailboxes) < topicLimit/2 {
 		return
 	}
-	gone := map[*mailbox.Box]bool{}
+	gone := map[*mailbox]bool{}
 	for _, s := range c.order {
 		gone[s] = s.Cleared && s.Settled()
 	}
@@ -55,13 +54,13 @@ func (c *Client) makeRoom() {
 }
 
 // discard takes mailboxes out of the table; what waits in them is still sent. The lock is held.
-func (c *Client) discard(gone map[*mailbox.Box]bool) {
+func (c *Client) discard(gone map[*mailbox]bool) {
 	for key, s := range c.mailboxes {
 		if gone[s] {
 			delete(c.mailboxes, key)
 		}
 	}
-	c.order = slices.DeleteFunc(c.order, func(s *mailbox.Box) bool { return gone[s] })
+	c.order = slices.DeleteFunc(c.order, func(s *mailbox) bool { return gone[s] })
 }
 
 // place is a camera, one of its zones or one of its lines; the zero place is the device.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
-	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
@@ -17,7 +16,7 @@ type Health struct {
 	Connects   uint64 // connections that came up, since Open
 	Repeats    uint64 // events that were sent more than once, because their acknowledgement was lost with a connection
 	Largest    int    // bytes of the largest packet that a broker has taken
-	Oversize   packetsize.Oversize
+	Oversize   Oversize
 	Events     spool.Stats
 }
 
@@ -74,7 +73,7 @@ func appendAccount(buf []byte, a *ledger.Account) []byte {
 }
 
 // appendOversize appends the status payload's field too_large, when there is anything to say.
-func appendOversize(buf []byte, o *packetsize.Oversize) []byte {
+func appendOversize(buf []byte, o *Oversize) []byte {
 	if o.Messages == 0 {
 		return buf
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
@@ -108,5 +107,5 @@ func (c *Client) isLeft(name string, at place) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !slices.ContainsFunc(c.order, func(box *mailbox.Box) bool { return box.Topic == name && !box.Cleared })
+	return !slices.ContainsFunc(c.order, func(box *mailbox) bool { return box.Topic == name && !box.Cleared })
 }

@@ -7,8 +7,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
 	"github.com/edge-infer/edge-infer/mqtt/command"
-	"github.com/edge-infer/edge-infer/mqtt/permission"
-	"github.com/edge-infer/edge-infer/mqtt/remedy"
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
@@ -27,7 +25,7 @@ func (c *Client) Login(ctx context.Context) []Login {
 		logins[i].Broker = to.String()
 		s, err := c.connect(ctx, to, identity{id: c.ClientID + "-login", largest: 2 * command.MaxBytes})
 		if err != nil {
-			logins[i].Error, logins[i].Hint = err.Error(), remedy.Of(err, false)
+			logins[i].Error, logins[i].Hint = err.Error(), remedyFor(err, false)
 			continue
 		}
 		s.paho.Disconnect(100)
@@ -59,7 +57,7 @@ func (c *Client) Refused(ctx context.Context, broker string, control bool) []str
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	question := permission.Question{
+	question := permissionQuery{
 		ClientID: c.ClientID + "-login", User: c.user(to), Password: password,
 		Filters: c.filters(control), Publish: c.topics.Error(), Patience: echoPatience,
 	}

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
@@ -45,7 +44,7 @@ const (
 // feed is what a camera publishes per frame, found without a map: its hashing would be half of what a hand-off costs with cold caches.
 type feed struct {
 	camera     string
-	detections *mailbox.Box
+	detections *mailbox
 	events     string // topic
 }
 
@@ -196,14 +195,14 @@ func (c *Client) change(key topicKey, value string) {
 }
 
 // mailbox finds or makes the mailbox of a topic; nil when there are too many topics.
-func (c *Client) mailbox(key topicKey) *mailbox.Box {
+func (c *Client) mailbox(key topicKey) *mailbox {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.find(key)
 }
 
 // find is mailbox for who holds the lock.
-func (c *Client) find(key topicKey) *mailbox.Box {
+func (c *Client) find(key topicKey) *mailbox {
 	if s := c.mailboxes[key]; s != nil {
 		s.Cleared = false
 		return s
@@ -213,12 +212,12 @@ func (c *Client) find(key topicKey) *mailbox.Box {
 		c.state.Drop(1)
 		return nil
 	}
-	s := &mailbox.Box{Queue: c.qos1, Ledger: &c.state, Retain: true}
+	s := &mailbox{Queue: c.qos1, Ledger: &c.state, Retain: true}
 	switch key.kind {
 	case kindDetections:
-		*s = mailbox.Box{Topic: c.topics.Detections(key.camera), Queue: c.qos0, Ledger: &c.detections, Interval: c.DetectionsInterval}
+		*s = mailbox{Topic: c.topics.Detections(key.camera), Queue: c.qos0, Ledger: &c.detections, Interval: c.DetectionsInterval}
 	case kindStats:
-		*s = mailbox.Box{Topic: c.topics.Stats(), Queue: c.qos0, Ledger: &c.detections}
+		*s = mailbox{Topic: c.topics.Stats(), Queue: c.qos0, Ledger: &c.detections}
 	case kindStatus:
 		s.Topic = c.topics.Status()
 	case kindAvailable:
@@ -238,7 +237,7 @@ func (c *Client) find(key topicKey) *mailbox.Box {
 	case kindDiscovery:
 		s.Topic, s.Discovery = key.name, true
 	case kindDeepStream:
-		*s = mailbox.Box{Topic: c.DeepStream, Queue: c.qos0, Ledger: &c.detections, Interval: c.DetectionsInterval}
+		*s = mailbox{Topic: c.DeepStream, Queue: c.qos0, Ledger: &c.detections, Interval: c.DetectionsInterval}
 	case kindFrigateCount:
 		s.Topic = c.Frigate.Count(key.camera, key.label)
 	case kindFrigateZone:
@@ -252,7 +251,7 @@ func (c *Client) find(key topicKey) *mailbox.Box {
 	case kindFrigateSetting:
 		s.Topic = c.Frigate.State(key.camera, key.name)
 	case kindFrigateStats:
-		*s = mailbox.Box{Topic: c.Frigate.Stats(), Queue: c.qos0, Ledger: &c.detections}
+		*s = mailbox{Topic: c.Frigate.Stats(), Queue: c.qos0, Ledger: &c.detections}
 	case kindFrigateSnapshot:
 		s.Topic, s.Queue = c.Frigate.Snapshot(key.camera, key.label), c.qos0
 	case kindImage:
@@ -266,10 +265,10 @@ func (c *Client) find(key topicKey) *mailbox.Box {
 }
 
 // retained lists the mailboxes whose last message a new connection repeats.
-func (c *Client) retained() []*mailbox.Box {
+func (c *Client) retained() []*mailbox {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var mailboxes []*mailbox.Box
+	var mailboxes []*mailbox
 	for _, s := range c.order {
 		if s.Retain {
 			mailboxes = append(mailboxes, s)

@@ -6,8 +6,6 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
-	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
@@ -17,10 +15,10 @@ import (
 type inflightMessage struct {
 	token  paho.Token
 	sent   time.Time
-	box    *mailbox.Box // nil for an event
-	event  uint64       // number of the event, 0 for none
-	size   int          // of its packet
-	packet *packetsize.Packet
+	box    *mailbox // nil for an event
+	event  uint64   // number of the event, 0 for none
+	size   int      // of its packet
+	packet *unconfirmedPacket
 	mark   uint64 // what was written before
 }
 
@@ -138,7 +136,7 @@ func (r *qos1Sender) sendState(now time.Time) (outcome, time.Duration) {
 		if box == nil {
 			return nothing, wait
 		}
-		size := packetsize.Of(box.Topic, len(box.Message()), 1)
+		size := packetSize(box.Topic, len(box.Message()), 1)
 		if limit := r.sizeLimit(now); size >= limit {
 			r.client.tooLarge(box.Topic, size, limit, !box.SetAside(now))
 			continue
@@ -160,7 +158,7 @@ func (r *qos1Sender) sendEvent(now time.Time) (outcome, time.Duration) {
 		if !ok {
 			return nothing, -1
 		}
-		size := packetsize.Of(event.Topic, len(event.Payload), 1)
+		size := packetSize(event.Topic, len(event.Payload), 1)
 		if limit := r.sizeLimit(now); size >= limit {
 			r.client.events.Drop(event.Number)
 			r.client.tooLarge(event.Topic, size, limit, false)

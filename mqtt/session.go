@@ -12,7 +12,6 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
-	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
@@ -26,7 +25,7 @@ type session struct {
 	broker string
 	mark   uint64 // events up to this number were handed over before the connection was up
 
-	unconfirmed packetsize.Unconfirmed
+	unconfirmed unconfirmedPackets
 
 	ending chan struct{} // closed when the senders shall finish what is queued and return
 	abort  chan struct{} // closed when they shall return at once

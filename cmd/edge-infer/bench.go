@@ -17,36 +17,34 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 )
 
-const benchHelp = `Measures what a network costs on this machine, and prints rate, latency with its tail, CPU time, memory, allocations, and power and
-temperature where there are sensors. --what says of what:
+const benchHelp = `Measures a model on this machine: rate, latency percentiles, CPU time, memory, allocations, and power and temperature where there are
+sensors. --what selects:
 
-  engine      the network alone, as its device times it
-  transfers   an image in memory until its detections are in memory: upload, letterbox, network, download, decoding
-  loop        the daemon's frame loop, with tracking and with messages to an embedded broker (the default)
+  engine      the network alone, timed by its device
+  transfers   images in memory to detections in memory: upload, letterbox, network, download, decoding
+  loop        the daemon's frame loop with tracking and messages to an embedded broker (default)
 
-and --drive how requests come: closed sends the next when the last is done, flat-out keeps the engine busy, paced gives frames at a --rate, and
-latency counts from the moment each was due, so that a stall is not hidden. A batch of 4 is 4 images in every request: there are that many
-cameras at least. Frames that are lost make it fail. Networks that take no images get tensors of random numbers.
+--drive selects how requests arrive: closed sends the next one when the last is done, flat-out keeps the engine busy, paced delivers frames at
+--rate, and latency counts from the moment each frame is due. A run that loses frames fails. Models without image input get random tensors.
 
   edge-infer bench --model yolo11n.onnx --what all --batch 1,4,8,16
   edge-infer bench --model yolo11n.plan --engine tensorrt --rate 30 --cameras 8 --duration 24576x --wait-idle 1m
 
-Several engines stand in one table, each beside the last one: speed-up, and how far they find the same.
+Several engines are compared with the last one: speed-up and agreement.
 
-  edge-infer bench --model yolo11n.onnx --engine tensorrt,onnxruntime=cuda,onnxruntime=cpu --output before.json --plot before.svg
+  edge-infer bench --model yolo11n.onnx --engine tensorrt,onnxruntime=cuda,onnxruntime=cpu --output before.json
 
---compare sets two documents of --output side by side. --require fails with a line for each run that misses a bound, for a fleet's tests: mean,
-p50, p90, p95, p99, p99.9, max, throughput, cpu, memory, gpu-memory, allocations, lost, late, watts, temperature, fairness, others, agreement and
-speed-up with <=, >=, < or >; @ names the runs that it is about, by batch, part, drive, engine or precision.
+--compare shows two documents of --output side by side. --require fails with one line per run that misses a bound: mean, p50, p90, p95, p99,
+p99.9, max, throughput, cpu, memory, gpu-memory, allocations, lost, late, watts, temperature, fairness, others, agreement and speed-up with <=, >=, <
+or >; @ selects runs by batch, part, drive, engine or precision.
 
   edge-infer bench --compare before.json after.json
   edge-infer bench --batch 1,16 --require 'p99@1<=1ms,throughput@16>=10000,memory<=512MiB'
 
-With --layers it says where one request's time goes on TensorRT: each layer's mean time, its precision and whether it runs on the GPU or a DLA,
-and how many layers run in which precision. Layers one by one take longer than the network as a whole.`
+--layers times each layer of a TensorRT plan, with its precision and device. Layers timed one by one take longer than the whole network.`
 
 func newBench(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.NetworkSections()}
 	b := &bench.Bench{Progress: report.Steps(stderr), Program: thisBuild().String()}
 	var layers, asJSON bool
 	var before string
@@ -91,10 +89,10 @@ func newBench(stdout, stderr io.Writer) *cobra.Command {
 	flags := command.Flags()
 	flags.SortFlags = false
 	b.Flags(flags)
-	flags.StringVar(&before, "compare", "", "set a document beside the one that is named after it: --compare A.json B.json")
-	flags.BoolVar(&layers, "layers", false, "time the layers of TensorRT's plan instead of the loop")
+	flags.StringVar(&before, "compare", "", "compare two documents of --output: --compare A.json B.json")
+	flags.BoolVar(&layers, "layers", false, "time the layers of the TensorRT plan")
 	settings.Flags(own)
-	flags.StringSliceVar(&engines, "engine", nil, own.Lookup("engine").Usage+"; several separated by commas stand beside the last one")
+	flags.StringSliceVar(&engines, "engine", nil, own.Lookup("engine").Usage+"; several separated by commas are compared with the last one")
 	own.VisitAll(func(flag *pflag.Flag) {
 		if flags.Lookup(flag.Name) == nil { // batch and engine are lists here
 			flags.AddFlag(flag)

@@ -21,7 +21,7 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 		args, want string
 	}{
 		{
-			"bench --gpu all", `engine.device "all": bench uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer bench --help`,
+			"bench --gpu all", `engine.gpu "all": bench uses one GPU, name it as in --gpu 0; run spreads its cameras over several; see edge-infer bench --help`,
 		},
 		{
 			"bench --what loop --engine onnxruntime=cpu --model " + model, "model " + model +
@@ -39,7 +39,6 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 		},
 		{"bench --drive paced", "--drive paced needs --rate, the frames a second of each camera; see edge-infer bench --help"},
 		{"bench --what all,nothing", `--what "nothing": must be engine, transfers, loop or all; see edge-infer bench --help`},
-		{"bench --plot x.jpg", `--plot: "x.jpg" is no diagram's name (let it end with .svg or .png); see edge-infer bench --help`},
 		{"bench --require p99=1ms", `--require "p99=1ms": compares with <=, >=, < or >; see edge-infer bench --help`},
 		{
 			"infer x.jpg --engine onnxruntime=cpu --model " + model, "model " + model +
@@ -64,7 +63,7 @@ func TestBenchLayers(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "belt.plan")
 	_, text, err := buildOf(t, environment, model, "--precision", "fp16", "--batch", "2", "-o", plan)
 	require.NoError(t, err, text)
-	output, err := programtest.CommandWith(t, environment, "bench", "--model", plan, "--layers", "--batches", "1,2", "--width", "320",
+	output, err := programtest.CommandWith(t, environment, "bench", "--model", plan, "--layers", "--batch", "1,2", "--width", "320",
 		"--height", "240",
 		"--images", "1", "--json").Output()
 	require.NoError(t, err)
@@ -99,13 +98,12 @@ func TestBenchRequires(t *testing.T) {
 	require.Contains(t, string(output), "flat-out")
 
 	var stderr bytes.Buffer
-	command := programtest.Command(t, append(small, "--batches", "1", "--output", other, "--require", "p50@1<1ns,memory<=1KiB", "--json")...)
+	command := programtest.Command(t, append(small, "--batch", "1", "--output", other, "--require", "p50@1<1ns,memory<=1KiB", "--json")...)
 	command.Stderr = &stderr
 	output, err = command.Output()
 	require.Error(t, err)
 	require.Equal(t, 1, command.ProcessState.ExitCode())
-	require.Regexp(t, `^edge-infer: --batches is called --batch now
-edge-infer: missed: p50@1<1ns: \S+ \(onnxruntime=cpu, fp32, transfers, flat-out, batch 1\)
+	require.Regexp(t, `^edge-infer: missed: p50@1<1ns: \S+ \(onnxruntime=cpu, fp32, transfers, flat-out, batch 1\)
 missed: memory<=1KiB: \S+ MiB \(onnxruntime=cpu, fp32, transfers, flat-out, batch 1\)
 $`, stderr.String())
 	var document struct {

@@ -18,12 +18,12 @@ func newBuild(stdout, stderr io.Writer) *cobra.Command {
 		Use: "build [MODEL.onnx]", Short: "Build a TensorRT engine plan and prove its accuracy", Args: atMostOneModel,
 		Long: `Builds the plan of a model, or of the demo model, for this machine's GPU and TensorRT release, in a process of its own. With --data the gate
 compares it with the model in FP32 on ONNX Runtime, and a plan that does not match is not kept; --precision auto then goes from INT8, where
-there is a --calibration, over FP16 to FP32 and keeps the first that passes. The verdict goes to PLAN` + accuracy.VerdictSuffix + `.
+there is a --images, over FP16 to FP32 and keeps the first that passes. The verdict goes to PLAN` + accuracy.VerdictSuffix + `.
 
 Without -o the plan goes into the cache, where run --engine tensorrt finds a plan of default options by itself; any other is run with --model PLAN.
 
   edge-infer build yolo11n.onnx --precision fp16
-  edge-infer build yolo11n.onnx --calibration images/ --data labelled/ -o yolo11n.plan`,
+  edge-infer build yolo11n.onnx --images images/ --data labelled/ -o yolo11n.plan`,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				b.Model = args[0]
@@ -42,6 +42,5 @@ Without -o the plan goes into the cache, where run --engine tensorrt finds a pla
 	flags.SortFlags = false
 	b.Flags(flags)
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
-	flags.SetNormalizeFunc(synonyms(map[string]string{"count": "calibration-count", "method": "calibration-method"}))
 	return command
 }

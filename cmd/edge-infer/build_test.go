@@ -29,7 +29,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// buildOf runs the command with --json and gives its document and its last line on standard error.
+// buildOf runs the command with --json and returns its document and the last line on standard error.
 func buildOf(t *testing.T, environment []string, args ...string) (convert.BuildReport, string, error) {
 	c := programtest.CommandWith(t, environment, append([]string{"build", "--json"}, args...)...)
 	var stderr bytes.Buffer
@@ -43,7 +43,7 @@ func buildOf(t *testing.T, environment []string, args ...string) (convert.BuildR
 	return result, lines[len(lines)-1], err
 }
 
-// planText is what the fake library writes into a plan, which names what it was told.
+// planText is the content of a plan of the fake library, which lists the build options.
 func planText(t *testing.T, path string) (tensorrt.PlanFacts, string) {
 	file, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func planText(t *testing.T, path string) (tensorrt.PlanFacts, string) {
 	return facts, string(plan)
 }
 
-// TestBuild builds plans with a stand-in for TensorRT, one after another: each uses what those before it left in the cache.
+// TestBuild builds plans with a fake TensorRT one after another; each uses the files that those before it left in the cache.
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{8602, 110100} {
@@ -80,7 +80,7 @@ func TestBuild(t *testing.T) {
 			calibration, heldOut := programtest.Scenes(t, 1, 7), programtest.Scenes(t, 3, 99)
 			before, err := os.ReadFile(out)
 			require.NoError(t, err)
-			refused, text, err := buildOf(t, environment, model, "--calibration", calibration, "--data", heldOut, "-o", out)
+			refused, text, err := buildOf(t, environment, model, "--images", calibration, "--data", heldOut, "-o", out)
 			require.Error(t, err)
 			assert.Contains(t, text, "edge-infer: the gate refused every plan and none was kept: INT8: mAP50-95 fell by 0.")
 			assert.Empty(t, refused.Plan)
@@ -107,21 +107,21 @@ func TestBuild(t *testing.T) {
 				_, plan := planText(t, out)
 				return result, plan
 			}
-			result, plan = int8("--calibration", calibration, "--calibration-count", "1", "--calibration-cache", ranges)
+			result, plan = int8("--images", calibration, "--count", "1", "--calibration-cache", ranges)
 			written, err := quantize.ReadCache(ranges)
 			require.NoError(t, err)
 			assert.Equal(t, 1, written.Count, "as quantize keeps them")
 			if typed {
 				assert.NotContains(t, plan, "int8")
-				_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", calibration, "--method", "tensorrt-minmax",
+				_, text, err = buildOf(t, environment, model, "--precision", "int8", "--images", calibration, "--method", "tensorrt-minmax",
 					"-o", out)
 				require.Error(t, err)
-				assert.Equal(t, "edge-infer: TensorRT 11.1.0.30 has no calibrators for --calibration-method tensorrt-minmax (choose one of [minmax percentile entropy mse])", text)
+				assert.Equal(t, "edge-infer: TensorRT 11.1.0.30 has no calibrators for --method tensorrt-minmax (choose one of [minmax percentile entropy mse])", text)
 				return
 			}
 			tables := map[quantize.Method]string{}
 			for _, method := range quantize.Methods() {
-				table, err := written.TensorRT(8602, method)
+				table, err := written.FormatTensorRT(8602, method)
 				require.NoError(t, err)
 				tables[method] = fmt.Sprintf("note calibration algorithm %s cache %s\n",
 					map[bool]string{true: "2", false: "3"}[method == quantize.Entropy],
@@ -141,7 +141,7 @@ func TestBuild(t *testing.T) {
 			more, table := programtest.Scenes(t, 5, 8), filepath.Join(dir, "table")
 			for method, algorithm := range map[string]string{"tensorrt-minmax": "3", "tensorrt-entropy": "2"} {
 				require.NoError(t, os.RemoveAll(table))
-				own := []string{"--batch", "1,4,8", "--calibration", more, "--calibration-batch", "2", "--calibration-cache", table, "--method", method}
+				own := []string{"--batch", "1,4,8", "--images", more, "--calibration-batch", "2", "--calibration-cache", table, "--method", method}
 				_, plan = int8(own...)
 				assert.Contains(t, plan, "note calibration algorithm "+algorithm+" batch 2 batches 2 ")
 				assert.Contains(t, plan, "range images 1 4 3 416 416\n")
@@ -152,17 +152,17 @@ func TestBuild(t *testing.T) {
 					assert.Contains(t, plan, "note calibration algorithm "+algorithm+" cache "+strings.ReplaceAll(string(kept), "\n", "|"))
 				}
 			}
-			_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", more, "--calibration-cache", ranges, "--method",
+			_, text, err = buildOf(t, environment, model, "--precision", "int8", "--images", more, "--calibration-cache", ranges, "--method",
 				"tensorrt-minmax", "-o", out)
 			require.Error(t, err)
-			assert.Equal(t, "edge-infer: calibration cache "+ranges+" holds ranges that ONNX Runtime measured, which --calibration-method tensorrt-minmax does not use"+
+			assert.Equal(t, "edge-infer: calibration cache "+ranges+" holds ranges that ONNX Runtime measured, which --method tensorrt-minmax does not use"+
 				" (name another file, or another method)", text)
 
 			// Without ONNX Runtime, TensorRT's own calibrator is better than nothing, but nothing of it is kept for later.
 			none := filepath.Join(dir, "none")
 			for method, algorithm := range map[string]string{"mse": "3", "entropy": "2"} {
 				c := programtest.CommandWith(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none"), "build", model, "--precision", "int8",
-					"--calibration", more,
+					"--images", more,
 					"--calibration-cache", none, "--method", method, "-o", out)
 				output, err := c.CombinedOutput()
 				require.NoError(t, err, string(output))
@@ -174,7 +174,7 @@ func TestBuild(t *testing.T) {
 			}
 
 			// The other route.
-			result, plan = int8("--qdq", "--calibration", more, "--count", "3")
+			result, plan = int8("--qdq", "--images", more, "--count", "3")
 			assert.Empty(t, result.Unquantized)
 			assert.NotContains(t, plan, "calibration")
 			assert.Contains(t, plan, "note flag 1\n", "INT8 all the same")
@@ -182,7 +182,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// spoilt is a model that the fake library sees the same in every image, like ONNX Runtime, unless INT8 spoils it.
+// spoilt is a model with the same output for every image, in the fake library and in ONNX Runtime, unless INT8 corrupts it.
 func spoilt(t *testing.T, network string, leftOut ...string) (path string) {
 	t.Helper()
 	const anchors, fields = 84, 10
@@ -226,7 +226,7 @@ func spoilt(t *testing.T, network string, leftOut ...string) (path string) {
 	return path
 }
 
-// A plan that calibration spoiled is not kept, and the verdict on the one that is says why.
+// A plan that fails the gate is not kept, and the verdict of the plan that passes lists it.
 func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	t.Parallel()
 	environment, _ := programtest.FakeMachine(t, 100300)
@@ -235,7 +235,7 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	programtest.WriteImage(t, filepath.Join(images, "grey.png"), color.Gray{Y: 99})
 	out, heldOut := filepath.Join(t.TempDir(), "fragile.plan"), filepath.Join(programtest.Scenes(t, 2, 99), "images")
 	for name, route := range map[string][]string{"calibrators": nil, "Q/DQ": {"--qdq"}} {
-		result, text, err := buildOf(t, environment, append([]string{model, "--calibration", images, "--data", heldOut, "-o", out},
+		result, text, err := buildOf(t, environment, append([]string{model, "--images", images, "--data", heldOut, "-o", out},
 			route...)...)
 		require.NoError(t, err, "%s: %s", name, text)
 		assert.Equal(t, engine.FP16, result.Precision, name)
@@ -258,13 +258,13 @@ func TestBuildFallsBackToTheNextPrecision(t *testing.T) {
 	require.Error(t, err)
 	assert.Contains(t, text, "match rate 0.0000 is under 0.5000")
 	assert.Len(t, result.Refused, 1)
-	_, text, err = buildOf(t, environment, model, "--precision", "int8", "--calibration", images, "--data", heldOut, "-o",
+	_, text, err = buildOf(t, environment, model, "--precision", "int8", "--images", images, "--data", heldOut, "-o",
 		filepath.Join(t.TempDir(), "none.plan"))
 	require.Error(t, err)
 	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
 }
 
-// Without -o the plan is where run looks for it.
+// Without -o the plan is stored where run looks for it.
 func TestBuildIntoTheCache(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.FakeMachine(t, 100300)
@@ -309,7 +309,7 @@ func TestBuildStops(t *testing.T) {
 	assert.Empty(t, entries)
 }
 
-// What is wrong with the model, the machine or a file is one line with its remedy, and leaves nothing behind.
+// An error about the model, the machine or a file is one line with its remedy, and no file remains.
 func TestBuildMistakes(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.FakeMachine(t, 100300)
@@ -333,12 +333,12 @@ func TestBuildMistakes(t *testing.T) {
 	}{
 		{"plan", "", planFile, "is an engine plan already (name the ONNX file that it came from)"},
 		{
-			"no calibration", "", model + " --precision int8", "int8 needs calibration images (give --calibration DIR, or a model with Q/DQ nodes",
+			"no calibration", "", model + " --precision int8", "int8 needs calibration images (give --images DIR, or a model with Q/DQ nodes",
 		},
-		{"empty calibration", "", model + " --precision int8 --calibration " + empty, "none in"},
+		{"empty calibration", "", model + " --precision int8 --images " + empty, "none in"},
 		{
 			"no table", "", model + " --precision int8 --calibration-cache /none",
-			"calibration cache /none: no such file (give --calibration DIR to write it)",
+			"calibration cache /none: no such file (give --images DIR to write it)",
 		},
 		{
 			"garbage table", "", model + " --precision int8 --calibration-cache " + garbage,
@@ -349,11 +349,11 @@ func TestBuildMistakes(t *testing.T) {
 			"was measured on another model (remove the file to calibrate again)",
 		},
 		{
-			"few images", "", model + " --precision int8 --batch 1,4,4 --method tensorrt-entropy --calibration " + images,
+			"few images", "", model + " --precision int8 --batch 1,4,4 --method tensorrt-entropy --images " + images,
 			"2 calibration images do not fill one batch of 4 (add images, or lower --calibration-batch)",
 		},
 		{
-			"overlap", "", model + " --calibration " + images + " --data " + images,
+			"overlap", "", model + " --images " + images + " --data " + images,
 			"2 of the 2 images that the gate would judge on are calibration images",
 		},
 		{"shape", "", model + " --shape other=1x3", "--shape other: the model has no such input (it has images)"},
@@ -385,7 +385,7 @@ func TestBuildMistakes(t *testing.T) {
 	}
 }
 
-// A search leaves the layers out that cost the most until the gate passes, and says what each plan came to.
+// A search excludes the most sensitive layers until the gate passes, and reports every plan.
 func TestBuildSearches(t *testing.T) {
 	t.Parallel()
 	environment, _ := programtest.FakeMachine(t, 100300)
@@ -393,7 +393,7 @@ func TestBuildSearches(t *testing.T) {
 	images, dir := t.TempDir(), t.TempDir()
 	programtest.WriteImage(t, filepath.Join(images, "grey.png"), color.Gray{Y: 99})
 	out, heldOut := filepath.Join(dir, "mended.plan"), filepath.Join(programtest.Scenes(t, 2, 99), "images")
-	arguments := []string{model, "--precision", "int8", "--calibration", images, "--data", heldOut, "--layer-loss", "0", "-o", out}
+	arguments := []string{model, "--precision", "int8", "--images", images, "--data", heldOut, "--layer-loss", "0", "-o", out}
 	_, text, err := buildOf(t, environment, arguments...)
 	require.Error(t, err)
 	assert.Contains(t, text, "the gate refused every plan and none was kept: INT8: match rate ")
@@ -404,7 +404,7 @@ func TestBuildSearches(t *testing.T) {
 	assert.Empty(t, result.Refused)
 	require.Len(t, result.Search, 3)
 	for i, step := range result.Search {
-		assert.Len(t, step.LeftOut, i)
+		assert.Len(t, step.Excluded, i)
 		assert.Equal(t, i == 2, step.Verdict.Passed)
 		assert.Positive(t, step.Network)
 	}
@@ -420,14 +420,14 @@ func TestBuildSearches(t *testing.T) {
 	assert.Len(t, entries, 2, "nothing but the plan and its verdict")
 }
 
-// Where leaving layers out of the ranges does not help, the search ends with Q/DQ nodes.
+// If excluding layers from calibration does not help, the search ends with Q/DQ nodes.
 func TestBuildSearchEndsWithNodes(t *testing.T) {
 	t.Parallel()
 	environment, _ := programtest.FakeMachine(t, 100300)
 	model := spoilt(t, "ranged")
 	images, out := t.TempDir(), filepath.Join(t.TempDir(), "nodes.plan")
 	programtest.WriteImage(t, filepath.Join(images, "grey.png"), color.Gray{Y: 99})
-	result, text, err := buildOf(t, environment, model, "--precision", "int8", "--calibration", images, "--search",
+	result, text, err := buildOf(t, environment, model, "--precision", "int8", "--images", images, "--search",
 		"--data", filepath.Join(programtest.Scenes(t, 2, 99), "images"), "-o", out)
 	require.NoError(t, err, text)
 	last := len(result.Search) - 1

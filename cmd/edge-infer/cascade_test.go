@@ -136,7 +136,7 @@ func startCascade(t *testing.T, cascade string, flags ...string) (p *programtest
 	require.NoError(t, os.WriteFile(file, []byte("cascade: ["+cascade+"]\n"), 0o600))
 	all := []string{
 		"--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
-		"--device-name", "gate", "--frames", "60", "--config", file,
+		"--name", "gate", "--frames", "60", "--config", file,
 	}
 	return programtest.Start(t, append(all, flags...)...), received
 }

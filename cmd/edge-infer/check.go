@@ -30,10 +30,10 @@ func (c checked) Print(out io.Writer) error {
 
 // newCheck finds the mistakes that a start or a reload with the file would end with.
 func newCheck(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Everything()}
+	settings := config.Sources{Scope: config.AllSections()}
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "check FILE", Short: "Read a file as run would, open what it names, and report the mistakes",
+		Use: "check FILE", Short: "Validate a configuration file and open what it names",
 		Args: func(_ *cobra.Command, args []string) error {
 			if settings.File != "" {
 				args = append(args, settings.File)
@@ -44,9 +44,9 @@ func newCheck(stdout io.Writer) *cobra.Command {
 			settings.File = args[0]
 			return nil
 		},
-		Long: `Reads the file, conf.d beside it, EDGE_INFER_* variables and the flags of run that are given too, and tells every mistake with its
-line. Where there is none it opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, directories and
-addresses. A daemon that runs is not disturbed. Cameras and brokers may be away at any time and are not asked: edge-infer doctor does that.`,
+		Long: `Reads the file, conf.d beside it, EDGE_INFER_* variables and flags as run does, and reports every error with its line. If there is none, it opens
+the network in a child process and checks labels, zones, passwords, tokens, certificates, directories and addresses. A running daemon is not
+disturbed. Cameras and brokers are not contacted: edge-infer doctor does that.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, mistakes := settings.Check()
 			if len(mistakes) == 0 {

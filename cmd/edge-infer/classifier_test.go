@@ -92,15 +92,15 @@ func TestClassifiers(t *testing.T) {
 	img := red(t, 40, 30)
 	flat, labels := classifier(t, "", 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0)
 	ultralytics := []string{"--labels", labels, "--preprocess", "ultralytics", "--imgsz", "32"}
-	letters, values := scores(t, img, append(ultralytics, "--model", flat, "--conf", "0.25")...)
+	letters, values := scores(t, img, append(ultralytics, "--model", flat, "--confidence", "0.25")...)
 	assert.Equal(t, "abcde", letters)
 	assert.InDelta(t, 0.1823, values[0], 1e-3, "three quarters of the input are red, the rest is grey")
 	letters, _ = scores(t, img, append(ultralytics, "--model", flat, "--top", "2")...)
 	assert.Equal(t, "ab", letters)
-	letters, _ = scores(t, img, append(ultralytics, "--model", flat, "--only", "b,c")...)
+	letters, _ = scores(t, img, append(ultralytics, "--model", flat, "--classes", "b,c")...)
 	assert.Equal(t, "bc", letters)
 
-	cropped := []string{"--labels", labels, "--preprocess", "{resize: crop, range: [0, 1]}", "--imgsz", "24x32", "--conf", "0.4"}
+	cropped := []string{"--labels", labels, "--preprocess", "{resize: crop, range: [0, 1]}", "--imgsz", "24x32", "--confidence", "0.4"}
 	several, labels := classifier(t, "Sigmoid", 2, -2, 1, 0.5, 3, 0, -1)
 	cropped[1] = labels
 	letters, values = scores(t, img, append(cropped, "--model", several)...)
@@ -112,10 +112,10 @@ func TestClassifiers(t *testing.T) {
 	assert.InDeltaSlice(t, []float32{0.9526, 0.8808, 0.7311, 0.6225, 0.5}, values, 1e-3)
 	kept := filepath.Join(t.TempDir(), "kept.onnx") // what quantize is told is in what it writes
 	said, err := programtest.Command(t, "quantize", logits, "--labels", labels, "--preprocess", "{resize: crop, range: [0, 1]}",
-		"--imgsz", "24x32", "--activation", "sigmoid", "--to", "fp16", "--gate", "0", "--images", filepath.Dir(img),
+		"--imgsz", "24x32", "--activation", "sigmoid", "--precision", "fp16", "--gate", "0", "--images", filepath.Dir(img),
 		"-o", kept).CombinedOutput()
 	require.NoError(t, err, "%s", said)
-	letters, values = scores(t, img, "--model", kept, "--conf", "0.4")
+	letters, values = scores(t, img, "--model", kept, "--confidence", "0.4")
 	assert.Equal(t, "eacdf", letters)
 	assert.InDeltaSlice(t, []float32{0.9526, 0.8808, 0.7311, 0.6225, 0.5}, values, 1e-3)
 	letters, values = scores(t, img, append(cropped, "--model", logits)...)
@@ -149,7 +149,7 @@ func TestImagesThatCannotBe(t *testing.T) {
 		{[]string{"--activation", "tanh"}, `model.activation "tanh" must be auto, softmax or sigmoid`},
 		{[]string{"--top", "0"}, `detect.top "0" must be 1 to 1000`},
 		{[]string{"--config", file}, `preprocess resize: "squash" is not one of letterbox, `},
-		{[]string{"--model", fixed, "--imgsz", "32x64"}, "takes images of 64x64 alone, not 32x64 (leave --imgsz away)"},
+		{[]string{"--model", fixed, "--imgsz", "32x64"}, "takes images of 64x64 alone, not 32x64 (remove --imgsz)"},
 	} {
 		command := programtest.Command(t, append([]string{"infer", img, "--engine", "onnxruntime"}, test.arguments...)...)
 		output, err := command.CombinedOutput()

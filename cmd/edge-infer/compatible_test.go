@@ -14,16 +14,15 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// publishedFor starts the program with a drawn camera "belt" of the device "gate" and further flags, and gives what its broker hears.
-func publishedFor(t *testing.T, flags ...string) <-chan string {
+// publishedFor starts the program with a demo camera "belt", the device name "gate" and settings of the environment, and returns what its
+// broker receives.
+func publishedFor(t *testing.T, environment ...string) <-chan string {
 	t.Helper()
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	lines := programtest.Subscribe(t, port, "#")
-	camera := []string{
-		"--camera", "belt=demo?width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate", "--json",
-	}
-	p := programtest.Start(t, append(camera, flags...)...)
+	p := programtest.StartWith(t, environment, "--camera", "belt=demo?width=640&height=360", "--mqtt",
+		fmt.Sprintf("tcp://127.0.0.1:%d", port), "--name", "gate", "--json")
 	p.Discard()
 	return lines
 }
@@ -32,7 +31,7 @@ func publishedFor(t *testing.T, flags ...string) <-chan string {
 // each with the object as the event before told it; and a frame's objects as fields between bars.
 func TestOutputsOfOtherPrograms(t *testing.T) {
 	t.Parallel()
-	lines := publishedFor(t, "--mqtt-frigate", "frigate", "--mqtt-deepstream", "deepstream")
+	lines := publishedFor(t, "EDGE_INFER_MQTT_FRIGATE=frigate", "EDGE_INFER_MQTT_DEEPSTREAM=deepstream")
 	var received []string
 	for _, last := range []string{`frigate/events {"type":"end"`, "|", "frigate/belt/"} {
 		received = append(received, programtest.Until(t, lines, last)...)
@@ -98,7 +97,7 @@ func TestDeepStreamsFullSchema(t *testing.T) {
 	t.Parallel()
 	schema, err := jsonschema.NewCompiler().Compile("../../mqtt/schema/compatible/deepstream-full.schema.json")
 	require.NoError(t, err)
-	lines := publishedFor(t, "--mqtt-deepstream", "deepstream", "--mqtt-deepstream-schema", "full")
+	lines := publishedFor(t, "EDGE_INFER_MQTT_DEEPSTREAM=deepstream", "EDGE_INFER_MQTT_DEEPSTREAM_SCHEMA=full")
 	received := programtest.Until(t, lines, `"type":"exit"`)
 	ids, kinds := map[string]bool{}, map[string]int{}
 	for _, text := range programtest.Payloads(received, "edge-infer/gate/belt/events") {

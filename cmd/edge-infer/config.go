@@ -20,17 +20,7 @@ func newConfig(stdout io.Writer) *cobra.Command {
 		},
 	}
 	command.AddCommand(
-		&cobra.Command{
-			Use: "defaults", Short: "Print a commented file that says the built-in defaults", Args: noArguments,
-			RunE: func(*cobra.Command, []string) error {
-				file, err := manual.DefaultFile()
-				if err != nil {
-					return err
-				}
-				_, err = io.WriteString(stdout, file)
-				return err
-			},
-		},
+		newDefaults(stdout),
 		newCheck(stdout),
 		newMigrate(stdout),
 		newShow(stdout),
@@ -64,14 +54,36 @@ file and begin the file with  # yaml-language-server: $schema=edge-infer.schema.
 	return command
 }
 
-// newShow tells what is in force.
+// newDefaults prints the default configuration file.
+func newDefaults(stdout io.Writer) *cobra.Command {
+	var all bool
+	command := &cobra.Command{
+		Use: "defaults", Short: "Print a commented file with the default settings", Args: noArguments,
+		Long: `Prints a configuration file with the settings that are changed most often, each with its default, meaning, flag and environment variable.
+With --all it contains every setting.
+
+  edge-infer config defaults >edge-infer.yaml`,
+		RunE: func(*cobra.Command, []string) error {
+			file, err := manual.DefaultFile(all)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(stdout, file)
+			return err
+		},
+	}
+	command.Flags().BoolVar(&all, "all", false, "print every setting")
+	return command
+}
+
+// newShow prints the settings in force.
 func newShow(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Everything()}
+	settings := config.Sources{Scope: config.AllSections()}
 	var origin, asJSON bool
 	command := &cobra.Command{
 		Use: "show", Short: "Print every setting in force, and with --origin where it comes from", Args: noArguments,
-		Long: `Puts defaults, the file and conf.d beside it, EDGE_INFER_* variables and flags over each other as run does. What ${} stands for is
-not shown, nor are passwords in addresses.
+		Long: `Merges defaults, the file and conf.d beside it, EDGE_INFER_* variables and flags as run does. Values of ${} references and passwords in
+addresses are not shown.
 
   edge-infer config show --config /etc/edge-infer/edge-infer.yaml --origin`,
 		RunE: func(*cobra.Command, []string) error {
@@ -93,7 +105,7 @@ not shown, nor are passwords in addresses.
 			return table.Flush()
 		},
 	}
-	command.Flags().BoolVar(&origin, "origin", false, "tell where each value comes from")
+	command.Flags().BoolVar(&origin, "origin", false, "print where each value comes from")
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON, always with the origin")
 	settings.Flags(command.Flags())
 	settings.CameraFlag(command.Flags(), "as of run")

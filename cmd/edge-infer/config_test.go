@@ -20,7 +20,7 @@ func TestConfigCheckFindsWhatAReloadRefuses(t *testing.T) {
 		said, err := programtest.Command(t, "config", "check", path).CombinedOutput()
 		return string(said), err
 	}
-	const sound = "device: gate\ncameras: [{name: belt, uri: demo}]\n"
+	const sound = "name: gate\ncameras: [{name: belt, uri: demo}]\n"
 	for _, mistake := range programtest.Mistakes(t, sound) {
 		said, err := check(mistake.YAML)
 		if mistake.InUse {
@@ -35,19 +35,19 @@ func TestConfigCheckFindsWhatAReloadRefuses(t *testing.T) {
 	require.Error(t, err)
 	require.Contains(t, said, "model /none.onnx: no such file")
 	require.Contains(t, said, "web token: open /none")
-	said, err = check(sound + "detect: {max: many}\nlog: [loud]\n")
+	said, err = check(sound + "detect: {max_detections: many}\nlog: [loud]\n")
 	require.Error(t, err)
-	require.Equal(t, "edge-infer: config "+path+` line 3: detect.max "many" must be a whole number`+"\n"+
+	require.Equal(t, "edge-infer: config "+path+` line 3: detect.max_detections "many" must be a whole number`+"\n"+
 		"config "+path+` line 4: log "[loud]" must be one piece of text`+"\n", said)
-	require.NoError(t, os.WriteFile(path, []byte(sound+"detect: {max: 0, maximum: 3}\n"), 0o600))
-	command := programtest.Command(t, "config", "check", path, "--conf", "high")
+	require.NoError(t, os.WriteFile(path, []byte(sound+"detect: {max_detections: 0, maximum: 3}\n"), 0o600))
+	command := programtest.Command(t, "config", "check", path, "--confidence", "high")
 	command.Env = append(command.Environ(), "EDGE_INFER_BATCH=-1")
 	output, err := command.CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1")
 	require.Equal(t, "edge-infer: config "+path+` line 3: unknown key "maximum"`+"\n"+
-		"config "+path+` line 3: detect.max "0" must be 1 to 30000`+"\n"+
+		"config "+path+` line 3: detect.max_detections "0" must be 1 to 30000`+"\n"+
 		`environment EDGE_INFER_BATCH: engine.batch "-1" must be 0 to 256`+"\n"+
-		`--conf: detect.confidence "high" must be a number`+"\n", string(output))
+		`--confidence: detect.confidence "high" must be a number`+"\n", string(output))
 	said, err = check(sound)
 	require.NoError(t, err, said)
 	require.Equal(t, path+": no mistakes, 1 cameras\n", said)
@@ -60,7 +60,7 @@ func TestConfigCheckKnowsANetworkBeforeItsPlan(t *testing.T) {
 	environment, _ := programtest.StandInGPU(t)
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	check := func(network, text string) string {
-		text = "device: gate\nmodel: {path: " + network + "}\ncameras:\n  - name: belt\n    uri: demo\n    analytics:\n" +
+		text = "name: gate\nmodel: {path: " + network + "}\ncameras:\n  - name: belt\n    uri: demo\n    analytics:\n" +
 			"      zones: [{name: yard, points: [{x: 0, y: 0}, {x: 1, y: 0}, {x: 0, y: 1}], " + text + "}]\n"
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		said, _ := programtest.CommandWith(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none/libonnxruntime.so"), "config", "check",

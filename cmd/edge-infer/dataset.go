@@ -19,8 +19,8 @@ func newDataset(stdout, stderr io.Writer) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "dataset --out DIR", Short: "Write demo images with COCO and YOLO labels", Args: noArguments,
-		Long: `Draws independent scenes of the demo conveyor belt into a new directory: images, one YOLO label file per image, COCO annotations
-and a data.yaml for training tools. The same seed always gives the same files.
+		Long: `Renders independent scenes of the demo conveyor belt into a new directory: images, one YOLO label file per image, COCO annotations and a
+data.yaml for training tools. The same seed always produces the same files.
 
   edge-infer dataset --out /tmp/parts --count 1000 --seed 7`,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ and a data.yaml for training tools. The same seed always gives the same files.
 	flags.Uint64Var(&options.Seed, "seed", 1, "what is drawn")
 	flags.IntVar(&options.Width, "width", options.Width, "image width in pixels")
 	flags.IntVar(&options.Height, "height", options.Height, "image height in pixels")
-	flags.IntVar(&options.PartSize, "part-size", 0, "size of the parts in pixels, for small parts on large images; 0: as fits the image")
+	flags.IntVar(&options.PartSize, "part-size", 0, "size of the parts in pixels; 0: in proportion to the image")
 	flags.StringVar(&format, "format", string(scene.JPEG), "jpg or png")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command

@@ -10,17 +10,15 @@ import (
 )
 
 func newDevices(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Backends()}
+	settings := config.Sources{Scope: config.BackendSections()}
 	p := &probe.Probe{}
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "devices", Short: "Show GPUs, libraries and cameras, and which backend would be chosen and why", Args: noArguments,
-		Long: `Lists the GPUs with what TensorRT computes fast on them, every TensorRT and the ONNX Runtime that can be found, which backend --engine auto
-would take and why not one before it, the Triton servers of --engine or --config, and the cameras. Each library is loaded in a process of
-its own, so that one that crashes is a line.
+		Use: "devices", Short: "List GPUs, libraries and cameras, and the backend that would be chosen", Args: noArguments,
+		Long: `Lists GPUs and their fast precisions, the TensorRT and ONNX Runtime libraries that were found, the backend that --engine auto would choose
+with the reason, Triton servers of --engine or --config, and cameras. Each library is loaded in a child process, so a crash is one line.
 
-Precisions come from release and compute capability, numbers of DLA cores from TensorRT's runtime. --probe asks the builder as well, which
-takes seconds and memory for its kernels.`,
+Precisions follow from version and compute capability. --probe also asks TensorRT's builder, which takes seconds and memory.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := settings.Load()
 			if err != nil {

@@ -45,7 +45,7 @@ func TestDevices(t *testing.T) {
 	assert.NotEmpty(t, library.Parser)
 	assert.Contains(t, library.Missing, "libnvinfer_plugin.so.10: cannot open shared object file")
 	assert.Equal(t, []string{"fp32", "fp16", "int8", "bf16", "fp8"}, library.Offers[1].Precisions)
-	assert.Equal(t, tensorrt.Offer{Precisions: library.Offers[0].Precisions}, library.Offers[0],
+	assert.Equal(t, tensorrt.Capabilities{Precisions: library.Offers[0].Precisions}, library.Offers[0],
 		"nobody was asked about cores that cannot be there")
 	assert.NoFileExists(t, calls, "a GPU of a machine's own needs no runtime and no builder to be described")
 	assert.True(t, found.Backends[0].Chosen)
@@ -55,7 +55,7 @@ func TestDevices(t *testing.T) {
 	assert.Contains(t, text, "by compute capability; DLA cores: 0")
 
 	found, text = devicesOf(t, server, "--probe")
-	assert.True(t, found.TensorRT[0].Offers[1].Builder)
+	assert.True(t, found.TensorRT[0].Offers[1].FromBuilder)
 	assert.Contains(t, text, "by the builder; DLA cores: 2")
 
 	// A Jetson's cores are the runtime's to tell.
@@ -82,7 +82,7 @@ func TestDevicesSurvivesItsLibraries(t *testing.T) {
 	lean, err := fake.Build(dir, fake.Options{Version: 100300, Lean: true, Tables: tables})
 	require.NoError(t, err)
 	found, text := devicesOf(t, environment, "--library", dir)
-	require.Equal(t, []tensorrt.Attempt{{Path: crash, Reason: "crashes: abort (SIGABRT)"}}, found.Refused)
+	require.Equal(t, []tensorrt.RejectedLibrary{{Path: crash, Reason: "crashes: abort (SIGABRT)"}}, found.Refused)
 	require.Len(t, found.TensorRT, 1)
 	assert.Equal(t, lean, found.TensorRT[0].Path)
 	assert.False(t, found.TensorRT[0].Builder)

@@ -17,23 +17,23 @@ import (
 )
 
 func newDoctor(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Everything()}
+	settings := config.Sources{Scope: config.AllSections()}
 	var d doctor.Doctor
 	var asJSON bool
 	var unit, file string
 	command := &cobra.Command{
-		Use: "doctor", Short: "Check machine, libraries, cameras, model and broker, and say what to do", Args: noArguments,
-		Long: `Checks what edge-infer needs: memory, driver, libraries, cameras, the model and the broker, as --config and the flags name them. Each
-line is OK, WARN or FAIL, with what to do about it. It changes nothing, may run beside the daemon, and exits with 1 when something fails.
+		Use: "doctor", Short: "Check machine, libraries, cameras, model and broker, with remedies", Args: noArguments,
+		Long: `Checks memory, driver, libraries, cameras, the model and the broker as configured by --config and flags. Each line is OK, WARN or FAIL with a
+remedy. It changes nothing, may run beside the daemon, and ends with status 1 if something fails.
 
-With --unit it checks as the service's user and under the service's rules instead: which device nodes the unit or their modes deny, and, as root
-where systemd runs, all of the above from inside.
+--unit checks as the service's user under the service's restrictions instead: device nodes that the unit or their modes deny and, as root where
+systemd runs, everything above.
 
   edge-infer doctor
   sudo edge-infer doctor --unit
   edge-infer doctor --camera 0 --model yolo11n.onnx --mqtt tcp://broker:1883
   edge-infer doctor --config /etc/edge-infer/edge-infer.yaml --json
-  sudo edge-infer doctor --config /etc/edge-infer/edge-infer.yaml --report report.md    # to give to others`,
+  sudo edge-infer doctor --config /etc/edge-infer/edge-infer.yaml --report report.md    # to attach to an issue`,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if d.Config, err = settings.Load(); err != nil {
 				return err
@@ -73,8 +73,8 @@ where systemd runs, all of the above from inside.
 	settings.Flags(flags)
 	flags.StringVar(&unit, "unit", "", "check as this systemd service; an instance is --unit=edge-infer@NAME")
 	flags.Lookup("unit").NoOptDefVal = "edge-infer"
-	flags.StringVar(&file, "report", "", "file (.md) that takes all of it, with versions, devices, settings and log, and without secrets")
-	flags.DurationVar(&d.Timeout, "timeout", time.Minute, "how long a driver, a library, a camera, the model or the broker may take")
+	flags.StringVar(&file, "report", "", "file (.md) to write: results, versions, devices, settings and log, without secrets")
+	flags.DurationVar(&d.Timeout, "timeout", time.Minute, "time limit of each check")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	flags.StringVar(&d.Root, "root", "", "directory in front of /sys, /proc and /etc")
 	_ = flags.MarkHidden("root") // the flag exists

@@ -107,7 +107,7 @@ func TestDoctorSaysWhatABrokerRefuses(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "acl")
 		require.NoError(t, os.WriteFile(file, []byte(rights), 0o644))
 		broker := mqtttest.StartMosquitto(t, "allow_anonymous true", "acl_file "+file)
-		c := programtest.Command(t, "doctor", "--json", "--root", t.TempDir(), "--device-name", "gate", "--mqtt", "tcp://"+broker.Address)
+		c := programtest.Command(t, "doctor", "--json", "--root", t.TempDir(), "--name", "gate", "--mqtt", "tcp://"+broker.Address)
 		c.Env = append(c.Env, "EDGE_INFER_LIBCUDA=/none/libcuda.so.1")
 		output, _ := c.CombinedOutput() // other things may be missing here
 		assert.Contains(t, string(output), strings.ReplaceAll(want, "ADDRESS", broker.Address), rights)

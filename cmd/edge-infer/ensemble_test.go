@@ -50,11 +50,11 @@ func TestSeveralLooksAreFused(t *testing.T) {
 	require.Greater(t, *report.MAP50, 0.85)
 
 	for want, flags := range map[string][]string{
-		`look.augment: "rotate" must be flip, scale=0.83 or flip+scale=0.83`: {"--augment", "rotate"},
-		"look.augment: scale 3, must be 0.25 to 1":                           {"--augment", "scale=3"},
-		"look.weights: 3 weights for 2 that look":                            {"--ensemble", "demo", "--weights", "1,2,3"},
-		"look.weights: they are those of the networks of --ensemble":         {"--weights", "1"},
-		`look.fusion "mean" must be wbf, vote or nms`:                        {"--fusion", "mean"},
+		`inference.augment: "rotate" must be flip, scale=0.83 or flip+scale=0.83`: {"--augment", "rotate"},
+		"inference.augment: scale 3, must be 0.25 to 1":                           {"--augment", "scale=3"},
+		"inference.weights: 3 weights, must be 2":                                 {"--ensemble", "demo", "--weights", "1,2,3"},
+		"inference.weights: they are those of the networks of --ensemble":         {"--weights", "1"},
+		`inference.fusion "mean" must be wbf, vote or nms`:                        {"--fusion", "mean"},
 	} {
 		output, err := programtest.Command(t, append([]string{"infer", data}, flags...)...).CombinedOutput()
 		require.Error(t, err)

@@ -11,7 +11,7 @@ import (
 // cannot begin another line, move the cursor or change the terminal.
 func reasons(err error) (lines []string) {
 	parts := []error{err}
-	if all := config.Mistakes(nil); errors.As(err, &all) {
+	if all := config.Errors(nil); errors.As(err, &all) {
 		parts = all
 	} else if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // itself, not what it wraps
 		if parts = joined.Unwrap(); errors.Join(parts...).Error() == err.Error() {

@@ -34,7 +34,7 @@ func TestNamesDoNotSteerTheTerminal(t *testing.T) {
 		{"infer FILE", hostile + ".none"},
 		{"inspect FILE", text},
 		{"build FILE", text},
-		{"quantize --to fp16 --gate 0 --images FILE -o /dev/null/x", text},
+		{"quantize --precision fp16 --gate 0 --images FILE -o /dev/null/x", text},
 		{"validate --data FILE", text},
 		{"bench --model FILE", text},
 		{"bench --compare FILE FILE", text},

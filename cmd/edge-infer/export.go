@@ -12,7 +12,7 @@ import (
 func newExport(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "export", Short: "Write a model for another server", Args: noArguments,
-		Long: `Writes a model as another program takes it.
+		Long: `Writes a model in the form that another server reads.
 
   edge-infer export triton --model yolo11n.onnx --repository /srv/models`,
 		RunE: func(*cobra.Command, []string) error { return config.Usagef("export needs triton") },
@@ -22,14 +22,14 @@ func newExport(stdout, stderr io.Writer) *cobra.Command {
 }
 
 func newExportTriton(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.NetworkSections()}
 	e := &repository.Export{}
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "triton", Short: "Write a model into a repository of Triton Inference Server", Args: noArguments,
-		Long: `Writes an ONNX file or an engine plan as the next version of a model, and its configuration where there is none yet: batching, instances,
-warm-up, labels, and as parameters what edge-infer needs to read its outputs, so that --engine triton= needs no more. A configuration that is
-there stays as it is. The model is opened here first, to know its shapes: a plan needs the GPU that it is for.
+		Use: "triton", Short: "Write a model into a Triton model repository", Args: noArguments,
+		Long: `Writes an ONNX file or an engine plan as the next version of a model, and its configuration if there is none: batching, instances, warm-up,
+labels, and the parameters that edge-infer needs to decode its outputs. An existing configuration is kept. The model is opened to read its
+shapes, so a plan needs its GPU.
 
   edge-infer export triton --model yolo11n.onnx --repository /srv/models --instances 2
   edge-infer --camera 0 --engine triton=grpc://gpu1:8001/yolo11n`,

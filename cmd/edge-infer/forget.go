@@ -25,15 +25,15 @@ func (f forgotten) Print(out io.Writer) error {
 
 // newForget takes a decommissioned device off its broker.
 func newForget(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Broker()}
+	settings := config.Sources{Scope: config.BrokerSections()}
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "forget-discovery", Short: "Remove a decommissioned device's retained messages and Home Assistant entities from its broker",
 		Args: noArguments,
-		Long: `Connects to the broker that --mqtt or the configuration names and clears every retained message of the device and its Home Assistant
-discovery. Stop the device's daemon first, or it publishes them again.
+		Long: `Connects to the broker of --mqtt or the configuration and clears every retained message of the device and its Home Assistant discovery. Stop
+the device's daemon first, otherwise it publishes them again.
 
-  edge-infer config forget-discovery --mqtt tcp://broker:1883 --device-name gate`,
+  edge-infer config forget-discovery --mqtt tcp://broker:1883 --name gate`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := settings.Load()
 			if err != nil {
@@ -43,7 +43,7 @@ discovery. Stop the device's daemon first, or it publishes them again.
 			if err != nil {
 				return err
 			}
-			return show(stdout, asJSON, forgotten{Version: 1, Device: c.Device, Removed: cleared}, nil)
+			return show(stdout, asJSON, forgotten{Version: 1, Device: c.Name, Removed: cleared}, nil)
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")

@@ -168,7 +168,7 @@ func TestInferWritesEveryFormat(t *testing.T) {
 	require.NoError(t, os.WriteFile(list, []byte(strings.Join(names, "\n")), 0o600))
 	video := programtest.Video(t, 2)
 	run := func(flags ...string) []byte {
-		output, err := programtest.Command(t, append([]string{"infer", "@" + list, "--conf", "0.4"}, flags...)...).Output()
+		output, err := programtest.Command(t, append([]string{"infer", "@" + list, "--confidence", "0.4"}, flags...)...).Output()
 		require.NoError(t, err)
 		return output
 	}

@@ -15,15 +15,15 @@ import (
 )
 
 func newInspect(stdout io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.NetworkSections()}
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "inspect [MODEL]", Short: "Say what a model takes and gives, and what is made of it", Args: atMostOneModel,
-		Long: `Opens a model and prints its inputs and outputs, how images get into it, what its outputs were recognised as and why, and its labels.
-Outputs that could be several things are refused with the setting that would settle it; the exit code is 1 then.
+		Use: "inspect [MODEL]", Short: "Print a model's inputs, outputs, recognised layout and labels", Args: atMostOneModel,
+		Long: `Opens a model and prints inputs, outputs, preprocessing, the recognised output layout with its evidence, and labels. If outputs are
+ambiguous or unknown, it names the setting that is missing and ends with status 1.
 
   edge-infer inspect yolo11n.onnx
-  edge-infer inspect somebody.plan --labels coco.txt --json`,
+  edge-infer inspect model.plan --labels coco.txt --json`,
 		RunE: func(command *cobra.Command, args []string) error {
 			c, err := settings.Load()
 			if err != nil {

@@ -46,10 +46,10 @@ func TestSmallResultsAsJSON(t *testing.T) {
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	write("cameras: [{name: belt, uri: demo}]\n")
 	require.Equal(t, map[string]any{"v": 1.0, "file": path, "cameras": 1.0, "mistakes": []any{}}, document(0, "config", "check", path))
-	write("detect: {max: many}\nlog: loud\n")
+	write("detect: {max_detections: many}\nlog: loud\n")
 	found := document(1, "config", "check", path)
 	require.Len(t, found["mistakes"], 2)
-	require.Equal(t, "config "+path+` line 1: detect.max "many" must be a whole number`, found["mistakes"].([]any)[0])
+	require.Equal(t, "config "+path+` line 1: detect.max_detections "many" must be a whole number`, found["mistakes"].([]any)[0])
 
 	write("web: {listen: off}\n")
 	require.Equal(t, map[string]any{"v": 1.0, "files": []any{map[string]any{"file": path, "changes": []any{}}}},

@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	process.Begin()
+	process.SetDefaultProcessors()
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -20,7 +20,7 @@ const manualEnvironment = "EDGE_INFER_MANUAL"
 func writeManual(dir string, root *cobra.Command) error {
 	root.DisableAutoGenTag = true
 	// The host name of the machine that builds a package is nobody's default.
-	root.Flags().Lookup("device-name").DefValue = ""
+	root.Flags().Lookup("name").DefValue = ""
 	pages := filepath.Join(dir, "share", "man", "man1")
 	if err := os.MkdirAll(pages, 0o755); err != nil {
 		return err
@@ -66,6 +66,6 @@ func TestManual(t *testing.T) {
 	for _, page := range []string{"edge-infer.1", "edge-infer-run.1"} {
 		text, err := os.ReadFile(filepath.Join(dir, "share", "man", "man1", page))
 		require.NoError(t, err)
-		require.NotContains(t, string(text), `--device-name="`+host+`"`)
+		require.NotContains(t, string(text), `--name="`+host+`"`)
 	}
 }

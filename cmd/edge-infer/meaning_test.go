@@ -47,7 +47,7 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 		{command: "bench --what loop --duration 50ms --warmup 10ms --engine onnxruntime=cpu --model MODEL", decodes: true},
 		{command: "inspect MODEL --engine onnxruntime=cpu", decodes: true},
 		{command: "doctor --mqtt off --root " + t.TempDir() + " --engine onnxruntime=cpu --model MODEL", decodes: true},
-		{command: "quantize MODEL --to fp16 --gate 0 --images " + data + "/images -o " + filepath.Join(dir, "out.onnx")},
+		{command: "quantize MODEL --precision fp16 --gate 0 --images " + data + "/images -o " + filepath.Join(dir, "out.onnx")},
 		{command: "build MODEL --gate 0 -o " + filepath.Join(dir, "out.plan")},
 		{command: "export triton --repository " + t.TempDir() + " --engine onnxruntime=cpu --model MODEL"},
 		{command: "serve MODEL --listen 127.0.0.1:0 --engine onnxruntime=cpu", serves: true},
@@ -63,7 +63,7 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 			assert.Contains(t, says(misled, "--labels", two), "misled.preprocess.yaml: preprocess line 1: ")
 			assert.Contains(t, says(silent, "--labels", two, "--preprocess", "torchvison"), `preprocess preset: "torchvison" is not one of `)
 			assert.Contains(t, says(silent, "--labels", two, "--preprocess", "torchvision", "--imgsz", "96"),
-				"silent.onnx takes images of 64x64 alone, not 96x96 (leave --imgsz away)")
+				"silent.onnx takes images of 64x64 alone, not 96x96 (remove --imgsz)")
 			assert.Contains(t, says(silent, "--labels", dir+"/none.txt"), "labels: open "+dir+"/none.txt: no such file")
 			assert.Contains(t, says(silent, "--layout", "v8"), `"v8"`)
 			assert.Contains(t, says(silent, "--activation", "tanh"), `"tanh" must be auto, softmax or sigmoid`)
@@ -74,7 +74,7 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 				assert.Contains(t, says(silent, "--labels", two), unsaid)
 				assert.Contains(t, says(silent, "--preprocess", "torchvision"), "confirm it with --layout classify")
 				assert.Contains(t, says(telling, "--labels", three), "3 labels")
-				assert.Contains(t, says(telling, "--layout", "yolov5"), "none is yolov5, which needs ")
+				assert.Contains(t, says(telling, "--layout", "yolov5"), "layout yolov5 needs ")
 			}
 			for _, right := range [][]string{
 				{silent, "--labels", two, "--preprocess", "torchvision"},

@@ -45,10 +45,9 @@ func (m migrated) Print(out io.Writer) error {
 func newMigrate(stdout io.Writer) *cobra.Command {
 	var dry, asJSON bool
 	command := &cobra.Command{
-		Use: "migrate FILE ...", Short: "Write settings that had other names once by their names now",
-		Long: `Reads configurations, and files that set EDGE_INFER_* variables such as drop-ins of systemd and compose files, and replaces names that settings
-had once. Comments and everything else stay as they are; the file as it was is kept beside it, with ` + migrate.BackupSuffix + ` at the end of its name.
-Flags in scripts are yours to change: a run by former flags tells their names now.
+		Use: "migrate FILE ...", Short: "Rename keys and variables of earlier versions in files",
+		Long: `Renames keys in configuration files, and EDGE_INFER_* variables in files that set them such as systemd drop-ins and compose files. Comments and
+everything else stay; the original is kept beside each file with ` + migrate.BackupSuffix + ` appended to its name.
 
   sudo edge-infer config migrate /etc/edge-infer/edge-infer.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -70,7 +69,7 @@ Flags in scripts are yours to change: a run by former flags tells their names no
 			return show(stdout, asJSON, result, failed)
 		},
 	}
-	command.Flags().BoolVar(&dry, "dry-run", false, "say what would change, and change nothing")
+	command.Flags().BoolVar(&dry, "dry-run", false, "print the changes without making them")
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command
 }

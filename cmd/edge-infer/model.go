@@ -13,10 +13,9 @@ import (
 
 func newModel(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
-		Use: "model", Short: "Fetch networks by name, and show which there are", Args: noArguments,
-		Long: `Keeps networks that were fetched in the cache directory, where --model NAME finds them with their labels and their way of taking images.
-Those of the catalogue may be used for anything, and each has the hash of one version: what has another hash is not kept. Without a network
-fetch the file elsewhere and give it to pull.
+		Use: "model", Short: "Download models by name and list them", Args: noArguments,
+		Long: `Downloads models into the cache directory, where --model NAME finds them with labels and preprocessing. Models of the catalogue have permissive
+licences and a pinned hash; a file with another hash is rejected. On a machine without internet, pass the downloaded file to pull.
 
   edge-infer model list
   edge-infer model pull yolox-s && edge-infer --camera 0 --model yolox-s
@@ -31,7 +30,7 @@ fetch the file elsewhere and give it to pull.
 func newModelList(stdout io.Writer) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "list", Short: "List the catalogue and what is on this machine", Args: noArguments,
+		Use: "list", Short: "List the catalogue and the downloaded models", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			store, err := catalogue.Open()
 			if err != nil {
@@ -52,10 +51,10 @@ func newModelPull(stdout, stderr io.Writer) *cobra.Command {
 	p := &catalogue.Pull{Progress: report.Steps(stderr)}
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "pull NAME|URL|FILE", Short: "Fetch a network, check its hash and keep it", Args: oneModel,
-		Long: `Fetches a network of the catalogue, or any whose hash --sha256 gives. What came of an interrupted download is gone on from.`,
+		Use: "pull NAME|URL|FILE", Short: "Download a model and verify its hash", Args: oneModel,
+		Long: `Downloads a model of the catalogue, or any model whose hash --sha256 gives. An interrupted download is resumed.`,
 		RunE: func(command *cobra.Command, args []string) (err error) {
-			p.From = args[0]
+			p.Source = args[0]
 			if p.Store, err = catalogue.Open(); err != nil {
 				return err
 			}
@@ -68,8 +67,8 @@ func newModelPull(stdout, stderr io.Writer) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&p.SHA256, "sha256", "", "hash that the file must have, as its publisher names it")
-	flags.StringVar(&p.Name, "name", "", "what it is called here (default the catalogue's name for that hash, else the file's)")
+	flags.StringVar(&p.SHA256, "sha256", "", "SHA-256 that the file must have")
+	flags.StringVar(&p.Name, "name", "", "name on this machine (default: the catalogue's name for that hash, else the file name)")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command
 }
@@ -77,7 +76,7 @@ func newModelPull(stdout, stderr io.Writer) *cobra.Command {
 func newModelInfo(stdout io.Writer) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "info NAME", Short: "Say what a network of the catalogue is, whose, and under which licence", Args: oneModel,
+		Use: "info NAME", Short: "Print origin, licence and hash of a model of the catalogue", Args: oneModel,
 		RunE: func(_ *cobra.Command, args []string) error {
 			entry, err := catalogue.Lookup(args[0])
 			if err != nil {
@@ -105,7 +104,7 @@ func (r removed) Print(out io.Writer) error {
 func newModelRemove(stdout io.Writer) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "rm NAME", Short: "Remove a fetched network from this machine", Args: oneModel,
+		Use: "rm NAME", Short: "Remove a downloaded model from this machine", Args: oneModel,
 		RunE: func(_ *cobra.Command, args []string) error {
 			store, err := catalogue.Open()
 			if err != nil {

@@ -26,14 +26,11 @@ func TestNotices(t *testing.T) {
 	require.Equal(t, again, version)
 	require.Contains(t, version, "edge-infer development ")
 
-	_, said = run([]string{"EDGE_INFER_CONFF=0.9"}, "devices", "--json")
-	require.Equal(t, "edge-infer: environment EDGE_INFER_CONFF is not read, did you mean EDGE_INFER_CONF?\n", said)
+	_, said = run([]string{"EDGE_INFER_CONFIDENSE=0.9"}, "devices", "--json")
+	require.Equal(t, "edge-infer: environment EDGE_INFER_CONFIDENSE is not read, did you mean EDGE_INFER_CONFIDENCE?\n", said)
 
-	_, said = run(nil, "--camera", "demo?width=320&height=240", "--frames", "1", "--json", "--mqtt", "off", "--name", "gate", "--device", "0",
-		"--log", "error")
-	require.Equal(t, "edge-infer: --device is called --gpu now\nedge-infer: --name is called --device-name now\n", said)
 	help, _ := run(nil, "--help")
-	require.Contains(t, help, "--device-name")
+	require.Contains(t, help, "--name")
 	require.Contains(t, help, "  completion ")
 	require.NotContains(t, help, "--device ")
 }

@@ -25,7 +25,7 @@ of both models on images that were not calibrated on: those of --data, with thei
 that does not match is not written. The verdict goes to OUT.onnx` + accuracy.VerdictSuffix + `.
 
   edge-infer quantize yolo11n.onnx --images calibration/ --data labelled/ -o yolo11n-int8.onnx
-  edge-infer quantize --images images/ --to fp16 -o demo-fp16.onnx`,
+  edge-infer quantize --images images/ --precision fp16 -o demo-fp16.onnx`,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				q.Model = args[0]
@@ -48,6 +48,5 @@ that does not match is not written. The verdict goes to OUT.onnx` + accuracy.Ver
 	q.Flags(flags)
 	flags.StringVar(&file, "report", "", "JSON file for all that was found, layer by layer; written for a refused model too")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
-	flags.SetNormalizeFunc(synonyms(map[string]string{"calibration-count": "count", "calibration-method": "method"}))
 	return command
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
-// quantizeTo runs the command with --json and gives its document.
+// quantizeTo runs the command with --json and returns its document.
 func quantizeTo(t *testing.T, args ...string) (convert.QuantizeReport, string, error) {
 	c := programtest.Command(t, append([]string{"quantize", "--json"}, args...)...)
 	var stderr bytes.Buffer
@@ -44,13 +44,13 @@ func readVerdict(t *testing.T, path string) quantize.Verdict {
 	return v
 }
 
-// TestQuantizeInt8 goes on with the files that its earlier steps wrote.
+// TestQuantizeInt8 uses the files of its earlier steps.
 func TestQuantizeInt8(t *testing.T) {
 	t.Parallel()
 	calibration, heldOut, dir := programtest.Scenes(t, 4, 7), programtest.Scenes(t, 5, 99), t.TempDir()
 	out, cache, report := filepath.Join(dir, "int8.onnx"), filepath.Join(dir, "ranges.json"), filepath.Join(dir, "report.json")
 	arguments := []string{
-		"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--compact", "--calibration-cache", cache, "--report",
+		"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--int8-weights", "--calibration-cache", cache, "--report",
 		report, "-o", out,
 	}
 	first, text, err := quantizeTo(t, arguments...)
@@ -133,7 +133,7 @@ func TestQuantizeInt8(t *testing.T) {
 func TestQuantizeHalf(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "half.onnx")
-	output, err := programtest.Command(t, "quantize", "--to", "fp16", "--images", programtest.Scenes(t, 6, 7), "--count", "1", "-o",
+	output, err := programtest.Command(t, "quantize", "--precision", "fp16", "--images", programtest.Scenes(t, 6, 7), "--count", "1", "-o",
 		out).Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(output), "demo in FP16: ")
@@ -149,7 +149,7 @@ func size(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// Ranges measured on a black image fit nothing: the gate refuses, and no model is left behind.
+// Ranges measured on a black image are useless: the gate refuses the model, and no file remains.
 func TestQuantizeRefuses(t *testing.T) {
 	t.Parallel()
 	black, dir := t.TempDir(), t.TempDir()
@@ -158,7 +158,7 @@ func TestQuantizeRefuses(t *testing.T) {
 	result, text, err := quantizeTo(t, "--images", black, "--data", programtest.Scenes(t, 6, 99), "--report", report, "-o", out)
 	require.Error(t, err)
 	assert.Regexp(t, `(?m)^edge-infer: \S+bad.onnx was not written, the gate refused the INT8 model: mAP50-95 fell by .*`+
-		`\(calibrate on more images like the camera's, try --search, another --method, or --to fp16\)\n$`, text)
+		`\(calibrate on more images like the camera's, try --search, another --method, or --precision fp16\)\n$`, text)
 	assert.False(t, result.Verdict.Passed)
 	assert.Empty(t, result.Output)
 	assert.FileExists(t, report)
@@ -167,7 +167,7 @@ func TestQuantizeRefuses(t *testing.T) {
 	assert.Len(t, entries, 1, "nothing but the report")
 }
 
-// The search gives up layers until the gate passes, and says which.
+// A search excludes layers until the gate passes and reports them.
 func TestQuantizeSearches(t *testing.T) {
 	t.Parallel()
 	black, out := t.TempDir(), filepath.Join(t.TempDir(), "searched.onnx")
@@ -193,7 +193,7 @@ func TestQuantizeSearches(t *testing.T) {
 	assert.Equal(t, err == nil, excluded > 0)
 }
 
-// A model that keeps tensors in another file is read as a whole, and what is written stands alone.
+// A model with external tensors is read completely, and the converted model needs no other file.
 func TestQuantizeReadsExternalData(t *testing.T) {
 	t.Parallel()
 	source, err := onnx.Parse("demo.onnx", demo.Model())
@@ -211,7 +211,7 @@ func TestQuantizeReadsExternalData(t *testing.T) {
 	require.Equal(t, []string{"weights.bin"}, source.ExternalFiles())
 	path, out := filepath.Join(dir, "split.onnx"), filepath.Join(t.TempDir(), "half.onnx")
 	require.NoError(t, source.Save(path))
-	result, text, err := quantizeTo(t, path, "--to", "fp16", "--gate", "0", "-o", out)
+	result, text, err := quantizeTo(t, path, "--precision", "fp16", "--gate", "0", "-o", out)
 	require.NoError(t, err, text)
 	assert.Equal(t, path, result.Model)
 	assert.Nil(t, result.Verdict)
@@ -220,7 +220,7 @@ func TestQuantizeReadsExternalData(t *testing.T) {
 	assert.Empty(t, made.ExternalFiles())
 
 	require.NoError(t, os.Remove(filepath.Join(dir, "weights.bin")))
-	_, text, err = quantizeTo(t, path, "--to", "fp16", "--gate", "0", "-o", out)
+	_, text, err = quantizeTo(t, path, "--precision", "fp16", "--gate", "0", "-o", out)
 	require.Error(t, err)
 	assert.Contains(t, text, "weights.bin")
 	assert.Equal(t, 1, strings.Count(text, "\n"), text)

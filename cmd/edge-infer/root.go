@@ -61,7 +61,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newSelftest(stdout, stderr), newConfig(stdout),
 		newVersion(stdout))
 	root.AddCommand(
-		newHidden(network.BuildCommand, network.ServeBuild),
+		newHidden(network.BuildCommand, network.ServePlanBuild),
 		newHidden(doctor.Command, doctor.Serve),
 		newHidden(preflight.Command, preflight.Serve),
 		newHidden(probe.Command, probe.Serve),
@@ -97,7 +97,7 @@ func noArguments(command *cobra.Command, args []string) error {
 	return config.Usagef("unknown command %q", args[0])
 }
 
-// nearestFlag adds to the error about a flag that there is none of the one that may have been meant.
+// nearestFlag adds a suggestion to the error about an unknown flag.
 func nearestFlag(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
@@ -109,18 +109,22 @@ func nearestFlag(command *cobra.Command, err error) error {
 			names = append(names, flag.Name)
 		}
 	})
-	if near := spelling.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+	name := unknown.GetSpecifiedName()
+	if hint := config.FlagHint(name); hint != "" {
+		return fmt.Errorf("%w (%s)", err, hint)
+	}
+	if near := spelling.Nearest(name, names); near != "" {
 		return fmt.Errorf("%w, did you mean --%s?", err, near)
 	}
 	return err
 }
 
-// notice tells of flags by their former names and of variables that nothing reads, a line each, and changes nothing.
+// notice prints a line for each EDGE_INFER_* variable that is not read.
 func notice(stderr io.Writer, command *cobra.Command) {
 	if command.Hidden {
 		return
 	}
-	for _, line := range append(config.FormerFlags(command.Flags()), config.StrayVariables(os.Environ())...) {
+	for _, line := range config.StrayVariables(os.Environ()) {
 		fmt.Fprintf(stderr, "%s: %s\n", command.Root().Name(), terminal.Printable([]byte(line)))
 	}
 }
@@ -131,16 +135,6 @@ func atMostOneModel(command *cobra.Command, args []string) error {
 		return config.Usagef("%s takes one model, not %d", command.Name(), len(args))
 	}
 	return nil
-}
-
-// synonyms lets build and quantize take each other's names of the same flag.
-func synonyms(names map[string]string) func(*pflag.FlagSet, string) pflag.NormalizedName {
-	return func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if known, ok := names[name]; ok {
-			name = known
-		}
-		return pflag.NormalizedName(name)
-	}
 }
 
 // printed is what a job came to.

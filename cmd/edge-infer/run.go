@@ -13,18 +13,19 @@ import (
 )
 
 func newRun(stdout, stderr io.Writer) *cobra.Command {
-	d := &daemon.Daemon{Release: release, Stdout: stdout, Stderr: stderr}
+	d := &daemon.Daemon{Version: release, Stdout: stdout, Stderr: stderr}
 	command := &cobra.Command{
-		Use: "run --camera URI ...", Short: "Detect and publish until stopped; what edge-infer does without a command", Args: noArguments,
-		Long: `Reads the cameras, runs the network on every frame and publishes the detections.
+		Use: "run [CAMERA ...]", Short: "Detect objects and publish them until stopped; the default command", Args: cobra.ArbitraryArgs,
+		Long: `Reads the cameras, runs the network on their frames and publishes the detections.
 
 Cameras: a number or /dev/videoN (V4L2), csi://N (Jetson), rtsp://, http:// (MJPEG), a video file, a directory of images, gst:PIPELINE or
-demo; name one with NAME=URI. A file is read to its end, --loop starts it again. Settings come from --config, EDGE_INFER_* variables and
-flags, the later one wins; edge-infer config defaults prints all of them.
+demo; name one with NAME=URI. A file is read to its end; --loop repeats it. Settings come from --config, EDGE_INFER_* variables and
+flags, later ones win; edge-infer config defaults prints the most important ones, with --all every one.
 
-With a GPU and --engine auto the first start of a model serves on the CPU, with half of the cores, while TensorRT's plan is built: a quick one that
-takes over within seconds or a few minutes, then the one of full effort, which later starts find. --gpu 0,1 spreads the cameras over GPUs.`,
-		RunE: func(command *cobra.Command, _ []string) error {
+With a GPU and --engine auto, the first start of a model runs on the CPU while TensorRT's engine plan is built; the daemon then switches to the
+GPU without losing a frame. Later starts find the plan in the cache. --gpu 0,1 distributes the cameras over GPUs.`,
+		RunE: func(command *cobra.Command, args []string) error {
+			d.Settings.Cameras = append(args, d.Settings.Cameras...)
 			err := d.Run(command.Context())
 			if errors.Is(err, daemon.ErrRestart) {
 				return again()
@@ -34,10 +35,11 @@ takes over within seconds or a few minutes, then the one of full effort, which l
 	}
 	command.Flags().SortFlags = false
 	d.Flags(command.Flags())
+	addHelpAll(command)
 	return command
 }
 
-// again replaces this process by a new one with the same arguments.
+// again replaces this process with a new one that has the same arguments.
 func again() error {
 	program, err := os.Executable()
 	if err != nil {

@@ -18,17 +18,17 @@ import (
 )
 
 func newSelftest(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.NetworkSections()}
 	s := &selftest.Selftest{}
 	var file string
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "selftest", Short: "Try this machine's GPU, libraries, decoder, camera, sensors and service, in ten minutes", Args: noArguments,
-		Long: `Tries what the hardware tests of this project try, each part in a process of its own: TensorRT's libraries, the CUDA kernels against the CPU,
-graphs, zero copy, the network in FP32 and FP16 against ONNX Runtime, DLA, the hardware decoder, a CSI camera, power readings, and the systemd
-service under its rules. Each line is ok, warning, failed or not here, with the reason. It exits with 1 when something failed.
+		Use: "selftest", Short: "Test this machine's GPU, libraries, decoder, camera, sensors and service, in ten minutes", Args: noArguments,
+		Long: `Runs the project's hardware tests, each in a child process: TensorRT's libraries, CUDA kernels against the CPU, graphs, zero copy, the network in
+FP32 and FP16 against ONNX Runtime, DLA, the hardware decoder, a CSI camera, power sensors, and the systemd service under its restrictions. Each
+line is ok, warning, failed or not available, with the reason. It ends with status 1 if something failed.
 
-Engine plans go into the cache; nothing else is changed. Stop the service first, it needs the GPU's memory and the camera.
+Engine plans are cached; nothing else changes. Stop the service first: it uses the GPU's memory and the camera.
 
   sudo edge-infer selftest --report selftest.md
   edge-infer selftest --json >selftest.json`,
@@ -70,10 +70,10 @@ Engine plans go into the cache; nothing else is changed. Stop the service first,
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&file, "report", "", "file (.md) that takes the results too, to give to others")
-	flags.StringVar(&s.Video, "video", "", "MP4 file with H.264 for the decoder, where nothing encodes one")
-	flags.StringVar(&s.Unit, "unit", "edge-infer", "systemd service whose rules are tried")
-	flags.DurationVar(&s.Timeout, "timeout", 10*time.Minute, "how long each part may take")
+	flags.StringVar(&file, "report", "", "file (.md) to write the results to")
+	flags.StringVar(&s.Video, "video", "", "MP4 file with H.264 for the decoder, if this machine cannot encode one")
+	flags.StringVar(&s.Unit, "unit", "edge-infer", "systemd service whose restrictions are tested")
+	flags.DurationVar(&s.Timeout, "timeout", 10*time.Minute, "time limit of each part")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	settings.Flags(flags)
 	return command

@@ -13,16 +13,15 @@ import (
 )
 
 func newServe(stdout, stderr io.Writer) *cobra.Command {
-	settings := config.Sources{Scope: config.Network()}
+	settings := config.Sources{Scope: config.NetworkSections()}
 	s := &serve.Serve{Release: release, Progress: report.Steps(stderr)}
 	command := &cobra.Command{
-		Use: "serve [MODEL]", Short: "Answer clients of Triton Inference Server with this machine's engine", Args: atMostOneModel,
-		Long: `Runs a model for clients on this machine or others, which speak the Open Inference Protocol v2 as Triton Inference Server does: NVIDIA's
-tritonclient, KServe's, curl, and edge-infer itself with --engine triton=. Every address answers HTTP and gRPC, tensors in binary or as JSON;
-health, metadata, configuration and statistics are there; shared memory, streams and other models are not. Requests that come while the engine
-is at work are run together, up to --batch images (8 where it is not given).
+		Use: "serve [MODEL]", Short: "Serve a model to clients of Triton Inference Server", Args: atMostOneModel,
+		Long: `Serves a model over the Open Inference Protocol v2, as Triton Inference Server does, to NVIDIA's tritonclient, KServe's clients, curl, and
+edge-infer with --engine triton=. Every address speaks HTTP and gRPC, with binary and JSON tensors, health, metadata, configuration and
+statistics, but no shared memory, streams or other models. Requests that arrive while the engine is busy are combined, up to --batch images (8).
 
-Only this machine is answered unless --listen says otherwise, which needs --token-file; --certificate makes it https and grpcs.
+It listens on this machine only unless --listen names another address, which requires --token-file; --certificate enables https and grpcs.
 
   edge-infer serve yolo11n.onnx
   edge-infer serve yolo11n.onnx --listen 0.0.0.0:8001 --token-file token --certificate cert.pem --key key.pem

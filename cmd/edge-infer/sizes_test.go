@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,24 +15,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const (
-	// packageLimit bounds the lines of a package without its tests. What engine holds is one thing each, however long: an ABI, a file format.
-	packageLimit  = 2500
-	functionLimit = 80
-)
+// functionLimit is the highest number of lines of a function.
+const functionLimit = 80
 
-// long is a word of why in the comment of a function that exceeds the limit.
+// long must appear in the comment of a function that exceeds the limit.
 var long = regexp.MustCompile(`(?i)\blong\b`)
 
-func TestRoomsAreSmall(t *testing.T) {
-	lines := map[string]int{}
+func TestFunctionsAreShort(t *testing.T) {
+	count := 0
 	for _, path := range goFiles(t) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join("../..", path))
 		require.NoError(t, err)
-		lines[filepath.Dir(path)] += bytes.Count(data, []byte("\n"))
 		fileSet := token.NewFileSet()
 		file, err := parser.ParseFile(fileSet, path, data, parser.ParseComments)
 		require.NoError(t, err)
@@ -42,16 +37,13 @@ func TestRoomsAreSmall(t *testing.T) {
 			if !ok {
 				continue
 			}
+			count++
 			first, last := fileSet.Position(function.Pos()), fileSet.Position(function.End())
 			assert.True(t, last.Line-first.Line < functionLimit || long.MatchString(function.Doc.Text()),
 				"%s: %s has more than %d lines, and its comment does not say why it is long", first, function.Name.Name, functionLimit)
 		}
 	}
-	for dir, count := range lines {
-		assert.True(t, count < packageLimit || strings.HasPrefix(dir, "engine/"), "%s has %d lines, %d are the most", dir, count,
-			packageLimit)
-	}
-	require.NotZero(t, lines[theCommand])
+	require.Greater(t, count, 1000)
 }
 
 // goFiles lists the Go files of the project that git knows or would add, below its root.

@@ -13,12 +13,16 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
 
-// first are the flags that help tells before all others: what most people set.
-var first = []string{"camera", "model", "mqtt", "web", "config", "device-name", "engine", "gpu", "conf", "only"}
+// common lists the flags of run that --help shows. --help-all shows every flag.
+func common() []string {
+	return []string{"camera", "model", "mqtt", "web", "config", "name", "engine", "confidence", "classes", "duration", "json", "log"}
+}
 
-// usage tells of commands that have flags of settings in groups: the first ones, those of the command itself, and the others by their
-// section of the configuration file. Other commands are left to plain. There is no template: one has the linker keep
-// every method of every type.
+// helpAll is the flag that shows every flag of run.
+const helpAll = "help-all"
+
+// usage prints the flags of commands that have settings, grouped by section of the configuration file. Commands with few flags are left to
+// plain. There is no template: the linker would keep every method of every type.
 func usage(plain func(*cobra.Command) error) func(*cobra.Command) error {
 	return func(c *cobra.Command) error {
 		groups := grouped(c.LocalFlags())
@@ -35,19 +39,38 @@ func usage(plain func(*cobra.Command) error) func(*cobra.Command) error {
 				}
 			}
 		}
-		columns, _ := terminal.Open(os.Stdout).Size() // what out leads to is a buffer of cobra's
+		all := c.Flags().Lookup(helpAll)
+		if all != nil && !all.Changed {
+			groups = groups[:1]
+		}
+		columns, _ := terminal.Open(os.Stdout).Size() // out leads to a buffer of cobra's
 		printGroups(out, groups, columns)
+		if all != nil && !all.Changed {
+			fmt.Fprintf(out, "\n%s --%s lists every flag; edge-infer config defaults --all prints every setting.\n", c.CommandPath(), helpAll)
+		}
 		if c.HasAvailableSubCommands() {
-			fmt.Fprintf(out, "\n%s COMMAND --help tells more about a command; %[1]s completion bash (zsh, fish) prints completions for a shell.\n",
+			fmt.Fprintf(out, "\n%s COMMAND --help describes a command; %[1]s completion bash (zsh, fish) prints completions for a shell.\n",
 				c.CommandPath())
 		}
 		return nil
 	}
 }
 
-// group is flags that help tells together.
+// addHelpAll adds the flag --help-all, which prints the help with every flag.
+func addHelpAll(command *cobra.Command) {
+	command.Flags().Bool(helpAll, false, "help with every flag")
+	run := command.RunE
+	command.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().Lookup(helpAll).Changed {
+			return c.Help()
+		}
+		return run(c, args)
+	}
+}
+
+// group is a group of flags in the help.
 type group struct {
-	section string // of the configuration file; "" for none
+	section string // of the configuration file; "" if none
 	title   string
 	flags   *pflag.FlagSet
 }
@@ -58,9 +81,10 @@ func newGroup(section, title string) *group {
 	return &group{section, title, flags}
 }
 
-// grouped gives the groups that have flags. Hidden flags are in none.
+// grouped returns the groups that have flags, the common flags first. Hidden flags are in none.
 func grouped(all *pflag.FlagSet) []*group {
 	groups := []*group{newGroup("", "Flags"), newGroup("", "More flags")}
+	first := common()
 	for _, name := range first {
 		if flag := all.Lookup(name); flag != nil {
 			groups[0].flags.AddFlag(flag)

@@ -104,7 +104,7 @@ def detected(program, video, osnet):
     osnet.with_suffix(".preprocess.yaml").write_text(SCALING)
     settings = osnet.with_suffix(".yaml")
     settings.write_text(CASCADE.format(osnet.resolve()))
-    ran = subprocess.run([program, "infer", "--model", "yolox-nano", "--conf", str(MIN_SCORE), "--classes", "person", "--config", settings, "--json", video],
+    ran = subprocess.run([program, "infer", "--model", "yolox-nano", "--confidence", str(MIN_SCORE), "--classes", "person", "--config", settings, "--json", video],
                          check=True, stdout=subprocess.PIPE, text=True)
     for line in map(json.loads, ran.stdout.splitlines()):
         for d in line["detections"]:

@@ -17,7 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// tensors lists every tensor of the model: initializers and attributes, subgraphs included.
+// tensors returns every tensor of the model: initializers and attributes, subgraphs included.
 func (m *Model) tensors() []*TensorProto {
 	var all []*TensorProto
 	var graph func(g *GraphProto)
@@ -51,8 +51,7 @@ func entry(entries []*StringStringEntryProto, key string) string {
 	return ""
 }
 
-// Embed reads the tensors that the model keeps in data files under dir, so that its bytes stand alone. Files outside dir are refused, links
-// included.
+// Embed reads the external tensors from data files under dir into the model. It rejects files outside dir, including links to them.
 func (m *Model) Embed(dir string) error {
 	if len(m.ExternalFiles()) == 0 {
 		return nil
@@ -110,7 +109,7 @@ func (m *Model) missing(dir, location string, err error) error {
 	return e
 }
 
-// externalSize is the number of bytes of a tensor in its data file, checked against the file and against the tensor's shape.
+// externalSize returns the number of bytes of a tensor in its data file and checks it against the file and the tensor's shape.
 func (m *Model) externalSize(t *TensorProto, file *os.File) (int64, error) {
 	bad := func(format string, arguments ...any) error {
 		message := fmt.Sprintf("tensor %q in data file %q: ", t.GetName(), entry(t.ExternalData, "location"))
@@ -143,15 +142,15 @@ func (m *Model) externalSize(t *TensorProto, file *os.File) (int64, error) {
 }
 
 const (
-	// singleFile is the size up to which Save writes one file, under protobuf's limit of 2 GiB with room for readers that count signed.
+	// singleFile is the largest size that Save writes as one file, under protobuf's limit of 2 GiB with room for readers with signed sizes.
 	singleFile = 2000 << 20
-	// smallTensor stays in the model file even when the large ones leave it.
+	// smallTensor is the size in bytes below which tensors always stay in the model file.
 	smallTensor = 1024
-	// dataAlignment lets a reader map each tensor.
+	// dataAlignment allows readers to map each tensor.
 	dataAlignment = 4096
 )
 
-// Save writes the model to path, by way of a temporary file beside it. A model too large for one file puts its tensors into path + ".data".
+// Save writes the model and replaces the file atomically. If it is too large for one file, its tensors go to path + ".data".
 func (m *Model) Save(path string) error { return m.save(path, singleFile) }
 
 func (m *Model) save(path string, limit int) error {
@@ -172,7 +171,7 @@ func (m *Model) save(path string, limit int) error {
 	})
 }
 
-// spill writes the large initializers to the data file at path and returns the model that names them there.
+// spill writes the large initializers to the data file at path and returns the model that refers to them.
 func (m *Model) spill(path string) (*Model, error) {
 	spilled, graph := &Model{Path: m.Path, Proto: new(ModelProto)}, new(GraphProto)
 	shallow(spilled.Proto, m.Proto)
@@ -210,7 +209,7 @@ func (m *Model) spill(path string) (*Model, error) {
 	return spilled, err
 }
 
-// shallow copies the fields of a message, sharing what they point to.
+// shallow copies the fields of a message without copying their contents.
 func shallow(to, from proto.Message) {
 	target := to.ProtoReflect()
 	from.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -220,7 +219,7 @@ func shallow(to, from proto.Message) {
 	target.SetUnknown(from.ProtoReflect().GetUnknown())
 }
 
-// replace writes a file in one step.
+// replace writes a file atomically.
 func replace(path string, write func(io.Writer) error) error {
 	file, err := atomicfile.Create(path, 0o644)
 	if err != nil {

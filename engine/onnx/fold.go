@@ -7,19 +7,19 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// FoldBatchNorm merges each BatchNormalization into the Conv or ConvTranspose before it, where the Conv's result goes nowhere else and all
+// FoldBatchNorm merges each BatchNormalization into the Conv or ConvTranspose before it if nothing else reads the Conv's output and all
 // parameters are constants: w' = w * scale / sqrt(variance + epsilon), b' = (b - mean) * scale / sqrt(variance + epsilon) + bias. It
-// returns how many were folded; the others stay.
+// returns the number of folded nodes.
 func (m *Model) FoldBatchNorm() (int, error) {
 	g := m.Proto.Graph
 	x := NewIndex(g)
 	gone := make(map[*NodeProto]bool)
 	for _, norm := range g.Node {
-		if norm.GetOpType() != "BatchNormalization" || !norm.Standard() || norm.IntOr("training_mode", 0) != 0 || len(norm.Output) != 1 {
+		if norm.GetOpType() != "BatchNormalization" || !norm.IsStandard() || norm.IntOr("training_mode", 0) != 0 || len(norm.Output) != 1 {
 			continue
 		}
 		conv := x.Producer[norm.In(0)]
-		if conv == nil || !conv.Standard() || gone[conv] || x.Sole(norm.In(0)) != norm {
+		if conv == nil || !conv.IsStandard() || gone[conv] || x.SoleReader(norm.In(0)) != norm {
 			continue
 		}
 		if op := conv.GetOpType(); op != "Conv" && op != "ConvTranspose" {
@@ -99,7 +99,7 @@ func foldInto(g *GraphProto, x *Index, conv, norm *NodeProto) (bool, error) {
 			values[i] = float32(float64(values[i]) * factor[i/each])
 		}
 	} else {
-		// ConvTranspose keeps its weights as input channel, output channel of the group, kernel.
+		// The weights of a ConvTranspose have the order input channel, output channel of the group, kernel.
 		perGroup, inputs := int(weight.Dims[1]), int(weight.Dims[0])
 		each := len(values) / (inputs * perGroup)
 		for i := range values {
@@ -115,13 +115,13 @@ func foldInto(g *GraphProto, x *Index, conv, norm *NodeProto) (bool, error) {
 	return true, nil
 }
 
-// own stores values as an initializer that only its one reader sees: t itself when nothing else reads it, a new one otherwise.
+// own stores values in an initializer with a single reader: in t itself if nothing else reads it, otherwise in a new one.
 func own(g *GraphProto, x *Index, t *TensorProto, values []float32, dims []int64) string {
 	if x.Initializer[t.GetName()] == t && len(x.Readers[t.GetName()]) == 1 {
 		t.SetFloats(values)
 		return t.GetName()
 	}
-	name := x.Unused(t.GetName() + "_folded")
+	name := x.UniqueName(t.GetName() + "_folded")
 	fresh := NewFloats(name, values, dims...)
 	g.Initializer = append(g.Initializer, fresh)
 	x.Initializer[name] = fresh
@@ -129,7 +129,7 @@ func own(g *GraphProto, x *Index, t *TensorProto, values []float32, dims []int64
 	return name
 }
 
-// DropUnused removes the initializers and Constant nodes that nothing reads, and their entries among the inputs of old files.
+// DropUnused removes the initializers and Constant nodes that nothing reads, and their entries in the inputs of old files.
 func (m *Model) DropUnused() {
 	g := m.Proto.Graph
 	x := NewIndex(g)

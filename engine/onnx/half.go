@@ -8,7 +8,7 @@ const (
 	MinHalf = 1.0 / (1 << 24)
 )
 
-// ToHalf rounds to the nearest float16, ties to even. Values beyond MaxHalf become infinite from 65520 on, as IEEE 754 says.
+// ToHalf rounds to the nearest float16, ties to even. Values from 65520 on become infinite, as in IEEE 754.
 func ToHalf(f float32) uint16 {
 	bits := math.Float32bits(f)
 	sign := uint16(bits>>16) & 0x8000
@@ -35,7 +35,7 @@ func ToHalf(f float32) uint16 {
 	return sign | uint16(half)
 }
 
-// FromHalf widens a float16; every float16 has an exact float32.
+// FromHalf converts a float16 exactly.
 func FromHalf(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	exponent, mantissa := uint32(h>>10)&31, uint32(h&0x3ff)

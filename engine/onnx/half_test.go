@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every float16 survives, and the float32 halfway between two neighbours goes to the even one.
+// Every float16 survives a round trip, and the float32 halfway between two neighbours rounds to the even one.
 func TestHalfRoundTrip(t *testing.T) {
 	for bits := range 1 << 16 {
 		h := uint16(bits)

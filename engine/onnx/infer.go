@@ -5,28 +5,28 @@ import (
 	"math"
 )
 
-// Unknown is a dimension that depends on what the model is given.
-const Unknown = -1
+// UnknownDim is a dimension that depends on the model's input.
+const UnknownDim = -1
 
-// Value is what is known of a tensor before the model runs.
+// Value is the statically known part of a tensor.
 type Value struct {
-	Type TensorProto_DataType // UNDEFINED when nothing is known
-	// Shape has Unknown for open dimensions and is nil when even the rank is open.
+	Type TensorProto_DataType // UNDEFINED if unknown
+	// Shape has UnknownDim for dynamic dimensions and is nil if the rank is unknown.
 	Shape []int64
-	// numbers are the elements of a small integer tensor, such as the shape that a Reshape is given; openNumber for one that is not known.
-	// Nil when nothing is known of them.
+	// numbers are the elements of a small integer tensor, such as the shape for a Reshape, with openNumber for unknown elements. Nil if no
+	// element is known.
 	numbers []int64
 }
 
 const (
 	openNumber = math.MinInt64
-	// maxNumbers bounds the integer tensors that are followed; shapes and axes are far shorter.
+	// maxNumbers limits the length of these integer tensors; shapes and axes are far shorter.
 	maxNumbers = 1024
-	// maxSize is the largest dimension that is followed; larger ones are Unknown, so that products cannot overflow.
+	// maxSize is the largest known dimension; larger ones become UnknownDim, so that products cannot overflow.
 	maxSize = 1 << 40
 )
 
-// String returns type and shape as "FLOAT[1,3,?,640]".
+// String returns type and shape, such as "FLOAT[1,3,?,640]".
 func (v Value) String() string {
 	if v.Shape == nil {
 		return v.Type.String() + "[...]"
@@ -36,7 +36,7 @@ func (v Value) String() string {
 		if i > 0 {
 			text += ","
 		}
-		if d == Unknown {
+		if d == UnknownDim {
 			text += "?"
 		} else {
 			text += fmt.Sprint(d)
@@ -47,9 +47,8 @@ func (v Value) String() string {
 
 func (v Value) rank() int { return len(v.Shape) }
 
-// Infer computes type and shape of every tensor of the main graph that the operators of detectors give, by name. A tensor of an operator it
-// does not know is taken from the file's own value_info, or left out. shapes gives inputs a fixed shape instead of the file's; nil keeps
-// the file's.
+// Infer returns type and shape of the tensors of the main graph by name, for the operators of detectors. Outputs of other operators come
+// from the file's value_info or are missing. shapes replaces the shapes of inputs; nil keeps those of the file.
 func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
 	g := m.Proto.Graph
 	f := &inference{values: make(map[string]Value, len(g.Node)), index: NewIndex(g), opset: m.Opset()}
@@ -92,14 +91,14 @@ func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
 	return f.values
 }
 
-// described is what a ValueInfo says.
+// described returns the type and shape of a ValueInfo.
 func described(v *ValueInfoProto) Value {
 	tensor := v.GetType().GetTensorType()
 	value := Value{Type: TensorProto_DataType(tensor.GetElemType())}
 	if tensor.GetShape() != nil {
 		value.Shape = make([]int64, 0, len(tensor.Shape.Dim))
 		for _, d := range tensor.Shape.Dim {
-			size := int64(Unknown)
+			size := int64(UnknownDim)
 			if set, ok := d.Value.(*TensorShapeProto_Dimension_DimValue); ok && set.DimValue >= 0 {
 				size = set.DimValue
 			}
@@ -109,7 +108,7 @@ func described(v *ValueInfoProto) Value {
 	return value.bounded()
 }
 
-// tensorValue is what an initializer or a constant says.
+// tensorValue returns the value of an initializer or a constant.
 func tensorValue(t *TensorProto) Value {
 	value := Value{Type: TensorProto_DataType(t.GetDataType()), Shape: append(make([]int64, 0, len(t.GetDims())), t.GetDims()...)}
 	if n, err := t.elements(); err == nil && n <= maxNumbers && len(t.GetDims()) <= 1 {
@@ -120,14 +119,14 @@ func tensorValue(t *TensorProto) Value {
 	return value.bounded()
 }
 
-// bounded replaces what no tensor can have: sizes below 0 or beyond maxSize, more than 64 dimensions, too many numbers.
+// bounded removes impossible facts: sizes below 0 or beyond maxSize, more than 64 dimensions, too many numbers.
 func (v Value) bounded() Value {
 	if len(v.Shape) > 64 {
 		v.Shape = nil
 	}
 	for i, d := range v.Shape {
 		if d < 0 || d > maxSize {
-			v.Shape[i] = Unknown
+			v.Shape[i] = UnknownDim
 		}
 	}
 	if len(v.numbers) > maxNumbers {
@@ -136,7 +135,7 @@ func (v Value) bounded() Value {
 	return v
 }
 
-// complete fills what v leaves open from hint.
+// complete fills the unknown parts of v from hint.
 func (v Value) complete(hint Value) Value {
 	if v.Type == TensorProto_UNDEFINED {
 		v.Type = hint.Type
@@ -145,7 +144,7 @@ func (v Value) complete(hint Value) Value {
 		v.Shape = hint.Shape
 	} else if len(v.Shape) == len(hint.Shape) {
 		for i, d := range v.Shape {
-			if d == Unknown {
+			if d == UnknownDim {
 				v.Shape[i] = hint.Shape[i]
 			}
 		}
@@ -153,25 +152,25 @@ func (v Value) complete(hint Value) Value {
 	return v
 }
 
-// inference is the state of one walk over a graph.
+// inference is the state of one pass over a graph.
 type inference struct {
 	values map[string]Value
 	index  *Index
 	opset  int
 }
 
-// in is what is known of input i; the zero Value when it is left out or unknown. Its slices are shared and must not be changed.
+// in returns the value of input i, the zero Value if it is omitted or unknown. Its slices are shared and must not be changed.
 func (f *inference) in(n *NodeProto, i int) Value { return f.values[n.In(i)] }
 
-// list is an integer list that newer operators take as input 1 and older ones as an attribute; nil when it is not known or not given.
+// list returns an integer list that newer operators have as input 1 and older ones as an attribute; nil if it is unknown or omitted.
 func (f *inference) list(n *NodeProto, attribute string) []int64 {
-	if a := n.Find(attribute); a != nil {
+	if a := n.FindAttribute(attribute); a != nil {
 		return a.Ints
 	}
 	return f.fixed(n, 1)
 }
 
-// fixed is input i as integers that are all known, else nil.
+// fixed returns input i as integers if all of them are known, otherwise nil.
 func (f *inference) fixed(n *NodeProto, i int) []int64 {
 	numbers := f.in(n, i).numbers
 	for _, v := range numbers {
@@ -182,9 +181,9 @@ func (f *inference) fixed(n *NodeProto, i int) []int64 {
 	return numbers
 }
 
-// infer returns what is known of the node's outputs.
+// infer returns the values of the node's outputs.
 func (f *inference) infer(n *NodeProto) []Value {
-	if !n.Standard() {
+	if !n.IsStandard() {
 		return nil
 	}
 	rule, known := rules[n.GetOpType()]
@@ -194,7 +193,7 @@ func (f *inference) infer(n *NodeProto) []Value {
 	return rule(f, n)
 }
 
-// axis turns a negative axis around and reports whether it lies in the rank.
+// axis resolves a negative axis and reports whether it is within the rank.
 func axis(a int64, rank int) (int, bool) {
 	if a < 0 {
 		a += int64(rank)
@@ -202,16 +201,16 @@ func axis(a int64, rank int) (int, bool) {
 	return int(a), a >= 0 && a < int64(rank)
 }
 
-// open is a shape of which only the rank is known.
+// open returns a shape with unknown dimensions.
 func open(rank int) []int64 {
 	shape := make([]int64, rank)
 	for i := range shape {
-		shape[i] = Unknown
+		shape[i] = UnknownDim
 	}
 	return shape
 }
 
-// copied is a shape of its own; nil stays nil.
+// copied returns a copy of the shape; nil stays nil.
 func copied(shape []int64) []int64 {
 	if shape == nil {
 		return nil
@@ -219,22 +218,22 @@ func copied(shape []int64) []int64 {
 	return append(make([]int64, 0, len(shape)), shape...)
 }
 
-// product is the number of elements, Unknown when a dimension is.
+// product returns the number of elements, UnknownDim if a dimension is unknown.
 func product(shape []int64) int64 {
 	n := int64(1)
 	for _, d := range shape {
-		if d == Unknown {
-			return Unknown
+		if d == UnknownDim {
+			return UnknownDim
 		}
 		if d > 0 && n > maxSize/d {
-			return Unknown
+			return UnknownDim
 		}
 		n *= d
 	}
 	return n
 }
 
-// broadcast joins two shapes by NumPy's rule; a conflict is left open.
+// broadcast combines two shapes by NumPy's rule; conflicting dimensions become unknown.
 func broadcast(a, b []int64) []int64 {
 	if a == nil || b == nil {
 		return nil
@@ -248,11 +247,11 @@ func broadcast(a, b []int64) []int64 {
 		switch {
 		case *to == 1:
 			*to = b[i]
-		case *to == Unknown && b[i] > 1:
+		case *to == UnknownDim && b[i] > 1:
 			*to = b[i]
-		case b[i] == Unknown && *to > 1, b[i] == 1, b[i] == *to:
+		case b[i] == UnknownDim && *to > 1, b[i] == 1, b[i] == *to:
 		default:
-			*to = Unknown
+			*to = UnknownDim
 		}
 	}
 	return shape

@@ -14,15 +14,15 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Model is an ONNX model in memory. It is not safe for use by several goroutines at once while one of them rewrites it.
+// Model is an ONNX model in memory. It must not be used by other goroutines while one of them rewrites it.
 type Model struct {
-	// Path is where the model was read from, for messages and as the place of its external data.
+	// Path is the model's file, for messages and for its external data.
 	Path string
-	// Proto is the whole file; rewriting it rewrites the model.
+	// Proto is the whole file; changing it changes the model.
 	Proto *ModelProto
 }
 
-// Read loads the file at path together with the external data files it names.
+// Read reads the file at path with its external data files.
 func Read(path string) (*Model, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -38,9 +38,8 @@ func Read(path string) (*Model, error) {
 	return m, nil
 }
 
-// Parse reads a model from the bytes of its file. Tensors that the file keeps elsewhere stay there until Embed. The memory it takes is
-// bounded by a small multiple of len(data) and a constant. Errors are *engine.Error of kind engine.ErrUnsupported that name what the bytes
-// are instead.
+// Parse parses the bytes of a model file. External tensors stay in their files until Embed. Memory use is bounded by a small multiple of
+// len(data) and a constant. Errors are *engine.Error of kind engine.ErrUnsupported; they name the actual file type if it is a known one.
 func Parse(path string, data []byte) (*Model, error) {
 	if err := recognise(path, data); err != nil {
 		return nil, err
@@ -58,7 +57,7 @@ func Parse(path string, data []byte) (*Model, error) {
 	return m, nil
 }
 
-// Bytes encodes the model as one file. Equal models give equal bytes.
+// Bytes encodes the model as one file. Equal models have equal bytes.
 func (m *Model) Bytes() ([]byte, error) {
 	if size := proto.Size(m.Proto); size > math.MaxInt32 {
 		return nil, unsupported(m.Path, fmt.Sprintf("%d bytes do not fit one ONNX file, which holds 2 GiB", size),
@@ -76,7 +75,7 @@ func (m *Model) Clone() *Model {
 	return &Model{Path: m.Path, Proto: proto.Clone(m.Proto).(*ModelProto)}
 }
 
-// Metadata returns the model's metadata properties; engine.ParseMetadata gives them their meaning. The last of repeated keys wins.
+// Metadata returns the model's metadata properties; see engine.ParseMetadata. The last of repeated keys wins.
 func (m *Model) Metadata() map[string]string {
 	properties := make(map[string]string, len(m.Proto.MetadataProps))
 	for _, p := range m.Proto.MetadataProps {
@@ -96,7 +95,7 @@ func (m *Model) SetMetadata(key, value string) {
 	m.Proto.MetadataProps = append(m.Proto.MetadataProps, &StringStringEntryProto{Key: &key, Value: &value})
 }
 
-// SetPreprocess makes the metadata say how images become inputs. It reports whether they did not already.
+// SetPreprocess writes the preprocessing into the metadata and reports whether it changed.
 func (m *Model) SetPreprocess(p engine.Preprocess) (changed bool, err error) {
 	own, err := engine.ParseMetadata(m.Metadata())
 	if p.IsZero() || err == nil && reflect.DeepEqual(own.Preprocess, p) {
@@ -110,8 +109,8 @@ func (m *Model) SetPreprocess(p engine.Preprocess) (changed bool, err error) {
 	return true, nil
 }
 
-// Inputs describes what the model must be given, in its own order; the shape of one whose rank the file leaves open is nil. Initializers
-// that old files list as inputs too are left out.
+// Inputs describes the model's inputs in its own order; the shape is nil if the file does not define the rank. Initializers that old files
+// list as inputs are omitted.
 func (m *Model) Inputs() ([]engine.TensorInfo, error) {
 	given := make(map[string]bool, len(m.Proto.Graph.Initializer))
 	for _, t := range m.Proto.Graph.Initializer {
@@ -126,7 +125,7 @@ func (m *Model) Inputs() ([]engine.TensorInfo, error) {
 	return m.infos("input", inputs)
 }
 
-// Outputs describes what the model gives, in its own order, as Inputs does.
+// Outputs describes the model's outputs in its own order, like Inputs.
 func (m *Model) Outputs() ([]engine.TensorInfo, error) {
 	return m.infos("output", m.Proto.Graph.Output)
 }
@@ -146,7 +145,7 @@ func (m *Model) infos(side string, values []*ValueInfoProto) ([]engine.TensorInf
 		}
 		info := engine.TensorInfo{Name: v.GetName(), Type: kind}
 		if tensor.GetShape() != nil {
-			info.Shape = []int64{} // a scalar, unless there is more
+			info.Shape = []int64{} // a scalar if there are no dimensions
 		}
 		for _, d := range tensor.GetShape().GetDim() {
 			size := d.GetDimValue()
@@ -165,7 +164,7 @@ var elementTypes = map[TensorProto_DataType]engine.DataType{
 	TensorProto_INT32: engine.Int32, TensorProto_INT64: engine.Int64, TensorProto_BOOL: engine.Bool,
 }
 
-// Opset is the version of the ONNX operators that the model uses, 0 when it uses none of them.
+// Opset returns the version of the ONNX operators that the model uses, 0 if it uses none of them.
 func (m *Model) Opset() int {
 	for _, o := range m.Proto.OpsetImport {
 		if o.GetDomain() == "" || o.GetDomain() == "ai.onnx" {
@@ -175,7 +174,7 @@ func (m *Model) Opset() int {
 	return 0
 }
 
-// CheckOpset reports a model whose operators are newer than the reader of that name understands.
+// CheckOpset returns an error if the model's operators are newer than reader supports.
 func (m *Model) CheckOpset(newest int, reader string) error {
 	if opset := m.Opset(); opset > newest {
 		return unsupported(m.Path, fmt.Sprintf("uses opset %d, %s reads up to %d", opset, reader, newest),
@@ -184,7 +183,7 @@ func (m *Model) CheckOpset(newest int, reader string) error {
 	return nil
 }
 
-// Operators counts the graph's nodes by operator.
+// Operators returns the number of nodes by operator.
 func (m *Model) Operators() map[string]int {
 	counts := make(map[string]int)
 	for _, n := range m.Proto.Graph.Node {
@@ -193,7 +192,7 @@ func (m *Model) Operators() map[string]int {
 	return counts
 }
 
-// ExternalFiles lists the data files that the model still needs, sorted.
+// ExternalFiles returns the sorted names of the data files of external tensors.
 func (m *Model) ExternalFiles() []string {
 	seen := make(map[string]bool)
 	var files []string

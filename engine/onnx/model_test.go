@@ -185,14 +185,14 @@ func TestUnreadableModels(t *testing.T) {
 	assert.EqualError(t, err, "read model: open testdata/absent.onnx: no such file or directory")
 }
 
-// field wraps a body of less than 2^28 bytes as a length-delimited field.
+// field encodes a body of less than 2^28 bytes as a length-delimited field.
 func field(number int, body []byte) []byte {
 	length := len(body)
 	return append([]byte{byte(number<<3 | 2), byte(length) | 0x80, byte(length>>7) | 0x80, byte(length>>14) | 0x80, byte(length>>21) & 0x7f},
 		body...)
 }
 
-// nested is a model whose graph holds a node with an attribute with a graph, and so on.
+// nested returns a model with graphs nested in attributes.
 func nested(levels int) []byte {
 	var graph []byte
 	for range levels {

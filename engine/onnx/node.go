@@ -2,33 +2,33 @@ package onnx
 
 import "google.golang.org/protobuf/proto"
 
-// NewNode returns a node of the ONNX operator domain. An empty input name means an optional input that is left out.
+// NewNode returns a node of the ONNX operator domain. An empty input name is an omitted optional input.
 func NewNode(operator, name string, inputs, outputs []string, attributes ...*AttributeProto) *NodeProto {
 	return &NodeProto{OpType: &operator, Name: &name, Input: inputs, Output: outputs, Attribute: attributes}
 }
 
-// Int returns an attribute that holds one integer.
+// Int returns an integer attribute.
 func Int(name string, value int64) *AttributeProto {
 	return &AttributeProto{Name: &name, I: &value, Type: AttributeProto_INT.Enum()}
 }
 
-// Ints returns an attribute that holds a list of integers.
+// Ints returns an attribute with a list of integers.
 func Ints(name string, values ...int64) *AttributeProto {
 	return &AttributeProto{Name: &name, Ints: values, Type: AttributeProto_INTS.Enum()}
 }
 
-// Float returns an attribute that holds one number.
+// Float returns a float attribute.
 func Float(name string, value float32) *AttributeProto {
 	return &AttributeProto{Name: &name, F: &value, Type: AttributeProto_FLOAT.Enum()}
 }
 
-// String returns an attribute that holds text.
+// String returns a string attribute.
 func String(name, value string) *AttributeProto {
 	return &AttributeProto{Name: &name, S: []byte(value), Type: AttributeProto_STRING.Enum()}
 }
 
-// Find returns the attribute of that name, nil when the node has none.
-func (n *NodeProto) Find(name string) *AttributeProto {
+// FindAttribute returns the attribute of that name, nil if there is none.
+func (n *NodeProto) FindAttribute(name string) *AttributeProto {
 	for _, a := range n.GetAttribute() {
 		if a.GetName() == name {
 			return a
@@ -37,8 +37,8 @@ func (n *NodeProto) Find(name string) *AttributeProto {
 	return nil
 }
 
-// Remove takes the attribute of that name off the node.
-func (n *NodeProto) Remove(name string) {
+// RemoveAttribute removes the attribute of that name.
+func (n *NodeProto) RemoveAttribute(name string) {
 	kept := n.Attribute[:0]
 	for _, a := range n.Attribute {
 		if a.GetName() != name {
@@ -48,23 +48,23 @@ func (n *NodeProto) Remove(name string) {
 	n.Attribute = kept
 }
 
-// IntOr returns the integer attribute of that name, or otherwise when it is absent.
+// IntOr returns the integer attribute of that name, or otherwise if there is none.
 func (n *NodeProto) IntOr(name string, otherwise int64) int64 {
-	if a := n.Find(name); a != nil {
+	if a := n.FindAttribute(name); a != nil {
 		return a.GetI()
 	}
 	return otherwise
 }
 
-// FloatOr returns the number attribute of that name, or otherwise when it is absent.
+// FloatOr returns the float attribute of that name, or otherwise if there is none.
 func (n *NodeProto) FloatOr(name string, otherwise float32) float32 {
-	if a := n.Find(name); a != nil {
+	if a := n.FindAttribute(name); a != nil {
 		return a.GetF()
 	}
 	return otherwise
 }
 
-// In returns the name of input i, empty when it is left out.
+// In returns the name of input i, empty if it is omitted.
 func (n *NodeProto) In(i int) string {
 	if i < len(n.Input) {
 		return n.Input[i]
@@ -72,7 +72,7 @@ func (n *NodeProto) In(i int) string {
 	return ""
 }
 
-// Out returns the name of output i, empty when it is left out.
+// Out returns the name of output i, empty if it is omitted.
 func (n *NodeProto) Out(i int) string {
 	if i < len(n.Output) {
 		return n.Output[i]
@@ -80,10 +80,10 @@ func (n *NodeProto) Out(i int) string {
 	return ""
 }
 
-// Standard reports whether the node's operator is one of ONNX itself and not of an extension.
-func (n *NodeProto) Standard() bool { return n.GetDomain() == "" || n.GetDomain() == "ai.onnx" }
+// IsStandard reports whether the node's operator belongs to ONNX itself and not to an extension.
+func (n *NodeProto) IsStandard() bool { return n.GetDomain() == "" || n.GetDomain() == "ai.onnx" }
 
-// Subgraphs are the graphs that the node holds as attributes (If, Loop, Scan).
+// Subgraphs returns the graphs in the node's attributes (If, Loop, Scan).
 func (n *NodeProto) Subgraphs() []*GraphProto {
 	var graphs []*GraphProto
 	for _, a := range n.Attribute {
@@ -95,8 +95,8 @@ func (n *NodeProto) Subgraphs() []*GraphProto {
 	return graphs
 }
 
-// Reads lists every tensor that the node reads: its inputs and what its subgraphs take from outside.
-func (n *NodeProto) Reads() []string {
+// AllInputs returns every tensor that the node reads: its inputs and the outer tensors that its subgraphs use.
+func (n *NodeProto) AllInputs() []string {
 	reads := make([]string, 0, len(n.Input))
 	for _, name := range n.Input {
 		if name != "" {
@@ -119,7 +119,7 @@ func captures(g *GraphProto) []string {
 	}
 	var outside []string
 	for _, n := range g.Node {
-		for _, name := range n.Reads() {
+		for _, name := range n.AllInputs() {
 			if !own[name] {
 				outside = append(outside, name)
 			}
@@ -136,16 +136,16 @@ func captures(g *GraphProto) []string {
 	return outside
 }
 
-// Index answers who makes and who reads the tensors of a graph as it was when the index was made. Subgraphs count as readers only.
+// Index maps the tensors of a graph to their producers and readers at the time of NewIndex. Nodes of subgraphs count as readers only.
 type Index struct {
 	Producer    map[string]*NodeProto
-	Readers     map[string][]*NodeProto // in the graph's order, a node once for each read
+	Readers     map[string][]*NodeProto // in the graph's order, a node once per read
 	Initializer map[string]*TensorProto
-	Outputs     map[string]bool // the graph's own outputs
-	taken       map[string]bool // every name of a tensor
+	Outputs     map[string]bool // outputs of the graph
+	taken       map[string]bool // names of all tensors
 }
 
-// NewIndex indexes a graph.
+// NewIndex returns the index of a graph.
 func NewIndex(g *GraphProto) *Index {
 	x := &Index{
 		Producer:    make(map[string]*NodeProto, len(g.Node)),
@@ -168,7 +168,7 @@ func NewIndex(g *GraphProto) *Index {
 				x.Producer[name], x.taken[name] = n, true
 			}
 		}
-		for _, name := range n.Reads() {
+		for _, name := range n.AllInputs() {
 			x.Readers[name] = append(x.Readers[name], n)
 		}
 	}
@@ -178,13 +178,13 @@ func NewIndex(g *GraphProto) *Index {
 	return x
 }
 
-// Constant returns the value of a tensor that is an initializer or comes from a Constant node, nil for any other.
+// Constant returns the value of an initializer or of a Constant node's output, nil for other tensors.
 func (x *Index) Constant(name string) *TensorProto {
 	if t := x.Initializer[name]; t != nil {
 		return t
 	}
 	n := x.Producer[name]
-	if n == nil || n.GetOpType() != "Constant" || !n.Standard() {
+	if n == nil || n.GetOpType() != "Constant" || !n.IsStandard() {
 		return nil
 	}
 	for _, a := range n.Attribute {
@@ -204,16 +204,16 @@ func (x *Index) Constant(name string) *TensorProto {
 	return nil
 }
 
-// Sole returns the only reader of a tensor that is no output of the graph, nil when there are more or none.
-func (x *Index) Sole(name string) *NodeProto {
+// SoleReader returns the only reader of a tensor, nil if there is none, more than one, or the tensor is an output of the graph.
+func (x *Index) SoleReader(name string) *NodeProto {
 	if x.Outputs[name] || len(x.Readers[name]) != 1 {
 		return nil
 	}
 	return x.Readers[name][0]
 }
 
-// Unused returns name, with underscores added until no tensor has it, and reserves it.
-func (x *Index) Unused(name string) string {
+// UniqueName appends underscores to name until it is unused, and reserves it.
+func (x *Index) UniqueName(name string) string {
 	for x.taken[name] {
 		name += "_"
 	}
@@ -221,7 +221,7 @@ func (x *Index) Unused(name string) string {
 	return name
 }
 
-// NewValueInfo describes a tensor. A dimension of -1 is left open; a nil shape leaves the rank open.
+// NewValueInfo describes a tensor. A dimension of -1 is dynamic; with a nil shape the rank is unknown.
 func NewValueInfo(name string, kind TensorProto_DataType, shape []int64) *ValueInfoProto {
 	tensor := &TypeProto_Tensor{ElemType: proto.Int32(int32(kind))}
 	if shape != nil {

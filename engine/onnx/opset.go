@@ -6,15 +6,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The opsets between which RaiseOpset rewrites.
+// RaiseOpset rewrites models between these opsets.
 const (
 	OldestOpset = 11
 	NewestOpset = 24
 )
 
 // RaiseOpset rewrites the model for a newer version of the ONNX operators, as per-channel quantization (13) and quantization of float16
-// (19) need. It does nothing when the model is there already. Between 11 and 19 it turns the attributes that became inputs into inputs; an
-// operator of which it does not know the change stops it.
+// (19) require. It does nothing if the model has it already. Between 11 and 19 it converts the attributes that became inputs; it returns an
+// error if the change of an operator is unknown.
 func (m *Model) RaiseOpset(to int) error {
 	from := m.Opset()
 	if from >= to {
@@ -25,7 +25,7 @@ func (m *Model) RaiseOpset(to int) error {
 	}
 	x := NewIndex(m.Proto.Graph)
 	for _, n := range m.Proto.Graph.Node {
-		if !n.Standard() {
+		if !n.IsStandard() {
 			continue
 		}
 		if len(n.Subgraphs()) > 0 {
@@ -40,7 +40,7 @@ func (m *Model) RaiseOpset(to int) error {
 			o.Version = proto.Int64(int64(to))
 		}
 	}
-	// Opset 13 came with IR 7, opset 19 with IR 9.
+	// Opset 13 requires IR 7, opset 19 IR 9.
 	version := int64(7)
 	if to > 15 {
 		version = 8
@@ -54,7 +54,7 @@ func (m *Model) RaiseOpset(to int) error {
 	return nil
 }
 
-// refuse is the error of a model that its exporter must bring to an opset.
+// refuse returns the error of a model that must be exported again with another opset.
 func (m *Model) refuse(to int, format string, arguments ...any) error {
 	return unsupported(m.Path, fmt.Sprintf(format, arguments...), fmt.Sprintf("export the model again with opset=%d", to))
 }
@@ -74,17 +74,18 @@ func (m *Model) raise(n *NodeProto, x *Index, from, to int) error {
 		if crosses(13) {
 			m.attributeToInput(n, x, "split", 1)
 		}
-		if crosses(18) && n.In(1) == "" && n.Find("num_outputs") == nil {
+		if crosses(18) && n.In(1) == "" && n.FindAttribute("num_outputs") == nil {
 			n.Attribute = append(n.Attribute, Int("num_outputs", int64(len(n.Output))))
 		}
 	case "Softmax", "LogSoftmax", "Hardmax":
-		// Before 13 they worked on a matrix of all dimensions before and all from the axis on; this is the same for the last axis only.
+		// Before 13 they treated the tensor as a matrix of the dimensions before the axis and from it on; for the last axis that is the
+		// same.
 		if crosses(13) {
 			at := n.IntOr("axis", 1)
 			if rank := m.rankOf(n.In(0)); at != -1 && at != rank-1 {
 				return m.refuse(to, "node %q (%s) over axis %d changes its meaning in opset 13", n.GetName(), n.GetOpType(), at)
 			}
-			n.Remove("axis")
+			n.RemoveAttribute("axis")
 			n.Attribute = append(n.Attribute, Int("axis", -1))
 		}
 	case "Upsample", "Scatter":
@@ -93,19 +94,19 @@ func (m *Model) raise(n *NodeProto, x *Index, from, to int) error {
 	return nil
 }
 
-// rankOf is the rank of a tensor, 0 when it is not known.
+// rankOf returns the rank of a tensor, 0 if it is unknown.
 func (m *Model) rankOf(name string) int64 { return int64(len(m.Infer(nil)[name].Shape)) }
 
 func (m *Model) attributeToInput(n *NodeProto, x *Index, attribute string, at int) {
-	a := n.Find(attribute)
+	a := n.FindAttribute(attribute)
 	if a == nil {
 		return
 	}
-	name := x.Unused(n.Out(0) + "_" + attribute)
+	name := x.UniqueName(n.Out(0) + "_" + attribute)
 	m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer, NewInts(name, a.Ints, int64(len(a.Ints))))
 	for len(n.Input) < at {
 		n.Input = append(n.Input, "")
 	}
 	n.Input = append(n.Input[:at:at], name)
-	n.Remove(attribute)
+	n.RemoveAttribute(attribute)
 }

@@ -12,7 +12,7 @@ import (
 
 const fetchAgain = "fetch or export the file again and compare its size"
 
-// unsupported is the error of a file that is not a model this package can work on.
+// unsupported returns the error of a file that this package cannot process.
 func unsupported(path, message, hint string) error {
 	if path != "" {
 		message = fmt.Sprintf("%q: %s", path, message)
@@ -20,7 +20,7 @@ func unsupported(path, message, hint string) error {
 	return &engine.Error{Op: "model", Backend: "onnx", Kind: engine.ErrUnsupported, Message: message, Hint: hint}
 }
 
-// foreign are the files that people hand over instead of an ONNX model.
+// foreign are file types that users mistake for ONNX models.
 var foreign = []struct {
 	offset        int
 	magic         string
@@ -44,7 +44,7 @@ var foreign = []struct {
 	{0, "\x7fELF", "a program or shared library, not ONNX", "name the .onnx file"},
 }
 
-// recognise reports a file that is something else than ONNX or ends too early.
+// recognise returns an error if the file is not ONNX or is truncated.
 func recognise(path string, data []byte) error {
 	if len(data) == 0 {
 		return unsupported(path, "the file is empty", fetchAgain)
@@ -97,13 +97,14 @@ func foreignBytes(path string, at int) error {
 }
 
 const (
-	// maxDepth is how deep messages may nest; a detector nests 7 deep, each If or Loop adds 3.
+	// maxDepth is the deepest nesting of messages; a detector has 7 levels, each If or Loop adds 3.
 	maxDepth = 64
-	// maxMessages bounds what a small file can make the decoder allocate: an empty message is 2 bytes in the file and about 200 in memory.
+	// maxMessages limits the memory that a small file can make the decoder allocate: an empty message has 2 bytes in the file and about 200
+	// in memory.
 	maxMessages = 2 << 20
 )
 
-// weigh reports a file with more messages than any model has, before memory is taken for them.
+// weigh returns an error for a file with more messages than any model has, before memory is allocated for them.
 func weigh(path string, data []byte) error {
 	left := maxMessages
 	if !descend(data, (*ModelProto)(nil).ProtoReflect().Descriptor(), maxDepth, &left) {
@@ -113,7 +114,7 @@ func weigh(path string, data []byte) error {
 	return nil
 }
 
-// descend walks the messages of data and reports whether they stay within the limits. Damage is left for the decoder to name.
+// descend reports whether the messages of data stay within the limits. The decoder reports damaged ones.
 func descend(data []byte, message protoreflect.MessageDescriptor, depth int, left *int) bool {
 	if depth == 0 {
 		return false

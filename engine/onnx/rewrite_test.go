@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// run feeds random numbers to a model's first input and copies its outputs.
+// run runs a model with random numbers as its first input and copies its outputs.
 func run(t *testing.T, m *onnx.Model, shape ...int64) map[string]engine.Tensor {
 	t.Helper()
 	data, err := m.Bytes()
@@ -53,7 +53,7 @@ func close(t *testing.T, a, b engine.Tensor) {
 	assert.Less(t, worst, 1e-3)
 }
 
-// expose makes every tensor of the graph an output, but for those that the Go binding of ONNX Runtime cannot return: scalars and booleans.
+// expose makes every tensor of the graph an output, except those that the Go binding of ONNX Runtime cannot return: scalars and booleans.
 func expose(m *onnx.Model) *onnx.Model {
 	m = m.Clone()
 	values := m.Infer(nil)
@@ -68,7 +68,7 @@ func expose(m *onnx.Model) *onnx.Model {
 	return m
 }
 
-// What Infer says of every tensor is what ONNX Runtime gives.
+// Infer's types and shapes equal those of ONNX Runtime.
 func TestInferredShapesAreTrue(t *testing.T) {
 	const side = 64
 	for name, m := range map[string]*onnx.Model{
@@ -86,7 +86,7 @@ func TestInferredShapesAreTrue(t *testing.T) {
 					if fixed != nil || name == "v8" || name == "v11" {
 						assert.Equal(t, got.Shape[i], d, "%s: %s is %v, inferred %s", name, tensor, got.Shape, value)
 					} else {
-						assert.Contains(t, []int64{got.Shape[i], onnx.Unknown}, d, "%s: %s is %v, inferred %s", name, tensor, got.Shape, value)
+						assert.Contains(t, []int64{got.Shape[i], onnx.UnknownDim}, d, "%s: %s is %v, inferred %s", name, tensor, got.Shape, value)
 					}
 				}
 				assert.Equal(t, got.Type.String(), map[onnx.TensorProto_DataType]string{
@@ -97,7 +97,7 @@ func TestInferredShapesAreTrue(t *testing.T) {
 	}
 }
 
-// operators is a chain of what detectors use besides convolutions, with sizes computed from the input's shape.
+// operators is a chain of operators of detectors other than convolutions, with sizes computed from the input's shape.
 func operators() *onnx.Model {
 	b := testnet.NewBuilder(9)
 	x := b.Input("images", 1, 3, -1, -1)
@@ -137,7 +137,7 @@ func operators() *onnx.Model {
 	return b.Model(17)
 }
 
-// Folding batch normalization changes no output.
+// Folding batch normalization does not change the outputs.
 func TestFoldBatchNorm(t *testing.T) {
 	const side = 64
 	m := testnet.YOLO{Size: side, Wide: 4, Norms: true}.V11()
@@ -171,7 +171,7 @@ func TestFoldBatchNorm(t *testing.T) {
 	}
 }
 
-// A model of opset 11 or 12 means the same after it was raised.
+// Raising a model of opset 11 or 12 does not change its outputs.
 func TestRaiseOpset(t *testing.T) {
 	old := func(opset int64) *onnx.Model {
 		b := testnet.NewBuilder(4)

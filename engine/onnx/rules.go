@@ -1,9 +1,9 @@
 package onnx
 
-// rule computes what is known of a node's outputs.
+// rule infers the outputs of a node.
 type rule func(f *inference, n *NodeProto) []Value
 
-// rules are the operators that detectors, classifiers and their pre- and post-processing use.
+// rules are the operators of detectors, classifiers and their pre- and post-processing.
 var rules = ruleTable()
 
 func ruleTable() map[string]rule {
@@ -63,7 +63,7 @@ func elementwise(f *inference, n *NodeProto) []Value {
 	return []Value{result}
 }
 
-// arithmetic follows shape calculations on lists of one length, or a list and a single number.
+// arithmetic evaluates shape calculations on lists of the same length, or on a list and a scalar.
 func arithmetic(op string, a, b Value) []int64 {
 	if a.numbers == nil || b.numbers == nil || len(a.Shape) > 1 || len(b.Shape) > 1 {
 		return nil
@@ -135,7 +135,7 @@ func constant(f *inference, n *NodeProto) []Value {
 
 func constantOfShape(f *inference, n *NodeProto) []Value {
 	result := Value{Type: TensorProto_FLOAT}
-	fill := n.Find("value").GetT()
+	fill := n.FindAttribute("value").GetT()
 	if fill != nil {
 		result.Type = TensorProto_DataType(fill.GetDataType())
 	}
@@ -158,12 +158,12 @@ func constantOfShape(f *inference, n *NodeProto) []Value {
 func shapeOf(f *inference, n *NodeProto) []Value {
 	shape := f.in(n, 0).Shape
 	if shape == nil {
-		return []Value{{Type: TensorProto_INT64, Shape: []int64{Unknown}}}
+		return []Value{{Type: TensorProto_INT64, Shape: []int64{UnknownDim}}}
 	}
 	start, end := clip(n.IntOr("start", 0), len(shape)), clip(n.IntOr("end", int64(len(shape))), len(shape))
 	numbers := []int64{}
 	for i := start; i < end; i++ {
-		if shape[i] == Unknown {
+		if shape[i] == UnknownDim {
 			numbers = append(numbers, openNumber)
 		} else {
 			numbers = append(numbers, shape[i])
@@ -172,7 +172,7 @@ func shapeOf(f *inference, n *NodeProto) []Value {
 	return []Value{{Type: TensorProto_INT64, Shape: []int64{int64(len(numbers))}, numbers: numbers}}
 }
 
-// clip turns a negative position around and moves it into 0 to length.
+// clip resolves a negative index and limits it to 0..length.
 func clip(at int64, length int) int64 {
 	if at < 0 {
 		at += int64(length)
@@ -183,7 +183,7 @@ func clip(at int64, length int) int64 {
 func sizeOf(f *inference, n *NodeProto) []Value {
 	result := Value{Type: TensorProto_INT64, Shape: []int64{}}
 	if x := f.in(n, 0); x.Shape != nil {
-		if elements := product(x.Shape); elements != Unknown {
+		if elements := product(x.Shape); elements != UnknownDim {
 			result.numbers = []int64{elements}
 		}
 	}
@@ -191,7 +191,7 @@ func sizeOf(f *inference, n *NodeProto) []Value {
 }
 
 func rangeOf(f *inference, n *NodeProto) []Value {
-	result := Value{Type: f.in(n, 0).Type, Shape: []int64{Unknown}}
+	result := Value{Type: f.in(n, 0).Type, Shape: []int64{UnknownDim}}
 	start, limit, delta := f.fixed(n, 0), f.fixed(n, 1), f.fixed(n, 2)
 	if len(start) != 1 || len(limit) != 1 || len(delta) != 1 || delta[0] == 0 || max(abs(start[0]), abs(limit[0]), abs(delta[0])) > maxSize {
 		return []Value{result}
@@ -323,7 +323,7 @@ func topK(f *inference, n *NodeProto) []Value {
 	values, indices := Value{Type: x.Type}, Value{Type: TensorProto_INT64}
 	if i, ok := axis(n.IntOr("axis", -1), x.rank()); ok {
 		values.Shape = copied(x.Shape)
-		values.Shape[i] = Unknown
+		values.Shape[i] = UnknownDim
 		if k := f.fixed(n, 1); len(k) == 1 {
 			values.Shape[i] = k[0]
 		}
@@ -333,13 +333,13 @@ func topK(f *inference, n *NodeProto) []Value {
 }
 
 func nonMaxSuppression(*inference, *NodeProto) []Value {
-	return []Value{{Type: TensorProto_INT64, Shape: []int64{Unknown, 3}}}
+	return []Value{{Type: TensorProto_INT64, Shape: []int64{UnknownDim, 3}}}
 }
 
 func nonZero(f *inference, n *NodeProto) []Value {
 	result := Value{Type: TensorProto_INT64}
 	if x := f.in(n, 0); x.Shape != nil {
-		result.Shape = []int64{int64(x.rank()), Unknown}
+		result.Shape = []int64{int64(x.rank()), UnknownDim}
 	}
 	return []Value{result}
 }

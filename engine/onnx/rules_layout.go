@@ -2,7 +2,7 @@ package onnx
 
 import "math"
 
-// The operators that move data without changing it.
+// Operators that move data without changing it.
 
 func concat(f *inference, n *NodeProto) []Value {
 	result := Value{Type: f.in(n, 0).Type, Shape: copied(f.in(n, 0).Shape)}
@@ -19,10 +19,10 @@ func concat(f *inference, n *NodeProto) []Value {
 		}
 		for d := range result.Shape {
 			switch {
-			case d != at && result.Shape[d] == Unknown:
+			case d != at && result.Shape[d] == UnknownDim:
 				result.Shape[d] = x.Shape[d]
-			case d == at && (result.Shape[d] == Unknown || x.Shape[d] == Unknown):
-				result.Shape[d] = Unknown
+			case d == at && (result.Shape[d] == UnknownDim || x.Shape[d] == UnknownDim):
+				result.Shape[d] = UnknownDim
 			case d == at:
 				result.Shape[d] = min(result.Shape[d]+x.Shape[d], maxSize)
 			}
@@ -55,8 +55,8 @@ func split(f *inference, n *NodeProto) []Value {
 		switch {
 		case i < len(sizes):
 			results[i].Shape[at] = sizes[i]
-		case n.In(1) != "" || x.Shape[at] == Unknown:
-			results[i].Shape[at] = Unknown
+		case n.In(1) != "" || x.Shape[at] == UnknownDim:
+			results[i].Shape[at] = UnknownDim
 		default:
 			results[i].Shape[at] = max(min(each, x.Shape[at]-each*int64(i)), 0)
 		}
@@ -71,8 +71,8 @@ func slice(f *inference, n *NodeProto) []Value {
 		return []Value{result}
 	}
 	var starts, ends, axes, steps []int64
-	if n.Find("starts") != nil {
-		starts, ends, axes = n.Find("starts").Ints, n.Find("ends").GetInts(), n.Find("axes").GetInts()
+	if n.FindAttribute("starts") != nil {
+		starts, ends, axes = n.FindAttribute("starts").Ints, n.FindAttribute("ends").GetInts(), n.FindAttribute("axes").GetInts()
 	} else {
 		starts, ends, axes, steps = f.fixed(n, 1), f.fixed(n, 2), f.fixed(n, 3), f.fixed(n, 4)
 	}
@@ -92,8 +92,8 @@ func slice(f *inference, n *NodeProto) []Value {
 			continue
 		}
 		size := x.Shape[at]
-		if size == Unknown || i >= len(starts) || i >= len(ends) || (n.In(4) != "" && i >= len(steps)) {
-			result.Shape[at] = Unknown
+		if size == UnknownDim || i >= len(starts) || i >= len(ends) || (n.In(4) != "" && i >= len(steps)) {
+			result.Shape[at] = UnknownDim
 			continue
 		}
 		step := int64(1)
@@ -112,7 +112,7 @@ func slice(f *inference, n *NodeProto) []Value {
 	return []Value{result}
 }
 
-// sliced is the first element and the number of elements of start:end:step.
+// sliced returns the first element and the number of elements of start:end:step.
 func sliced(size, start, end, step int64) (first, count int64) {
 	if step == 0 || step == math.MinInt64 || size == 0 {
 		return 0, 0
@@ -169,7 +169,7 @@ func gatherND(f *inference, n *NodeProto) []Value {
 		return []Value{result}
 	}
 	last, batch := indices.Shape[indices.rank()-1], n.IntOr("batch_dims", 0)
-	if last == Unknown || batch < 0 || last < 0 || batch+last > int64(x.rank()) {
+	if last == UnknownDim || batch < 0 || last < 0 || batch+last > int64(x.rank()) {
 		return []Value{result}
 	}
 	result.Shape = append(copied(indices.Shape[:indices.rank()-1]), x.Shape[batch+last:]...)
@@ -191,7 +191,7 @@ func squeeze(f *inference, n *NodeProto) []Value {
 	}
 	result.Shape = []int64{}
 	for i, d := range x.Shape {
-		if axes == nil && d == Unknown {
+		if axes == nil && d == UnknownDim {
 			return []Value{{Type: x.Type}}
 		}
 		if !gone[i] && !(axes == nil && d == 1) {
@@ -236,7 +236,7 @@ func reshape(f *inference, n *NodeProto) []Value {
 	x, target := f.in(n, 0), f.in(n, 1)
 	result := Value{Type: x.Type}
 	numbers := target.numbers
-	if a := n.Find("shape"); a != nil {
+	if a := n.FindAttribute("shape"); a != nil {
 		numbers = a.Ints
 	}
 	if numbers == nil {
@@ -250,14 +250,14 @@ func reshape(f *inference, n *NodeProto) []Value {
 	for i, d := range numbers {
 		switch {
 		case d == -1:
-			rest, rests, result.Shape[i] = i, rests+1, Unknown
+			rest, rests, result.Shape[i] = i, rests+1, UnknownDim
 		case d == 0 && n.IntOr("allowzero", 0) == 0:
-			result.Shape[i] = Unknown
+			result.Shape[i] = UnknownDim
 			if i < x.rank() {
 				result.Shape[i] = x.Shape[i]
 			}
 		case d < 0 || d > maxSize:
-			result.Shape[i] = Unknown
+			result.Shape[i] = UnknownDim
 		default:
 			result.Shape[i] = d
 		}
@@ -268,32 +268,32 @@ func reshape(f *inference, n *NodeProto) []Value {
 	return []Value{result}
 }
 
-// remaining is the size of the dimension rest that makes the products of both shapes equal. Open dimensions that both have cancel.
+// remaining returns the size of dimension rest for which the products of both shapes are equal. Unknown dimensions in both shapes cancel.
 func remaining(from, to []int64, rest int) int64 {
 	open, want := 0, product(without(from))
 	for _, d := range from {
-		if d == Unknown {
+		if d == UnknownDim {
 			open++
 		}
 	}
 	others := append(append([]int64{}, to[:rest]...), to[rest+1:]...)
 	for _, d := range others {
-		if d == Unknown {
+		if d == UnknownDim {
 			open--
 		}
 	}
 	have := product(without(others))
-	if open != 0 || have <= 0 || want == Unknown || want%have != 0 {
-		return Unknown
+	if open != 0 || have <= 0 || want == UnknownDim || want%have != 0 {
+		return UnknownDim
 	}
 	return want / have
 }
 
-// without leaves the open dimensions out.
+// without returns the known dimensions.
 func without(shape []int64) []int64 {
 	known := make([]int64, 0, len(shape))
 	for _, d := range shape {
-		if d != Unknown {
+		if d != UnknownDim {
 			known = append(known, d)
 		}
 	}
@@ -315,7 +315,7 @@ func transpose(f *inference, n *NodeProto) []Value {
 	if x.Shape == nil {
 		return []Value{result}
 	}
-	order := n.Find("perm").GetInts()
+	order := n.FindAttribute("perm").GetInts()
 	result.Shape = open(x.rank())
 	for i := range result.Shape {
 		from := int64(x.rank() - 1 - i)
@@ -342,7 +342,7 @@ func expand(f *inference, n *NodeProto) []Value {
 	shape := append([]int64{}, target.numbers...)
 	for i, d := range shape {
 		if d < 0 {
-			shape[i] = Unknown
+			shape[i] = UnknownDim
 		}
 	}
 	result.Shape = broadcast(x.Shape, shape)
@@ -357,7 +357,7 @@ func tile(f *inference, n *NodeProto) []Value {
 	}
 	result.Shape = open(x.rank())
 	for i, d := range x.Shape {
-		if i < len(repeats.numbers) && d != Unknown && repeats.numbers[i] >= 0 {
+		if i < len(repeats.numbers) && d != UnknownDim && repeats.numbers[i] >= 0 {
 			result.Shape[i] = product([]int64{d, repeats.numbers[i]})
 		}
 	}
@@ -382,7 +382,7 @@ func pad(f *inference, n *NodeProto) []Value {
 	}
 	for k, a := range axes {
 		i, ok := axis(a, x.rank())
-		if !ok || k+len(axes) >= len(pads) || x.Shape[i] == Unknown || max(abs(pads[k]), abs(pads[k+len(axes)])) > maxSize {
+		if !ok || k+len(axes) >= len(pads) || x.Shape[i] == UnknownDim || max(abs(pads[k]), abs(pads[k+len(axes)])) > maxSize {
 			continue
 		}
 		result.Shape[i] = x.Shape[i] + pads[k] + pads[k+len(axes)]
@@ -403,7 +403,7 @@ func rearranged(f *inference, n *NodeProto, deeper bool) []Value {
 	for i, times := range []int64{block * block, block, block} {
 		at := i + 1
 		switch {
-		case x.Shape[at] == Unknown:
+		case x.Shape[at] == UnknownDim:
 		case (at == 1) == deeper:
 			result.Shape[at] = product([]int64{x.Shape[at], times})
 		default:

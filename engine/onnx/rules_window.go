@@ -2,7 +2,7 @@ package onnx
 
 import "math"
 
-// The operators that look at a window of the image, and those that resize it.
+// Operators with a sliding window, and those that resize the image.
 
 func conv(f *inference, n *NodeProto) []Value {
 	x, w := f.in(n, 0), f.in(n, 1)
@@ -17,21 +17,21 @@ func conv(f *inference, n *NodeProto) []Value {
 func pool(f *inference, n *NodeProto) []Value {
 	x := f.in(n, 0)
 	results := []Value{{Type: x.Type}, {Type: TensorProto_INT64}}
-	if kernel := n.Find("kernel_shape").GetInts(); x.rank() >= 3 && len(kernel) == x.rank()-2 {
+	if kernel := n.FindAttribute("kernel_shape").GetInts(); x.rank() >= 3 && len(kernel) == x.rank()-2 {
 		results[0].Shape = append(copied(x.Shape[:2]), windows(n, x.Shape[2:], kernel, n.IntOr("ceil_mode", 0) != 0)...)
 		results[1].Shape = copied(results[0].Shape)
 	}
 	return results
 }
 
-// windows is how many positions a sliding window takes along each side.
+// windows returns the number of positions of a sliding window along each side.
 func windows(n *NodeProto, sides, kernel []int64, up bool) []int64 {
-	strides, dilations, pads := n.Find("strides").GetInts(), n.Find("dilations").GetInts(), n.Find("pads").GetInts()
-	auto := string(n.Find("auto_pad").GetS())
+	strides, dilations, pads := n.FindAttribute("strides").GetInts(), n.FindAttribute("dilations").GetInts(), n.FindAttribute("pads").GetInts()
+	auto := string(n.FindAttribute("auto_pad").GetS())
 	counts := open(len(sides))
 	for i, side := range sides {
 		stride, reach := entryOr(strides, i, 1), (kernel[i]-1)*min(entryOr(dilations, i, 1), math.MaxInt32)+1
-		if side == Unknown || kernel[i] < 1 || kernel[i] > math.MaxInt32 || stride < 1 {
+		if side == UnknownDim || kernel[i] < 1 || kernel[i] > math.MaxInt32 || stride < 1 {
 			continue
 		}
 		if auto == "SAME_UPPER" || auto == "SAME_LOWER" {
@@ -69,15 +69,15 @@ func convTranspose(f *inference, n *NodeProto) []Value {
 	}
 	result.Shape = open(x.rank())
 	result.Shape[0], result.Shape[1] = x.Shape[0], product([]int64{w.Shape[1], min(max(n.IntOr("group", 1), 1), math.MaxInt32)})
-	strides, dilations, pads := n.Find("strides").GetInts(), n.Find("dilations").GetInts(), n.Find("pads").GetInts()
-	extra, fixed, auto := n.Find("output_padding").GetInts(), n.Find("output_shape").GetInts(), string(n.Find("auto_pad").GetS())
+	strides, dilations, pads := n.FindAttribute("strides").GetInts(), n.FindAttribute("dilations").GetInts(), n.FindAttribute("pads").GetInts()
+	extra, fixed, auto := n.FindAttribute("output_padding").GetInts(), n.FindAttribute("output_shape").GetInts(), string(n.FindAttribute("auto_pad").GetS())
 	for i := range result.Shape[2:] {
 		side, kernel := x.Shape[i+2], w.Shape[i+2]
 		stride, dilation := entryOr(strides, i, 1), entryOr(dilations, i, 1)
 		switch {
 		case i < len(fixed):
 			result.Shape[i+2] = fixed[i]
-		case side == Unknown || kernel == Unknown || max(side, kernel, stride, dilation) > math.MaxInt32 || min(stride, dilation) < 1:
+		case side == UnknownDim || kernel == UnknownDim || max(side, kernel, stride, dilation) > math.MaxInt32 || min(stride, dilation) < 1:
 		case auto == "SAME_UPPER" || auto == "SAME_LOWER":
 			result.Shape[i+2] = side * stride
 		default:
@@ -103,7 +103,7 @@ func resize(f *inference, n *NodeProto) []Value {
 		return []Value{result}
 	}
 	result.Shape = open(x.rank())
-	axes := n.Find("axes").GetInts()
+	axes := n.FindAttribute("axes").GetInts()
 	if axes == nil {
 		for i := range x.Shape {
 			axes = append(axes, int64(i))
@@ -111,27 +111,27 @@ func resize(f *inference, n *NodeProto) []Value {
 	} else {
 		copy(result.Shape, x.Shape)
 	}
-	scales, policy := f.scales(n), string(n.Find("keep_aspect_ratio_policy").GetS())
+	scales, policy := f.scales(n), string(n.FindAttribute("keep_aspect_ratio_policy").GetS())
 	sizes := f.in(n, 3).numbers
 	for k, a := range axes {
 		i, ok := axis(a, x.rank())
 		if !ok {
 			continue
 		}
-		result.Shape[i] = Unknown
+		result.Shape[i] = UnknownDim
 		switch {
 		case k < len(sizes) && sizes[k] >= 0 && policy != "not_larger" && policy != "not_smaller":
 			result.Shape[i] = sizes[k]
-		case k < len(scales) && x.Shape[i] != Unknown && scales[k] > 0 && scales[k] < math.MaxInt32:
+		case k < len(scales) && x.Shape[i] != UnknownDim && scales[k] > 0 && scales[k] < math.MaxInt32:
 			result.Shape[i] = int64(math.Floor(float64(x.Shape[i]) * float64(scales[k])))
 		}
 	}
 	return []Value{result}
 }
 
-// scales are the factors of a Resize or Upsample when they are constants.
+// scales returns the factors of a Resize or Upsample if they are constants.
 func (f *inference) scales(n *NodeProto) []float32 {
-	if a := n.Find("scales"); a != nil {
+	if a := n.FindAttribute("scales"); a != nil {
 		return a.Floats
 	}
 	at := 2

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// elementBits is the width of a type in raw data; 0 for strings and unknown types.
+// elementBits returns the width of a type in raw data, 0 for strings and unknown types.
 func elementBits(t TensorProto_DataType) int64 {
 	switch t {
 	case TensorProto_UINT4, TensorProto_INT4, TensorProto_FLOAT4E2M1:
@@ -29,7 +29,7 @@ func elementBits(t TensorProto_DataType) int64 {
 	return 0
 }
 
-// elements is the product of the dimensions, an error when it is negative or larger than memory.
+// elements returns the product of the dimensions, or an error if it is negative or exceeds memory.
 func (t *TensorProto) elements() (int64, error) {
 	n := int64(1)
 	for _, d := range t.GetDims() {
@@ -53,8 +53,8 @@ func (t *TensorProto) byteSize() (int64, error) {
 	return (n*bits + 7) / 8, nil
 }
 
-// count is how many values a tensor has, of which stored stand in the field of its type where it has no raw data. The error says that it is
-// not of one of the kinds, which what names, or not whole.
+// count returns the number of values of a tensor. stored is the number of values in its typed field, used if it has no raw data. It returns
+// an error if the type is not one of kinds, which what describes, or if data is missing.
 func (t *TensorProto) count(what string, stored int, kinds ...TensorProto_DataType) (int64, error) {
 	n, err := t.elements()
 	if err != nil {
@@ -75,7 +75,7 @@ func (t *TensorProto) count(what string, stored int, kinds ...TensorProto_DataTy
 	return n, nil
 }
 
-// Floats returns the values of a tensor of float32 or float16 as float32, in a slice of its own. The data must be in the model.
+// Floats returns a copy of the values of a float32 or float16 tensor as float32. The data must be embedded.
 func (t *TensorProto) Floats() ([]float32, error) {
 	kind, stored := TensorProto_DataType(t.GetDataType()), len(t.FloatData)
 	if kind == TensorProto_FLOAT16 {
@@ -101,7 +101,7 @@ func (t *TensorProto) Floats() ([]float32, error) {
 	return values, nil
 }
 
-// Ints returns the values of a tensor of int64, int32 or bool, in a slice of its own. The data must be in the model.
+// Ints returns a copy of the values of an int64, int32 or bool tensor. The data must be embedded.
 func (t *TensorProto) Ints() ([]int64, error) {
 	kind, stored := TensorProto_DataType(t.GetDataType()), len(t.Int32Data)
 	if kind == TensorProto_INT64 {
@@ -129,7 +129,7 @@ func (t *TensorProto) Ints() ([]int64, error) {
 	return values, nil
 }
 
-// SetFloats makes t a float32 tensor of the values; its name and shape stay.
+// SetFloats replaces the type and the values by float32 values; name and shape stay.
 func (t *TensorProto) SetFloats(values []float32) {
 	raw := make([]byte, 0, 4*len(values))
 	for _, v := range values {
@@ -138,7 +138,7 @@ func (t *TensorProto) SetFloats(values []float32) {
 	t.setRaw(TensorProto_FLOAT, raw)
 }
 
-// SetHalves makes t a float16 tensor of the bit patterns; its name and shape stay.
+// SetHalves replaces the type and the values by float16 bit patterns; name and shape stay.
 func (t *TensorProto) SetHalves(values []uint16) {
 	raw := make([]byte, 0, 2*len(values))
 	for _, v := range values {
@@ -153,14 +153,14 @@ func (t *TensorProto) setRaw(kind TensorProto_DataType, raw []byte) {
 	t.ExternalData, t.DataLocation = nil, nil
 }
 
-// NewFloats returns a float32 tensor; no dims makes a scalar.
+// NewFloats returns a float32 tensor; without dims it is a scalar.
 func NewFloats(name string, values []float32, dims ...int64) *TensorProto {
 	t := &TensorProto{Name: &name, Dims: dims}
 	t.SetFloats(values)
 	return t
 }
 
-// NewInts returns an int64 tensor; no dims makes a scalar.
+// NewInts returns an int64 tensor; without dims it is a scalar.
 func NewInts(name string, values []int64, dims ...int64) *TensorProto {
 	raw := make([]byte, 0, 8*len(values))
 	for _, v := range values {
@@ -171,7 +171,7 @@ func NewInts(name string, values []int64, dims ...int64) *TensorProto {
 	return t
 }
 
-// NewInt8s returns an int8 tensor; no dims makes a scalar.
+// NewInt8s returns an int8 tensor; without dims it is a scalar.
 func NewInt8s(name string, values []int8, dims ...int64) *TensorProto {
 	raw := make([]byte, len(values))
 	for i, v := range values {

@@ -134,7 +134,7 @@ func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
 	if options.Precision != "" && options.Precision != engine.Auto && options.Precision != precision {
 		hint := "take the file that it was made from"
 		if options.Precision != engine.FP32 {
-			hint = fmt.Sprintf("run edge-infer quantize %s --to %s and use its output", filepath.Base(options.Path), options.Precision)
+			hint = fmt.Sprintf("run edge-infer quantize %s --precision %s and use its output", filepath.Base(options.Path), options.Precision)
 		}
 		return &engine.Error{
 			Kind:    engine.ErrUnsupported,
@@ -284,7 +284,7 @@ func remedy(file *onnx.Model, said string) string {
 		return "put " + strings.Join(external, " and ") + " whole beside the model, its weights lie there"
 	}
 	for _, node := range file.Proto.Graph.Node {
-		if !node.Standard() {
+		if !node.IsStandard() {
 			return fmt.Sprintf("it uses operator %s of %s; export it with standard operators only", node.GetOpType(), node.GetDomain())
 		}
 	}

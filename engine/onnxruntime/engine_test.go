@@ -63,7 +63,7 @@ func TestRefusedModels(t *testing.T) {
 		},
 		{
 			name: "other precision", options: engine.Options{Path: "a.onnx", Bytes: img, Precision: engine.FP16}, kind: engine.ErrUnsupported,
-			err: "onnxruntime open: computes in the precision of the file, which is fp32, not fp16 (run edge-infer quantize a.onnx --to fp16 and use its output)",
+			err: "onnxruntime open: computes in the precision of the file, which is fp32, not fp16 (run edge-infer quantize a.onnx --precision fp16 and use its output)",
 		},
 		{
 			name: "slots", options: engine.Options{Bytes: img, Slots: -1}, kind: engine.ErrUnsupported,

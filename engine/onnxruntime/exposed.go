@@ -60,14 +60,14 @@ type exposure struct {
 
 // unsqueeze replaces an input without a dimension by one of a single element, and returns its name.
 func (g *exposure) unsqueeze(name string) string {
-	one, sizes := g.index.Unused(name+"_one"), g.index.Unused(name+"_sizes")
+	one, sizes := g.index.UniqueName(name+"_one"), g.index.UniqueName(name+"_sizes")
 	for _, input := range g.graph.Input {
 		if input.GetName() == name {
 			input.Name, input.Type = &one, onnx.NewValueInfo(one, elementType(input), []int64{1}).Type
 		}
 	}
 	g.graph.Initializer = append(g.graph.Initializer, onnx.NewInts(sizes, nil, 0))
-	node := onnx.NewNode("Reshape", g.index.Unused(name+"_scalar"), []string{one, sizes}, []string{name})
+	node := onnx.NewNode("Reshape", g.index.UniqueName(name+"_scalar"), []string{one, sizes}, []string{name})
 	g.graph.Node = slices.Insert(g.graph.Node, 0, node)
 	g.changed = true
 	return one
@@ -75,9 +75,9 @@ func (g *exposure) unsqueeze(name string) string {
 
 // flatten replaces an output by one of a single dimension, and returns its name.
 func (g *exposure) flatten(name string) string {
-	flat, sizes := g.index.Unused(name+"_flat"), g.index.Unused(name+"_sizes")
+	flat, sizes := g.index.UniqueName(name+"_flat"), g.index.UniqueName(name+"_sizes")
 	g.graph.Initializer = append(g.graph.Initializer, onnx.NewInts(sizes, []int64{-1}, 1))
-	g.graph.Node = append(g.graph.Node, onnx.NewNode("Reshape", g.index.Unused(name+"_flatten"), []string{name, sizes}, []string{flat}))
+	g.graph.Node = append(g.graph.Node, onnx.NewNode("Reshape", g.index.UniqueName(name+"_flatten"), []string{name, sizes}, []string{flat}))
 	for i, output := range g.graph.Output {
 		if output.GetName() == name {
 			g.graph.Output[i] = onnx.NewValueInfo(flat, elementType(output), []int64{-1})
@@ -89,8 +89,8 @@ func (g *exposure) flatten(name string) string {
 
 // measure adds an output that holds the sizes of a value, and returns its name.
 func (g *exposure) measure(name string) string {
-	sizes := g.index.Unused(name + "_shape")
-	g.graph.Node = append(g.graph.Node, onnx.NewNode("Shape", g.index.Unused(name+"_measure"), []string{name}, []string{sizes}))
+	sizes := g.index.UniqueName(name + "_shape")
+	g.graph.Node = append(g.graph.Node, onnx.NewNode("Shape", g.index.UniqueName(name+"_measure"), []string{name}, []string{sizes}))
 	g.graph.Output = append(g.graph.Output, onnx.NewValueInfo(sizes, onnx.TensorProto_INT64, []int64{-1}))
 	g.changed = true
 	return sizes

@@ -6,8 +6,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Apply returns a copy of the plan's model with QuantizeLinear and DequantizeLinear nodes: symmetric INT8 with zero point 0, one scale for
-// an activation, one for each output channel of weights, biases in FP32.
+// Apply returns a copy of the plan's model with QuantizeLinear and DequantizeLinear nodes: symmetric INT8 with zero point 0, one scale per
+// activation, one per output channel of weights, biases in FP32.
 func (p *Plan) Apply(ranges Ranges) (*onnx.Model, error) {
 	limits, err := p.limits(ranges)
 	if err != nil {
@@ -25,7 +25,7 @@ func (p *Plan) Apply(ranges Ranges) (*onnx.Model, error) {
 	g := m.Proto.Graph
 	r := &rewriting{graph: g, index: onnx.NewIndex(g), limits: limits, options: p.options, done: make(map[string]string)}
 	for _, n := range g.Node {
-		// Nodes of the copy are told by their first output.
+		// The first output identifies the nodes of the copy.
 		if layers[n.Out(0)] {
 			for i := range n.Input[:2] {
 				if t := r.index.Constant(n.Input[i]); t != nil {
@@ -53,29 +53,29 @@ type rewriting struct {
 	index   *onnx.Index
 	limits  map[string]float32
 	options Options
-	done    map[string]string // the dequantized name of a tensor
+	done    map[string]string // dequantized tensor names by tensor
 	nodes   []*onnx.NodeProto
-	zero    string // the shared zero point of activations
+	zero    string // zero point shared by activations
 }
 
-// activation returns the dequantized name of a tensor, adding its pair of nodes the first time.
+// activation returns the dequantized name of a tensor and adds its pair of nodes the first time.
 func (r *rewriting) activation(name string) string {
 	if other, ok := r.done[name]; ok {
 		return other
 	}
 	if r.zero == "" {
-		r.zero = r.index.Unused("int8_zero_point")
+		r.zero = r.index.UniqueName("int8_zero_point")
 		r.graph.Initializer = append(r.graph.Initializer, onnx.NewInt8s(r.zero, []int8{0}))
 	}
-	scale := r.index.Unused(name + "_scale")
+	scale := r.index.UniqueName(name + "_scale")
 	r.graph.Initializer = append(r.graph.Initializer, onnx.NewFloats(scale, []float32{Scale(r.limits[name])}))
 	r.done[name] = r.pair(name, scale, r.zero)
 	return r.done[name]
 }
 
-// pair adds QuantizeLinear and DequantizeLinear and returns what they give.
+// pair adds QuantizeLinear and DequantizeLinear and returns the name of their output.
 func (r *rewriting) pair(name, scale, zero string, attributes ...*onnx.AttributeProto) string {
-	quantized, back := r.index.Unused(name+"_quantized"), r.index.Unused(name+"_dequantized")
+	quantized, back := r.index.UniqueName(name+"_quantized"), r.index.UniqueName(name+"_dequantized")
 	r.nodes = append(
 		r.nodes,
 		onnx.NewNode("QuantizeLinear", name+"_QuantizeLinear", []string{name, scale, zero}, []string{quantized}, attributes...),
@@ -84,7 +84,7 @@ func (r *rewriting) pair(name, scale, zero string, attributes ...*onnx.Attribute
 	return back
 }
 
-// weights returns the dequantized name of constant weights. Layers that share weights share the pair.
+// weights returns the dequantized name of constant weights. Layers that share weights share the pair of nodes.
 func (r *rewriting) weights(n *onnx.NodeProto, t *onnx.TensorProto, name string) (string, error) {
 	if other, ok := r.done[name]; ok {
 		return other, nil
@@ -102,14 +102,14 @@ func (r *rewriting) weights(n *onnx.NodeProto, t *onnx.TensorProto, name string)
 		dims = []int64{int64(len(scales))}
 		attributes = append(attributes, onnx.Int("axis", int64(axis)))
 	}
-	scale, zero := r.index.Unused(name+"_scale"), r.index.Unused(name+"_zero_point")
+	scale, zero := r.index.UniqueName(name+"_scale"), r.index.UniqueName(name+"_zero_point")
 	r.graph.Initializer = append(r.graph.Initializer, onnx.NewFloats(scale, scales, dims...),
 		onnx.NewInt8s(zero, make([]int8, len(scales)), dims...))
 	if !r.options.StoreInt8 {
 		r.done[name] = r.pair(name, scale, zero, attributes...)
 		return r.done[name], nil
 	}
-	stored, back := r.index.Unused(name+"_quantized"), r.index.Unused(name+"_dequantized")
+	stored, back := r.index.UniqueName(name+"_quantized"), r.index.UniqueName(name+"_dequantized")
 	r.graph.Initializer = append(r.graph.Initializer, onnx.NewInt8s(stored, rounded(values, layout, scales), t.Dims...))
 	r.nodes = append(r.nodes,
 		onnx.NewNode("DequantizeLinear", name+"_DequantizeLinear", []string{stored, scale, zero}, []string{back}, attributes...))
@@ -117,13 +117,13 @@ func (r *rewriting) weights(n *onnx.NodeProto, t *onnx.TensorProto, name string)
 	return back, nil
 }
 
-// outputAxis is the axis of a weight along which its layer's output channels lie, -1 where there is none.
+// outputAxis returns the axis of a weight for its layer's output channels, -1 if there is none.
 func outputAxis(n *onnx.NodeProto, dims []int64) int {
 	switch op := n.GetOpType(); {
 	case op == "Conv":
 		return 0
 	case op == "ConvTranspose":
-		return 1 // the output channels within a group
+		return 1 // output channels within a group
 	case op == "Gemm" && len(dims) == 2:
 		return 1 - int(n.IntOr("transB", 0)&1)
 	case op == "MatMul" && len(dims) == 2:
@@ -132,7 +132,7 @@ func outputAxis(n *onnx.NodeProto, dims []int64) int {
 	return -1
 }
 
-// channels tells the index along an axis of every element of a tensor.
+// channels maps an element of a tensor to its index along an axis.
 type channels struct{ inner, count int }
 
 // along returns the channels of an axis; -1 puts every element into channel 0.
@@ -149,7 +149,7 @@ func along(axis int, dims []int64) channels {
 
 func (c channels) of(element int) int { return element / c.inner % c.count }
 
-// weightScales gives one scale to each channel.
+// weightScales returns one scale per channel.
 func weightScales(values []float32, c channels) []float32 {
 	scales := make([]float32, c.count)
 	for i, v := range values {
@@ -162,7 +162,7 @@ func weightScales(values []float32, c channels) []float32 {
 	return scales
 }
 
-// rounded rounds as QuantizeLinear does: to even, saturating.
+// rounded quantizes like QuantizeLinear: it rounds to even and saturates.
 func rounded(values []float32, c channels, scales []float32) []int8 {
 	result := make([]int8, len(values))
 	for i, v := range values {

@@ -2,14 +2,13 @@ package quantize
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// batch gathers images until size of them run at once. An image is valid only until the next one is loaded, so those that wait are
-// copied.
+// batch collects images until size of them can run at once. It copies them, because an image is valid only until the next one is loaded.
 type batch struct {
-	size   int // 0 and 1 for each image by itself
+	size   int // 0 and 1: one image per run
 	images []engine.Image
 }
 
-// add runs the batch when the sample fills it; otherwise the result is nil. Samples of tensors run by themselves.
+// add runs the batch if the sample fills it; otherwise the result is nil. Samples of tensors run alone.
 func (b *batch) add(r Runner, s Sample) (*engine.Result, error) {
 	if b.size <= 1 || len(s.Tensors) > 0 {
 		return run(r, s)
@@ -29,7 +28,7 @@ func (b *batch) add(r Runner, s Sample) (*engine.Result, error) {
 	return b.rest(r)
 }
 
-// rest runs the images that wait; the result is nil when there are none.
+// rest runs the remaining images; the result is nil if there are none.
 func (b *batch) rest(r Runner) (*engine.Result, error) {
 	if len(b.images) == 0 {
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oneBuffer lends every image in the same memory, as a reader of files does.
+// oneBuffer returns every image in the same memory, like an image reader.
 type oneBuffer struct {
 	patches
 	data *[]byte
@@ -24,7 +24,7 @@ func (o oneBuffer) Load(i int) (quantize.Sample, error) {
 	return s, err
 }
 
-// However many images run at once, the ranges are the same, those of a last batch that is not full included.
+// The ranges do not depend on the batch size, even with an incomplete last batch.
 func TestCollectorInBatches(t *testing.T) {
 	run := func(model testnet.YOLO, size int) (*quantize.Cache, error) {
 		prepared, p := plan(t, model.V11(), quantize.Options{QuantizeNarrow: true})

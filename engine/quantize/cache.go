@@ -17,19 +17,19 @@ import (
 
 const cacheVersion = 1
 
-// Cache keeps the ranges of a model's tensors, so that another method or another run does not measure again.
+// Cache stores the ranges of a model's tensors, so that other methods and later runs need not measure again.
 type Cache struct {
 	Version int `json:"version"`
-	// Model and Samples are SHA-256 of what was measured: the prepared model's bytes and the samples' contents.
+	// Model and Samples are the SHA-256 of the prepared model's bytes and of the samples' contents.
 	Model      string   `json:"model"`
 	Samples    string   `json:"samples"`
 	Count      int      `json:"count"`
-	Skipped    []string `json:"skipped,omitempty"` // samples that could not be read
+	Skipped    []string `json:"skipped,omitempty"` // unreadable samples
 	Percentile float64  `json:"percentile"`
 	Ranges     Ranges   `json:"ranges"`
 }
 
-// maxCache bounds a cache file; a range takes about 200 bytes.
+// maxCache limits the size of a cache file; a range takes about 200 bytes.
 const maxCache = 64 << 20
 
 // ReadCache reads a calibration cache: this project's JSON, or TensorRT's text.
@@ -50,8 +50,8 @@ func ReadCache(path string) (*Cache, error) {
 	return cache, nil
 }
 
-// ParseCache reads a calibration cache from its bytes. A TensorRT cache gives the same limit to the method of its header, or to every
-// method when it names none; it knows neither model nor samples.
+// ParseCache parses a calibration cache. The limits of a TensorRT cache apply to the method of its header, or to every method if it names
+// none; Model and Samples are empty.
 func ParseCache(data []byte) (*Cache, error) {
 	const op, hint = "calibration cache", "remove the file to calibrate again"
 	if len(data) > maxCache {
@@ -81,8 +81,8 @@ func ParseCache(data []byte) (*Cache, error) {
 	return cache, nil
 }
 
-// Fits reports whether the cache was measured on this model, which Prepare gave, with these samples, and has every tensor. An empty
-// hash in the cache, as after an import from TensorRT, fits any.
+// Fits reports whether the cache was measured on this prepared model with these samples and has every tensor. An empty hash in the cache,
+// as after an import from TensorRT, fits any.
 func (c *Cache) Fits(model []byte, samples Samples, tensors []string) (bool, error) {
 	if c.Model != "" && c.Model != hashBytes(model) {
 		return false, nil
@@ -101,7 +101,7 @@ func (c *Cache) Fits(model []byte, samples Samples, tensors []string) (bool, err
 	return true, nil
 }
 
-// Save writes the cache as JSON, by way of a temporary file beside it.
+// Save writes the cache as JSON and replaces the file atomically.
 func (c *Cache) Save(path string) error {
 	data, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -117,9 +117,9 @@ func writeFile(path string, data []byte) error {
 	return nil
 }
 
-// TensorRT writes the cache as text for the calibrators of TensorRT up to 10: a header with its version, such as 8503 or 100600, and one
-// line for each tensor with the bits of its scale. Entropy is for IInt8EntropyCalibrator2, every other method for IInt8MinMaxCalibrator.
-func (c *Cache) TensorRT(version int, method Method) ([]byte, error) {
+// FormatTensorRT returns the cache as text for the calibrators of TensorRT up to 10: a header with its version, such as 8503 or 100600, and
+// one line per tensor with the bits of its scale. Entropy is for IInt8EntropyCalibrator2, all other methods for IInt8MinMaxCalibrator.
+func (c *Cache) FormatTensorRT(version int, method Method) ([]byte, error) {
 	header := "MinMaxCalibration"
 	if method == Entropy {
 		header = "EntropyCalibration2"
@@ -144,7 +144,7 @@ func (c *Cache) TensorRT(version int, method Method) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// parseTensorRT reads TensorRT's text.
+// parseTensorRT parses TensorRT's text.
 func parseTensorRT(data []byte) (*Cache, error) {
 	const op, hint = "calibration cache", "remove the file to calibrate again"
 	lines := bufio.NewScanner(bytes.NewReader(data))

@@ -33,7 +33,7 @@ func TestCacheRoundTrip(t *testing.T) {
 }
 
 func TestTensorRTCache(t *testing.T) {
-	text, err := sampleCache().TensorRT(8503, Entropy)
+	text, err := sampleCache().FormatTensorRT(8503, Entropy)
 	require.NoError(t, err)
 	assert.Equal(t, "TRT-8503-EntropyCalibration2\n/model.0/act: the Mul_0: 3f000000\nimages: 3be836d4\n", string(text))
 	back, err := ParseCache(text)
@@ -44,7 +44,7 @@ func TestTensorRTCache(t *testing.T) {
 	_, measured = back.Ranges.Limit("images", MinMax)
 	assert.False(t, measured, "an entropy cache has no minmax limits")
 
-	text, err = sampleCache().TensorRT(100600, MinMax)
+	text, err = sampleCache().FormatTensorRT(100600, MinMax)
 	require.NoError(t, err)
 	assert.Equal(t, "TRT-100600-MinMaxCalibration\n/model.0/act: the Mul_0: 3f800000\nimages: 3c010204\n", string(text))
 	back, err = ParseCache([]byte("TRT-7000-Something\nx: 3f800000\n"))
@@ -95,7 +95,7 @@ func TestCacheFits(t *testing.T) {
 }
 
 func FuzzParseCache(f *testing.F) {
-	text, err := sampleCache().TensorRT(8503, Entropy)
+	text, err := sampleCache().FormatTensorRT(8503, Entropy)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -12,28 +12,28 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Collector runs a model over samples and measures its tensors. What Open gives letterboxes and scales images as in service, so
-// the ranges are those of service too.
+// Collector runs a model over samples and measures the ranges of its tensors. Open's runner preprocesses images as for inference, so the
+// ranges are those of inference.
 type Collector struct {
-	// Model is the FP32 model, as Prepare gives it.
+	// Model is the FP32 model, from Prepare.
 	Model *onnx.Model
-	// Tensors are those to measure: Plan.Tensors, or AllTensors for a calibration cache that TensorRT shall read.
+	// Tensors to measure: Plan.Tensors, or AllTensors for a calibration cache of TensorRT.
 	Tensors []string
-	// Open opens a model from its bytes, on ONNX Runtime as a rule.
+	// Open opens a model from its bytes, usually on ONNX Runtime.
 	Open func(model []byte) (Runner, error)
-	// Samples are what the model runs on.
+	// Samples are the calibration samples.
 	Samples Samples
-	// Batch is how many images run at once, 1 when 0; more only speed up models that leave their batch open. The ranges are the same.
+	// Batch is the number of images per run, 1 if 0; more are faster for models with a dynamic batch. The ranges are the same.
 	Batch int
-	// Percentile in percent, DefaultPercentile when 0.
+	// Percentile in percent, DefaultPercentile if 0.
 	Percentile float64
-	// Memory bounds the tensors that are kept of one run, in bytes, 512 MiB when 0. A model with more runs several times over the samples.
-	Memory int64
-	// Progress, when not nil, is told after each sample how many of how many runs are done.
+	// MaxMemory limits the bytes of the tensors kept per run, 512 MiB if 0. Larger models run several times over the samples.
+	MaxMemory int64
+	// Progress, if not nil, is called after each sample with the number of completed runs and their total.
 	Progress func(done, total int)
 }
 
-// AllTensors lists the inputs and the results of a model's nodes that are float32: what TensorRT's own calibrators measure.
+// AllTensors lists the float32 inputs and node outputs of a model: the tensors that TensorRT's own calibrators measure.
 func AllTensors(m *onnx.Model) []string {
 	values := m.Infer(nil)
 	initializer := onnx.NewIndex(m.Proto.Graph).Initializer
@@ -57,7 +57,7 @@ func AllTensors(m *onnx.Model) []string {
 	return names
 }
 
-// Run measures the tensors. What it opens is closed when it returns.
+// Run measures the tensors. It closes the runners that it opens.
 func (c *Collector) Run(ctx context.Context) (*Cache, error) {
 	data, err := c.Model.Bytes()
 	if err != nil {
@@ -99,9 +99,9 @@ func (c *Collector) percentile() float64 {
 	return c.Percentile
 }
 
-// Cached returns the calibration cache at path when it fits the collector's model, samples, tensors and percentile, and otherwise runs and
-// saves it there. A cache that cannot be read is an error, not a reason to overwrite it.
-func (c *Collector) Cached(ctx context.Context, path string) (cache *Cache, reused bool, err error) {
+// RunCached returns the calibration cache at path if it fits the collector's model, samples, tensors and percentile; otherwise it measures
+// and writes the file. An unreadable cache is an error; it is not overwritten.
+func (c *Collector) RunCached(ctx context.Context, path string) (cache *Cache, reused bool, err error) {
 	cache, err = ReadCache(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -133,9 +133,9 @@ func hashBytes(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// groups divides the tensors so that each group fits the memory; one that alone does not is a group of its own.
+// groups divides the tensors into groups that fit the memory; a tensor that does not fit alone is its own group.
 func (c *Collector) groups() [][]string {
-	budget := c.Memory
+	budget := c.MaxMemory
 	if budget == 0 {
 		budget = 512 << 20
 	}
@@ -221,7 +221,7 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 	return histograms, skipped, nil
 }
 
-// addTo counts an output's values; a tensor without a histogram is one of the model's own outputs that nobody asked for.
+// addTo adds an output's values to its histogram. Outputs of the model that are not measured have none.
 func addTo(h *Histogram, out *engine.Tensor, sample string) error {
 	if h == nil {
 		return nil
@@ -235,8 +235,8 @@ func addTo(h *Histogram, out *engine.Tensor, sample string) error {
 	return nil
 }
 
-// Expose returns a copy of the model that also gives the named tensors as outputs. A graph input cannot be an output, so it is given
-// through an Identity; inputs maps that output's name to the input's.
+// Expose returns a copy of the model with the named tensors as additional outputs. A graph input cannot be an output, so it passes through
+// an Identity; inputs maps that output's name to the input's.
 func Expose(m *onnx.Model, tensors []string) (exposed *onnx.Model, inputs map[string]string) {
 	exposed, inputs = m.Clone(), make(map[string]string)
 	g := exposed.Proto.Graph
@@ -248,7 +248,7 @@ func Expose(m *onnx.Model, tensors []string) (exposed *onnx.Model, inputs map[st
 		}
 		out := name
 		if x.Producer[name] == nil {
-			out = x.Unused(name + "_seen")
+			out = x.UniqueName(name + "_seen")
 			inputs[out] = name
 			g.Node = append(g.Node, onnx.NewNode("Identity", out, []string{name}, []string{out}))
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patches are random images with some structure: coloured rectangles on noise.
+// patches returns random images with coloured rectangles on noise.
 type patches struct {
 	count      int
 	unreadable map[int]bool
@@ -50,7 +50,8 @@ func (p patches) Load(i int) (quantize.Sample, error) {
 	return quantize.Sample{Image: engine.Image{Data: data, Width: width, Height: height, Stride: 3 * width, Format: engine.BGR}}, nil
 }
 
-// heads runs a model over samples and joins what its head's convolutions give: the boxes of random weights hardly change.
+// heads runs a model over samples and concatenates the outputs of its head's convolutions, because the boxes of random weights hardly
+// change.
 func heads(t *testing.T, m *onnx.Model, samples quantize.Samples) (all []float32) {
 	t.Helper()
 	var names []string
@@ -80,8 +81,8 @@ func heads(t *testing.T, m *onnx.Model, samples quantize.Samples) (all []float32
 	return all
 }
 
-// noise is the squared difference over what the reference differs between samples: 1 would be an answer that does not depend on the
-// image.
+// noise returns the squared difference relative to the variation of the reference between samples: 1 would be an output that does not
+// depend on the image.
 func noise(samples int, reference, got []float32) float64 {
 	each := len(reference) / samples
 	lost, signal := 0.0, 0.0
@@ -98,7 +99,7 @@ func noise(samples int, reference, got []float32) float64 {
 	return lost / signal
 }
 
-// Networks of the published shapes go through calibration and every method, load in ONNX Runtime and stay near FP32.
+// Networks of the published architectures can be calibrated with every method, load in ONNX Runtime and stay close to FP32.
 func TestEveryMethodOnPublishedNetworks(t *testing.T) {
 	for name, m := range map[string]*onnx.Model{
 		"v8": testnet.YOLO{Size: 96, Wide: 8, Norms: true}.V8(), "v10": testnet.YOLO{Size: 64, Wide: 8}.V10(),
@@ -127,7 +128,7 @@ func TestEveryMethodOnPublishedNetworks(t *testing.T) {
 				assert.Less(t, lost, 0.6, "%s", method)
 				t.Logf("%s: noise of the head %.3f", method, lost)
 			}
-			// Without sense in the ranges the result is far off: the bound above means something.
+			// Useless ranges give a large error, so the bound above is meaningful.
 			p, err = quantize.NewPlan(prepared, quantize.Options{QuantizeNarrow: true})
 			require.NoError(t, err)
 			int8, err := p.Apply(uniform(p, 0.02))
@@ -144,7 +145,7 @@ func TestCollectorInLittleMemory(t *testing.T) {
 	require.NoError(t, err)
 	runs := 0
 	little := quantize.Collector{
-		Model: prepared, Tensors: p.Tensors, Samples: patches{count: 3}, Memory: 64 << 10,
+		Model: prepared, Tensors: p.Tensors, Samples: patches{count: 3}, MaxMemory: 64 << 10,
 		Open: func(model []byte) (quantize.Runner, error) {
 			runs++
 			return open(model)
@@ -161,7 +162,7 @@ func TestCollectorReusesItsCache(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calibration.json")
 	collector := quantize.Collector{Model: prepared, Tensors: p.Tensors, Open: open, Samples: patches{count: 2}}
 	run := func() (*quantize.Cache, bool) {
-		cache, reused, err := collector.Cached(context.Background(), path)
+		cache, reused, err := collector.RunCached(context.Background(), path)
 		require.NoError(t, err)
 		return cache, reused
 	}
@@ -183,7 +184,7 @@ func TestCollectorReusesItsCache(t *testing.T) {
 	assert.False(t, reused, "another model")
 
 	require.NoError(t, os.WriteFile(path, []byte("precious notes"), 0o600))
-	_, _, err := collector.Cached(context.Background(), path)
+	_, _, err := collector.RunCached(context.Background(), path)
 	assert.EqualError(t, err,
 		path+": quantize calibration cache: neither JSON nor a TensorRT calibration cache (remove the file to calibrate again)")
 	kept, err := os.ReadFile(path)
@@ -191,7 +192,7 @@ func TestCollectorReusesItsCache(t *testing.T) {
 	assert.Equal(t, "precious notes", string(kept))
 }
 
-// Every float tensor can be measured, as TensorRT's calibration cache needs, and the cache goes there and back.
+// Every float tensor can be measured, as TensorRT's calibration cache needs, and the cache survives a round trip.
 func TestAllTensorsForTensorRT(t *testing.T) {
 	prepared, p := plan(t, testnet.YOLO{Size: 64, Wide: 4}.V11(), quantize.Options{Method: quantize.MinMax, QuantizeNarrow: true})
 	tensors := quantize.AllTensors(prepared)
@@ -201,7 +202,7 @@ func TestAllTensorsForTensorRT(t *testing.T) {
 	collector := quantize.Collector{Model: prepared, Tensors: tensors, Open: open, Samples: patches{count: 2}}
 	cache, err := collector.Run(context.Background())
 	require.NoError(t, err)
-	text, err := cache.TensorRT(100600, quantize.MinMax)
+	text, err := cache.FormatTensorRT(100600, quantize.MinMax)
 	require.NoError(t, err)
 	back, err := quantize.ParseCache(text)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Whatever a file says, every conversion ends with a model that can be read again, or with an error.
+// Every conversion of any file ends with a readable model or an error.
 func FuzzConvert(f *testing.F) {
 	shared, err := os.ReadFile("testdata/shared.onnx")
 	if err != nil {
@@ -38,14 +38,14 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// convert takes a model through every conversion; variant chooses between options.
+// convert runs a model through every conversion; variant selects the options.
 func convert(t *testing.T, m *onnx.Model, variant int) {
 	m.Infer(nil)
 	raised := m.Clone()
 	_ = raised.RaiseOpset(19) // whether it can be raised does not matter
 	check(t, raised)
 	half := m.Clone()
-	if _, err := quantize.ToHalf(half, quantize.HalfOptions{ConvertIO: variant%2 == 0, ConvertTail: true}); err == nil {
+	if _, err := quantize.ConvertFP16(half, quantize.FP16Options{ConvertIO: variant%2 == 0, ConvertTail: true}); err == nil {
 		check(t, half)
 	}
 	prepared, err := quantize.Prepare(m)
@@ -73,7 +73,7 @@ func check(t *testing.T, m *onnx.Model) {
 	}
 }
 
-// mutate breaks a model in ways that still parse: what a careless exporter or an attacker would write.
+// mutate corrupts a model so that it still parses.
 func mutate(m *onnx.Model, random *rand.Rand) {
 	g := m.Proto.Graph
 	extremes := []int64{-1 << 63, -2, -1, 0, 1, 2, 3, 1 << 31, 1 << 40, 1<<63 - 1}
@@ -132,7 +132,7 @@ func mutate(m *onnx.Model, random *rand.Rand) {
 	}
 }
 
-// convertBroken breaks one of the models and takes it through every conversion.
+// convertBroken corrupts one of the models and runs it through every conversion.
 func convertBroken(t *testing.T, models []*onnx.Model, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	m := models[seed%uint64(len(models))].Clone()
@@ -146,7 +146,7 @@ func convertBroken(t *testing.T, models []*onnx.Model, seed uint64) {
 	}
 }
 
-// FuzzConvertBroken uses networks of a dozen nodes, so that there are a thousand executions a second.
+// FuzzConvertBroken uses networks of a dozen nodes for a thousand executions per second.
 func FuzzConvertBroken(f *testing.F) {
 	var models []*onnx.Model
 	for _, name := range []string{"testdata/shared.onnx", "testdata/shared_int8.onnx"} {

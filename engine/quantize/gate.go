@@ -10,19 +10,19 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Side is one of the two models that are compared.
+// Side is one of the two compared models.
 type Side int
 
-// The reference is the FP32 model, the candidate what was made from it.
+// Reference is the FP32 model, Candidate the converted one.
 const (
 	Reference Side = iota
 	Candidate
 )
 
-// Run takes sample i through one side and remembers what that finds; an earlier answer for the sample is replaced.
-type Run func(i int, sample Sample) error
+// RunSample runs sample i through one side and stores its detections, replacing earlier ones of that sample.
+type RunSample func(i int, sample Sample) error
 
-// Comparison is how far the candidate's detections are from the reference's.
+// Comparison compares the candidate's detections with the reference's.
 type Comparison struct {
 	Images    int     `json:"images"`
 	Reference int     `json:"reference"`  // boxes of the reference
@@ -44,73 +44,74 @@ type Accuracy struct {
 	MAP   float64 `json:"map50_95"`
 }
 
-// Loss is how much mAP50-95 the candidate loses; less than 0 when it gains.
+// Loss is the candidate's loss of mAP50-95; negative if it gains.
 type Loss struct {
 	MAP float64 `json:"map50_95"`
-	// Low and High hold the loss on images like these with 95 % certainty: the fewer images, the further they are apart.
+	// Low and High are the limits of the 95 % confidence interval.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// String says the loss and how certain it is.
+// String returns the loss with its confidence interval.
 func (l *Loss) String() string {
 	return fmt.Sprintf("%.4f (95 %% certain: %.4f to %.4f)", l.MAP, l.Low, l.High)
 }
 
-// Gate decides whether a converted model may be used: where labels exist by what it loses of mAP50-95, else by how many boxes match.
+// Gate decides whether a converted model may be used: by its loss of mAP50-95 if there are labels, otherwise by the share of matching
+// boxes.
 type Gate struct {
-	// MatchRate is the least match rate where there are no labels, DefaultMatchRate when 0.
+	// MatchRate is the minimum match rate without labels, DefaultMatchRate if 0.
 	MatchRate float64
-	// MaxLoss is the largest loss of mAP50-95 where labels exist, DefaultMaxLoss when 0. With 95 % certainty the loss must also be at most
-	// twice that: few images prove nothing.
+	// MaxLoss is the largest loss of mAP50-95 with labels, DefaultMaxLoss if 0. The upper limit of the confidence interval must be at most
+	// twice that, because few images prove nothing.
 	MaxLoss float64
-	// Samples are images that the model was not calibrated on.
+	// Samples are images that were not used for calibration.
 	Samples Samples
-	// Compare compares everything that both sides have found.
+	// Compare compares all stored detections of the two sides.
 	Compare func() Comparison
-	// Progress, when not nil, is told after each sample of one side.
+	// Progress, if not nil, is called after each sample of one side.
 	Progress func(done, total int)
 
 	referred bool // the reference has run
 }
 
-// What Gate takes where its fields are zero, and how many boxes of the reference a verdict needs.
+// Defaults of Gate, and the minimum number of reference boxes for a verdict.
 const (
-	DefaultMatchRate = 0.97
-	DefaultMaxLoss   = 0.01
-	LeastBoxes       = 20
+	DefaultMatchRate  = 0.97
+	DefaultMaxLoss    = 0.01
+	MinReferenceBoxes = 20
 )
 
-// leastAccuracy is the mAP50-95 of a reference under which its loss says nothing.
+// leastAccuracy is the mAP50-95 of a reference below which its loss is meaningless.
 const leastAccuracy = 0.02
 
-// Verdict is what the gate found. It is stored beside the model that it is about.
+// Verdict is the result of the gate. It is stored next to the model file.
 type Verdict struct {
 	Passed bool `json:"passed"`
-	// Reasons say why the gate refused; empty when it passed.
+	// Reasons explain a refusal; empty if passed.
 	Reasons    []string   `json:"reasons,omitempty"`
 	Comparison Comparison `json:"comparison"`
-	// Required are the gate's limits.
+	// The limits of the gate.
 	RequiredMatchRate float64   `json:"required_match_rate"`
 	AllowedLoss       float64   `json:"allowed_loss"`
-	Samples           string    `json:"samples"` // hash of what was compared on
+	Samples           string    `json:"samples"` // hash of the samples
 	Skipped           []string  `json:"skipped,omitempty"`
 	Time              time.Time `json:"time"`
-	// Precision is that of what was judged, and File the SHA-256 of its file.
+	// Precision of the judged model, and SHA-256 of its file.
 	Precision engine.Precision `json:"precision,omitempty"`
 	File      string           `json:"file_sha256,omitempty"`
-	// Refused are the precisions that were judged before and did not pass.
+	// Refused lists the precisions that failed before.
 	Refused []Refusal `json:"refused,omitempty"`
 }
 
-// Refusal is a precision that the gate did not let pass.
+// Refusal is a precision that failed the gate.
 type Refusal struct {
 	Precision engine.Precision `json:"precision"`
 	Reasons   []string         `json:"reasons"`
 }
 
-// Refer runs the reference over the samples; Judge compares with it.
-func (g *Gate) Refer(ctx context.Context, reference Run) error {
+// RunReference runs the reference over the samples; call it before Judge.
+func (g *Gate) RunReference(ctx context.Context, reference RunSample) error {
 	if _, err := g.run(ctx, reference); err != nil {
 		return fmt.Errorf("gate reference: %w", err)
 	}
@@ -118,8 +119,8 @@ func (g *Gate) Refer(ctx context.Context, reference Run) error {
 	return nil
 }
 
-// Judge runs a candidate over the samples and compares it with the reference. Refusal is a verdict, not an error.
-func (g *Gate) Judge(ctx context.Context, candidate Run) (*Verdict, error) {
+// Judge runs a candidate over the samples and compares it with the reference. A refusal is a verdict, not an error.
+func (g *Gate) Judge(ctx context.Context, candidate RunSample) (*Verdict, error) {
 	if !g.referred {
 		return nil, fmt.Errorf("gate: the reference has not run")
 	}
@@ -130,7 +131,7 @@ func (g *Gate) Judge(ctx context.Context, candidate Run) (*Verdict, error) {
 	return g.Decide(skipped)
 }
 
-// Decide judges what both sides have found; skipped are samples that could not be read. The gate runs nothing for it.
+// Decide compares the stored detections without running anything; skipped are the unreadable samples.
 func (g *Gate) Decide(skipped []string) (*Verdict, error) {
 	hash, err := g.Samples.Hash()
 	if err != nil {
@@ -150,13 +151,13 @@ func (g *Gate) Decide(skipped []string) (*Verdict, error) {
 	return v, nil
 }
 
-// decide fills Passed and Reasons.
+// decide sets Passed and Reasons.
 func (v *Verdict) decide() {
 	c := &v.Comparison
-	if c.Reference < LeastBoxes {
+	if c.Reference < MinReferenceBoxes {
 		v.Reasons = append(v.Reasons, fmt.Sprintf(
 			"the reference found %d boxes in %d images, fewer than %d prove nothing: use images of what the model detects",
-			c.Reference, c.Images, LeastBoxes))
+			c.Reference, c.Images, MinReferenceBoxes))
 	}
 	if c.Loss != nil {
 		v.Reasons = append(v.Reasons, v.weighLoss()...)
@@ -166,7 +167,7 @@ func (v *Verdict) decide() {
 	v.Passed = len(v.Reasons) == 0
 }
 
-// weighLoss says what is too much of the loss of mAP50-95, or too uncertain.
+// weighLoss returns the reasons why the loss of mAP50-95 is too large or too uncertain.
 func (v *Verdict) weighLoss() []string {
 	loss, of := v.Comparison.Loss, v.Comparison.ReferenceAccuracy
 	switch {
@@ -190,12 +191,12 @@ func (v *Verdict) Save(path string) error {
 	return writeFile(path, append(data, '\n'))
 }
 
-// Of makes the verdict that of a file.
-func (v *Verdict) Of(file []byte, precision engine.Precision) {
+// SetModel sets the precision and the file hash of the judged model.
+func (v *Verdict) SetModel(file []byte, precision engine.Precision) {
 	v.File, v.Precision = hashBytes(file), precision
 }
 
-// ReadVerdict reads what Save wrote. A verdict on other bytes than file's is an error: it proves nothing about these.
+// ReadVerdict reads a verdict. A verdict on a file with other bytes is an error.
 func ReadVerdict(path string, file []byte) (*Verdict, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -211,8 +212,8 @@ func ReadVerdict(path string, file []byte) (*Verdict, error) {
 	return v, nil
 }
 
-// run takes the samples through one side.
-func (g *Gate) run(ctx context.Context, side Run) (skipped []string, err error) {
+// run runs one side over the samples.
+func (g *Gate) run(ctx context.Context, side RunSample) (skipped []string, err error) {
 	done := 0
 	return each(g.Samples, func(i int, s Sample) error {
 		if err := ctx.Err(); err != nil {

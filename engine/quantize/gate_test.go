@@ -22,14 +22,14 @@ func submit(t *testing.T, e quantize.Runner, s quantize.Sample) []float32 {
 	return append([]float32{}, result.Outputs[0].Float32s()...)
 }
 
-// answers is a prepared comparison that remembers what it was shown.
+// answers is a prepared comparison that records the samples.
 type answers struct {
 	comparison quantize.Comparison
 	seen       [2]map[int]float32
 }
 
-// run has an engine be one side.
-func (a *answers) run(t *testing.T, side quantize.Side, e quantize.Runner) quantize.Run {
+// run runs an engine as one side.
+func (a *answers) run(t *testing.T, side quantize.Side, e quantize.Runner) quantize.RunSample {
 	a.seen[side] = map[int]float32{}
 	return func(i int, s quantize.Sample) error {
 		a.seen[side][i] = submit(t, e, s)[0]
@@ -84,7 +84,7 @@ func TestGate(t *testing.T) {
 			defer e.Close()
 			_, err = gate.Judge(ctx, comparer.run(t, quantize.Candidate, e))
 			require.EqualError(t, err, "gate: the reference has not run")
-			require.NoError(t, gate.Refer(ctx, comparer.run(t, quantize.Reference, e)))
+			require.NoError(t, gate.RunReference(ctx, comparer.run(t, quantize.Reference, e)))
 			v, err := gate.Judge(ctx, comparer.run(t, quantize.Candidate, e))
 			require.NoError(t, err)
 			assert.Equal(t, test.want, v.Reasons)
@@ -107,8 +107,8 @@ func TestGate(t *testing.T) {
 func TestGateReportsErrors(t *testing.T) {
 	gate := &quantize.Gate{Samples: patches{count: 1}, Compare: new(answers).compare}
 	closed := func(int, quantize.Sample) error { return errors.New("engine is closed") }
-	assert.EqualError(t, gate.Refer(context.Background(), closed), "gate reference: engine is closed")
+	assert.EqualError(t, gate.RunReference(context.Background(), closed), "gate reference: engine is closed")
 	gate.Samples = patches{}
-	assert.EqualError(t, gate.Refer(context.Background(), closed),
+	assert.EqualError(t, gate.RunReference(context.Background(), closed),
 		"gate reference: quantize samples: there are none (name a directory with images)")
 }

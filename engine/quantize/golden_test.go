@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// open runs a model on ONNX Runtime as it stands.
+// open opens a model on ONNX Runtime.
 func open(model []byte) (quantize.Runner, error) {
 	return opened(engine.Options{Path: "test.onnx", Bytes: model, Slots: 1})
 }
@@ -29,7 +29,7 @@ func opened(o engine.Options) (quantize.Runner, error) {
 	return predict.WrapRaw(e), nil
 }
 
-// run feeds one float32 tensor and copies the outputs.
+// run runs one float32 tensor and copies the outputs.
 func run(t *testing.T, m *onnx.Model, input []float32, shape ...int64) map[string][]float32 {
 	t.Helper()
 	data, err := m.Bytes()
@@ -47,8 +47,8 @@ func run(t *testing.T, m *onnx.Model, input []float32, shape ...int64) map[strin
 	return outputs
 }
 
-// With the same ranges the model is that of onnxruntime.quantization with TensorRT's options: the same tensors quantized, the same scales,
-// the same integers, and the same outputs on ONNX Runtime.
+// With the same ranges the model equals that of onnxruntime.quantization with TensorRT's options: the same quantized tensors, scales and
+// integers, and the same outputs on ONNX Runtime.
 func TestEqualsONNXRuntimeQuantization(t *testing.T) {
 	text, err := os.ReadFile("testdata/shared_ranges.json")
 	require.NoError(t, err)

@@ -9,39 +9,40 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// HalfOptions says what of a model becomes float16.
-type HalfOptions struct {
-	// ConvertIO makes inputs and outputs float16 too; otherwise they stay float32.
+// FP16Options configures ConvertFP16.
+type FP16Options struct {
+	// ConvertIO converts inputs and outputs too; otherwise they stay float32.
 	ConvertIO bool
-	// ConvertTail also converts what turns the head's outputs into boxes. Coordinates over 1024 pixels are then rounded to whole pixels.
+	// ConvertTail also converts the nodes that decode boxes from the head's outputs. Coordinates over 1024 pixels are then rounded to whole
+	// pixels.
 	ConvertTail bool
-	// Keep lists nodes that stay float32: names, patterns with * and ?, or operators.
-	Keep []string
-	// Ranges are measured values of tensors; nodes that touch one beyond what float16 holds stay float32. Nil when nothing was measured.
+	// Exclude lists nodes that stay float32: names, patterns with * and ?, or operators.
+	Exclude []string
+	// Ranges are measured ranges of tensors; nodes with tensors beyond float16 stay float32. Nil if nothing was measured.
 	Ranges Ranges
 }
 
-// HalfReport says what ToHalf did.
-type HalfReport struct {
-	Half int `json:"half"` // nodes that compute in float16
-	// Full names the nodes with float tensors that stay float32, with the reason.
-	Full map[string]string `json:"full"`
+// FP16Report is the result of ConvertFP16.
+type FP16Report struct {
+	Converted int `json:"half"` // nodes that compute in float16
+	// KeptFP32 maps the nodes with float tensors that stay float32 to the reason.
+	KeptFP32 map[string]string `json:"full"`
 	// Tensors are the weights that lost values, worst first.
-	Tensors []HalfTensor `json:"tensors,omitempty"`
+	Tensors []FP16Tensor `json:"tensors,omitempty"`
 }
 
-// HalfTensor is a weight or a measured activation that float16 cannot hold exactly enough.
-type HalfTensor struct {
+// FP16Tensor is a weight or a measured activation that float16 cannot represent well enough.
+type FP16Tensor struct {
 	Name     string `json:"name"`
 	Elements int    `json:"elements"`
-	// Overflows counts values beyond 65504, Underflows values other than 0 that became 0, Subnormals those left with fewer than 11 bits.
+	// Overflows counts values beyond 65504, Underflows non-zero values that became 0, Subnormals values left with fewer than 11 bits.
 	Overflows  int     `json:"overflows"`
 	Underflows int     `json:"underflows"`
 	Subnormals int     `json:"subnormals"`
 	Largest    float32 `json:"largest"`
 }
 
-// neverHalf are operators whose definition has no float16, or whose sums and powers leave its range in ordinary networks.
+// neverHalf maps operators without a float16 form, or whose sums and powers exceed its range in ordinary networks, to the reason.
 var neverHalf = map[string]string{
 	"NonMaxSuppression": "the operator takes float32 only", "Range": "the operator takes float32 only",
 	"CumSum": "the operator takes float32 only", "Celu": "the operator takes float32 only",
@@ -57,19 +58,19 @@ var neverHalf = map[string]string{
 	"LpNormalization": "range of the sum", "LRN": "range of the sum",
 }
 
-// ToHalf converts the model in place to float16 tensors and weights, with Cast nodes where float32 and float16 meet. It does not need a GPU
-// or a backend that prefers float16: the file says all.
-func ToHalf(m *onnx.Model, options HalfOptions) (*HalfReport, error) {
+// ConvertFP16 converts the model in place to float16 tensors and weights, with Cast nodes between float32 and float16. It needs neither a
+// GPU nor a backend.
+func ConvertFP16(m *onnx.Model, options FP16Options) (*FP16Report, error) {
 	if err := m.CheckOpset(onnx.NewestOpset, "the float16 conversion"); err != nil {
 		return nil, err
 	}
-	if err := checkPatterns("fp16", options.Keep, m.Proto.Graph); err != nil {
+	if err := checkPatterns("fp16", options.Exclude, m.Proto.Graph); err != nil {
 		return nil, err
 	}
 	h := &halving{
 		structure: newStructure(m), options: options, opset: m.Opset(),
 		full: make(map[*onnx.NodeProto]string), kind: make(map[string]onnx.TensorProto_DataType), copies: make(map[string]string),
-		report: &HalfReport{Full: make(map[string]string)},
+		report: &FP16Report{KeptFP32: make(map[string]string)},
 	}
 	h.decide()
 	if err := h.rewrite(); err != nil {
@@ -88,18 +89,18 @@ func ToHalf(m *onnx.Model, options HalfOptions) (*HalfReport, error) {
 
 type halving struct {
 	*structure
-	options HalfOptions
+	options FP16Options
 	opset   int
-	full    map[*onnx.NodeProto]string           // nodes that stay float32, and why
+	full    map[*onnx.NodeProto]string           // nodes that stay float32, with the reason
 	kind    map[string]onnx.TensorProto_DataType // float tensors after the conversion
-	copies  map[string]string                    // what a tensor is called in the other type
-	nodes   []*onnx.NodeProto                    // the new graph
-	report  *HalfReport
+	copies  map[string]string                    // name of a tensor in the other type
+	nodes   []*onnx.NodeProto                    // of the new graph
+	report  *FP16Report
 }
 
-// floats reports whether a node has float tensors at all, and whether it has a tensor of a type that nobody knows.
+// floats reports whether a node has float tensors, and whether it has a tensor of unknown type.
 func (h *halving) floats(n *onnx.NodeProto) (any, unknown bool) {
-	for _, name := range append(n.Reads(), n.Output...) {
+	for _, name := range append(n.AllInputs(), n.Output...) {
 		if name == "" {
 			continue
 		}
@@ -113,13 +114,13 @@ func (h *halving) floats(n *onnx.NodeProto) (any, unknown bool) {
 	return any, unknown
 }
 
-// decide finds the nodes that stay float32.
+// decide selects the nodes that stay float32.
 func (h *halving) decide() {
-	counting := make(map[string]bool) // floats that come from integers, such as sizes to resize to
+	counting := make(map[string]bool) // floats computed from integers, such as sizes for Resize
 	captured := make(map[string]bool)
 	for _, n := range h.graph.Node {
 		if len(n.Subgraphs()) > 0 {
-			for _, name := range n.Reads() {
+			for _, name := range n.AllInputs() {
 				captured[name] = true
 			}
 		}
@@ -131,13 +132,13 @@ func (h *halving) decide() {
 		}
 		reason, never := neverHalf[n.GetOpType()]
 		switch {
-		case !n.Standard():
+		case !n.IsStandard():
 			reason = "not an ONNX operator"
 		case len(n.Subgraphs()) > 0:
 			reason = "holds a graph of its own"
 		case unknown:
 			reason = "the types of its tensors are not known"
-		case matches(h.options.Keep, n):
+		case matches(h.options.Exclude, n):
 			reason = "asked for"
 		case never:
 		case (n.GetOpType() == "QuantizeLinear" || n.GetOpType() == "DequantizeLinear") && h.opset < 19:
@@ -157,15 +158,15 @@ func (h *halving) decide() {
 		}
 		if reason != "" && n.GetOpType() != "Constant" {
 			h.full[n] = reason
-			h.report.Full[nodeName(n)] = reason
+			h.report.KeptFP32[nodeName(n)] = reason
 		}
 	}
 }
 
-// counts reports whether all floats that the node reads are made of integers, and remembers its outputs as such.
+// counts reports whether all floats that the node reads are computed from integers, and marks its outputs accordingly.
 func (h *halving) counts(n *onnx.NodeProto, counting map[string]bool) bool {
 	found := false
-	for _, name := range n.Reads() {
+	for _, name := range n.AllInputs() {
 		switch {
 		case counting[name]:
 			found = true
@@ -183,9 +184,9 @@ func (h *halving) counts(n *onnx.NodeProto, counting map[string]bool) bool {
 	return found
 }
 
-// extremes says why a node's weights or measured values do not fit float16, empty when they do.
+// extremes returns the reason why a node's weights or measured ranges exceed float16, empty if they do not.
 func (h *halving) extremes(n *onnx.NodeProto) string {
-	for _, name := range append(n.Reads(), n.Output...) {
+	for _, name := range append(n.AllInputs(), n.Output...) {
 		if r, measured := h.options.Ranges[name]; measured && max(r.Max, -r.Min) > onnx.MaxHalf {
 			return "measured values beyond float16 in " + name
 		}
@@ -234,13 +235,13 @@ func (h *halving) rewrite() error {
 	return nil
 }
 
-// place adds a node to the new graph, with the casts it needs before it.
+// place adds a node to the new graph after the casts that it needs.
 func (h *halving) place(n *onnx.NodeProto) error {
 	_, full := h.full[n]
 	any, _ := h.floats(n)
 	constant := n.GetOpType() == "Constant"
 	if any && !full && !constant {
-		h.report.Half++
+		h.report.Converted++
 	}
 	for i, name := range n.Input {
 		if name == "" || !h.float(name) || indifferent(n) {
@@ -265,14 +266,14 @@ func (h *halving) place(n *onnx.NodeProto) error {
 			h.kind[name] = onnx.TensorProto_FLOAT
 		}
 	}
-	if to := n.Find("to"); n.GetOpType() == "Cast" && !full && to.GetI() == int64(onnx.TensorProto_FLOAT) {
+	if to := n.FindAttribute("to"); n.GetOpType() == "Cast" && !full && to.GetI() == int64(onnx.TensorProto_FLOAT) {
 		to.I = proto.Int64(int64(onnx.TensorProto_FLOAT16))
 	}
 	h.nodes = append(h.nodes, n)
 	return nil
 }
 
-// indifferent reports whether the node takes either float type.
+// indifferent reports whether the node accepts either float type.
 func indifferent(n *onnx.NodeProto) bool {
 	switch n.GetOpType() {
 	case "Shape", "Size", "Cast", "NonZero":
@@ -281,12 +282,12 @@ func indifferent(n *onnx.NodeProto) bool {
 	return false
 }
 
-// stays reports whether input i of the operator is float32 whatever the others are.
+// stays reports whether input i of the operator is float32 independently of the other inputs.
 func stays(n *onnx.NodeProto, i int) bool {
 	return i > 0 && (n.GetOpType() == "Resize" || n.GetOpType() == "Upsample")
 }
 
-// as returns the name under which a tensor is there in the wanted type, adding a converted weight or a Cast where it is not yet.
+// as returns the name of a tensor in the wanted type; it adds a converted weight or a Cast the first time.
 func (h *halving) as(name string, want onnx.TensorProto_DataType) (string, error) {
 	if t := h.index.Constant(name); t != nil {
 		if want == onnx.TensorProto_FLOAT {
@@ -304,7 +305,7 @@ func (h *halving) as(name string, want onnx.TensorProto_DataType) (string, error
 	if want == onnx.TensorProto_FLOAT {
 		suffix = "_float32"
 	}
-	other := h.index.Unused(name + suffix)
+	other := h.index.UniqueName(name + suffix)
 	h.copies[name], h.kind[other] = other, want
 	h.nodes = append(h.nodes, onnx.NewNode("Cast", other, []string{name}, []string{other}, onnx.Int("to", int64(want))))
 	return other, nil
@@ -319,7 +320,7 @@ func (h *halving) weight(name string, t *onnx.TensorProto) (string, error) {
 	if err != nil {
 		return "", unsupported("fp16", "%v", "", err)
 	}
-	entry := HalfTensor{Name: name, Elements: len(values)}
+	entry := FP16Tensor{Name: name, Elements: len(values)}
 	halves := make([]uint16, len(values))
 	for i, v := range values {
 		size := float32(math.Abs(float64(v)))
@@ -340,7 +341,7 @@ func (h *halving) weight(name string, t *onnx.TensorProto) (string, error) {
 	if entry.Overflows+entry.Underflows+entry.Subnormals > 0 {
 		h.report.Tensors = append(h.report.Tensors, entry)
 	}
-	other := h.index.Unused(name + "_float16")
+	other := h.index.UniqueName(name + "_float16")
 	h.copies[name] = other
 	converted := &onnx.TensorProto{Name: &other, Dims: slices.Clone(t.Dims)}
 	converted.SetHalves(halves)
@@ -348,7 +349,7 @@ func (h *halving) weight(name string, t *onnx.TensorProto) (string, error) {
 	return other, nil
 }
 
-// output makes a graph output what the caller sees: float32, or float16 when asked for.
+// output gives a graph output its external type: float32, or float16 with ConvertIO.
 func (h *halving) output(v *onnx.ValueInfoProto) {
 	name := v.GetName()
 	have, known := h.kind[name]
@@ -364,8 +365,8 @@ func (h *halving) output(v *onnx.ValueInfoProto) {
 	if have == want {
 		return
 	}
-	// The producer's tensor takes another name, the Cast takes the output's.
-	inner := h.index.Unused(name + "_inner")
+	// The producer's tensor is renamed, and the Cast produces the output.
+	inner := h.index.UniqueName(name + "_inner")
 	for _, n := range h.nodes {
 		for i := range n.Input {
 			if n.Input[i] == name {

@@ -16,7 +16,7 @@ import (
 // side is the width and height of the networks' input in pixels.
 const side = 64
 
-// image is a random network input.
+// image returns a random network input.
 func img() []float32 {
 	random := rand.New(rand.NewPCG(7, 7))
 	values := make([]float32, 3*side*side)
@@ -26,7 +26,7 @@ func img() []float32 {
 	return values
 }
 
-// apart is the largest difference of two lists.
+// apart returns the largest difference between two lists.
 func apart(t *testing.T, a, b []float32) (largest float64) {
 	t.Helper()
 	require.Len(t, b, len(a))
@@ -45,10 +45,10 @@ func TestHalfOfPublishedNetworks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := run(t, m, img(), 1, 3, side, side)["output0"]
 			half := m.Clone()
-			report, err := quantize.ToHalf(half, quantize.HalfOptions{})
+			report, err := quantize.ConvertFP16(half, quantize.FP16Options{})
 			require.NoError(t, err)
-			assert.Greater(t, report.Half, 150)
-			assert.Equal(t, "decodes the head's outputs", report.Full[nodeBefore(m, "output0")], "%v", report.Full)
+			assert.Greater(t, report.Converted, 150)
+			assert.Equal(t, "decodes the head's outputs", report.KeptFP32[nodeBefore(m, "output0")], "%v", report.KeptFP32)
 			got := run(t, half, img(), 1, 3, side, side)["output0"]
 			anchors := side*side/64 + side*side/256 + side*side/1024
 			assert.Less(t, apart(t, want[:4*anchors], got[:4*anchors]), 2.0, "boxes in pixels")
@@ -63,16 +63,16 @@ func TestHalfOfPublishedNetworks(t *testing.T) {
 	}
 }
 
-// The choice of the best boxes stays in float32: indices beyond 2048 do not fit float16.
+// TopK of the boxes stays in float32: indices beyond 2048 do not fit float16.
 func TestHalfOfEndToEndNetwork(t *testing.T) {
 	m := yolo(testnet.YOLO{Wide: 8}).V10()
 	want := run(t, m, img(), 1, 3, side, side)["output0"]
 	half := m.Clone()
-	report, err := quantize.ToHalf(half, quantize.HalfOptions{})
+	report, err := quantize.ConvertFP16(half, quantize.FP16Options{})
 	require.NoError(t, err)
 	for _, n := range half.Proto.Graph.Node {
 		if n.GetOpType() == "TopK" || n.GetOpType() == "GatherElements" {
-			assert.Equal(t, "decodes the head's outputs", report.Full[n.GetName()], n.GetName())
+			assert.Equal(t, "decodes the head's outputs", report.KeptFP32[n.GetName()], n.GetName())
 		}
 	}
 	got := run(t, half, img(), 1, 3, side, side)["output0"]
@@ -84,7 +84,7 @@ func TestHalfOfEndToEndNetwork(t *testing.T) {
 
 func TestHalfInputsAndOutputs(t *testing.T) {
 	m := yolo(testnet.YOLO{Wide: 4}).V8()
-	_, err := quantize.ToHalf(m, quantize.HalfOptions{ConvertIO: true, ConvertTail: true})
+	_, err := quantize.ConvertFP16(m, quantize.FP16Options{ConvertIO: true, ConvertTail: true})
 	require.NoError(t, err)
 	inputs, err := m.Inputs()
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestHalfInputsAndOutputs(t *testing.T) {
 	require.NoError(t, e.Close())
 
 	m = yolo(testnet.YOLO{Wide: 4}).V8()
-	_, err = quantize.ToHalf(m, quantize.HalfOptions{ConvertTail: true})
+	_, err = quantize.ConvertFP16(m, quantize.FP16Options{ConvertTail: true})
 	require.NoError(t, err)
 	assert.Equal(t, 2, m.Operators()["Cast"], "one at the input, one at the output")
 }
@@ -121,30 +121,29 @@ func small(weights []float32, around func(b *testnet.Builder, x string) string) 
 
 func TestHalfReportsWhatItLoses(t *testing.T) {
 	m := small([]float32{1e-9, -1e-9, 1e-6, 0.5, 0}, nil)
-	report, err := quantize.ToHalf(m, quantize.HalfOptions{})
+	report, err := quantize.ConvertFP16(m, quantize.FP16Options{})
 	require.NoError(t, err)
-	assert.Equal(t, []quantize.HalfTensor{{Name: "w", Elements: 5, Underflows: 2, Subnormals: 1, Largest: 0.5}}, report.Tensors)
+	assert.Equal(t, []quantize.FP16Tensor{{Name: "w", Elements: 5, Underflows: 2, Subnormals: 1, Largest: 0.5}}, report.Tensors)
 
-	// Weights that float16 cannot hold keep their layer in float32 instead of being cut.
+	// Weights beyond float16 keep their layer in float32 instead of being clipped.
 	m = small([]float32{70000, 1}, nil)
-	report, err = quantize.ToHalf(m, quantize.HalfOptions{})
+	report, err = quantize.ConvertFP16(m, quantize.FP16Options{})
 	require.NoError(t, err)
-	assert.Equal(t, map[string]string{"conv/Conv": "weights beyond float16 in w"}, report.Full)
+	assert.Equal(t, map[string]string{"conv/Conv": "weights beyond float16 in w"}, report.KeptFP32)
 	input := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	assert.Len(t, run(t, m, input, 1, 1, 4, 4)["y"], 32)
 
 	m = small([]float32{1, 1}, nil)
-	report, err = quantize.ToHalf(m, quantize.HalfOptions{Ranges: quantize.Ranges{"conv/Conv_output_0": {Max: 1e5}}, Keep: []string{"last/*"}})
+	report, err = quantize.ConvertFP16(m, quantize.FP16Options{Ranges: quantize.Ranges{"conv/Conv_output_0": {Max: 1e5}}, Exclude: []string{"last/*"}})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"conv/Conv": "measured values beyond float16 in conv/Conv_output_0", "last/Conv": "asked for"},
-		report.Full)
+		report.KeptFP32)
 
-	_, err = quantize.ToHalf(small([]float32{1}, nil), quantize.HalfOptions{Keep: []string{"nowhere"}})
+	_, err = quantize.ConvertFP16(small([]float32{1}, nil), quantize.FP16Options{Exclude: []string{"nowhere"}})
 	assert.EqualError(t, err, `quantize fp16: "nowhere" names no node of the model (give a node's name, a pattern such as /model.22/*/conv/Conv, or an operator such as MatMul)`)
 }
 
-// Sizes that a network computes from its input's shape stay exact, a Resize's scales stay float32, and an output that float16 nodes read
-// keeps its name.
+// Sizes computed from the input's shape stay exact, a Resize's scales stay float32, and an output that float16 nodes read keeps its name.
 func TestHalfKeepsTypesThatOperatorsFix(t *testing.T) {
 	m := small([]float32{1, 2}, func(b *testnet.Builder, x string) string {
 		shape := b.Node("Shape", "shape", []string{x})
@@ -162,18 +161,18 @@ func TestHalfKeepsTypesThatOperatorsFix(t *testing.T) {
 	input := []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	want := run(t, m, input, 1, 1, 4, 4)
 	half := m.Clone()
-	report, err := quantize.ToHalf(half, quantize.HalfOptions{ConvertTail: true})
+	report, err := quantize.ConvertFP16(half, quantize.FP16Options{ConvertTail: true})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{
 		"sides/Cast": "computes sizes", "twice/Mul": "computes sizes", "twice/Floor": "computes sizes", "size/Cast": "computes sizes",
-	}, report.Full)
+	}, report.KeptFP32)
 	got := run(t, half, input, 1, 1, 4, 4)
 	for name, values := range want {
 		assert.Less(t, apart(t, values, got[name]), 0.05, name)
 	}
 }
 
-// INT8 with float16 between: the one file that a strongly typed TensorRT needs.
+// INT8 with float16 in between: the file that a strongly typed TensorRT needs.
 func TestHalfOfQuantizedModel(t *testing.T) {
 	m := yolo(testnet.YOLO{}).V8()
 	_, p := plan(t, m, quantize.Options{Method: quantize.MinMax})
@@ -183,7 +182,7 @@ func TestHalfOfQuantizedModel(t *testing.T) {
 	for _, opset := range []int{17, 19} {
 		mixed := int8.Clone()
 		require.NoError(t, mixed.RaiseOpset(opset))
-		report, err := quantize.ToHalf(mixed, quantize.HalfOptions{})
+		report, err := quantize.ConvertFP16(mixed, quantize.FP16Options{})
 		require.NoError(t, err)
 		casts := mixed.Operators()["Cast"]
 		if opset == 19 {
@@ -204,7 +203,7 @@ func TestHalfOfQuantizedModel(t *testing.T) {
 	}
 }
 
-// nodeBefore is the name of the node that gives a tensor.
+// nodeBefore returns the name of the node that produces a tensor.
 func nodeBefore(m *onnx.Model, tensor string) string {
 	return onnx.NewIndex(m.Proto.Graph).Producer[tensor].GetName()
 }

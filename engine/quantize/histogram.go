@@ -5,19 +5,19 @@ import (
 	"math"
 )
 
-// bins is the resolution of a histogram. Between half of them and all are in use.
+// bins is the number of bins. At least half of them are in use.
 const bins = 4096
 
-// Histogram counts the magnitudes of a stream of values in bounded memory. Its bins are a power of two wide and merge in pairs when a
-// larger value comes, so that it does not depend on the order of the values.
+// Histogram counts the magnitudes of a stream of values in bounded memory. The bin width is a power of two and doubles when a larger value
+// arrives, so the result does not depend on the order of the values.
 type Histogram struct {
 	min, max float32
 	count    uint64
-	exponent int // a bin is 2^exponent wide
+	exponent int // the bin width is 2^exponent
 	counts   [bins]uint64
 }
 
-// minExponent is the narrowest bin; smaller values all fall into the first one.
+// minExponent is the smallest bin width; all smaller values are in the first bin.
 const minExponent = -60
 
 // NewHistogram returns an empty histogram.
@@ -25,7 +25,7 @@ func NewHistogram() *Histogram {
 	return &Histogram{min: float32(math.Inf(1)), max: float32(math.Inf(-1)), exponent: minExponent}
 }
 
-// Add counts values. It reports an error, and counts none of them, when one is not finite.
+// Add adds values. If one is not finite, it returns an error and adds none.
 func (h *Histogram) Add(values []float32) error {
 	low, high := h.min, h.max
 	for i, v := range values {
@@ -48,7 +48,7 @@ func (h *Histogram) Add(values []float32) error {
 	return nil
 }
 
-// grow merges bins until magnitude fits.
+// grow doubles the bin width until magnitude fits.
 func (h *Histogram) grow(magnitude float32) {
 	for float64(magnitude) >= math.Ldexp(bins, h.exponent) {
 		for i := range bins / 2 {
@@ -59,7 +59,7 @@ func (h *Histogram) grow(magnitude float32) {
 	}
 }
 
-// Range returns what was seen, with the limit of every method. percentile is in percent.
+// Range returns the range of the values with the limit of every method; percentile is in percent.
 func (h *Histogram) Range(percentile float64) Range {
 	if h.count == 0 {
 		return Range{}
@@ -74,10 +74,10 @@ func (h *Histogram) Range(percentile float64) Range {
 	return Range{Min: h.min, Max: h.max, Limits: limits}
 }
 
-// edge is the upper end of bin i-1.
+// edge returns the upper edge of bin i-1.
 func (h *Histogram) edge(i int) float32 { return float32(math.Ldexp(float64(i), h.exponent)) }
 
-// used is the number of bins up to the last one that is not empty.
+// used returns the number of bins up to the last non-empty one.
 func (h *Histogram) used() int {
 	n := bins
 	for n > 0 && h.counts[n-1] == 0 {
@@ -86,7 +86,7 @@ func (h *Histogram) used() int {
 	return n
 }
 
-// binsUnder is the number of bins that hold that share of the values.
+// binsUnder returns the number of bins that contain this percentage of the values.
 func (h *Histogram) binsUnder(percent float64) int {
 	under := uint64(math.Ceil(float64(h.count) * percent / 100))
 	seen := uint64(0)
@@ -99,14 +99,13 @@ func (h *Histogram) binsUnder(percent float64) int {
 }
 
 const (
-	levels = 128 // magnitudes that INT8 can tell apart
+	levels = 128 // magnitudes of INT8
 	stride = 8   // bins between two candidates
 )
 
-// entropy finds the limit for which the quantized distribution loses the least information: Migacz, "8-bit Inference with TensorRT", GTC
-// 2017. The first bin, nearly all exact zeros after a ReLU, counts as its neighbour does, as NVIDIA's pytorch-quantization has it. It
-// never cuts more than keep percent leave: where most of a tensor is flat background, the divergence alone would spend all steps on that
-// and cut the few large values that detections come from.
+// entropy returns the limit with the smallest Kullback-Leibler divergence (Migacz, "8-bit Inference with TensorRT", GTC 2017). The first
+// bin, nearly all exact zeros after a ReLU, gets the count of its neighbour, as in NVIDIA's pytorch-quantization. The limit is at least the
+// percentile keep: in tensors with mostly flat background the divergence alone would clip the few large values of the detections.
 func (h *Histogram) entropy(keep float64) float32 {
 	used := h.used()
 	if used <= levels {
@@ -145,8 +144,8 @@ func (h *Histogram) entropy(keep float64) float32 {
 	}
 }
 
-// divergence compares a clipped distribution, outliers added to its last bin, with what is left of it after levels steps spread evenly over
-// the bins that were not empty.
+// divergence compares a clipped distribution, with the outliers in its last bin, with its quantization to levels steps spread evenly over
+// the non-empty bins.
 func divergence(counts []float64, outliers float64) float64 {
 	n, last := len(counts), len(counts)-1
 	total, kept := outliers, 0.0
@@ -180,7 +179,7 @@ func divergence(counts []float64, outliers float64) float64 {
 				continue
 			}
 			if q == 0 {
-				// All of this step are outliers that the quantized distribution cannot show.
+				// All values of this step are outliers that the quantized distribution cannot represent.
 				return math.Inf(1)
 			}
 			p /= total
@@ -190,7 +189,7 @@ func divergence(counts []float64, outliers float64) float64 {
 	return sum
 }
 
-// meanSquare finds the limit with the least mean squared error of rounding and saturation.
+// meanSquare returns the limit with the smallest mean squared error of rounding and saturation.
 func (h *Histogram) meanSquare() float32 {
 	used := h.used()
 	best, limit := math.Inf(1), used

@@ -57,7 +57,7 @@ func TestHistogramRefusesWhatIsNoNumber(t *testing.T) {
 	assert.Equal(t, NewHistogram(), h)
 }
 
-// loss is the mean squared error of quantizing with a limit.
+// loss returns the mean squared error of quantizing with a limit.
 func loss(values []float32, limit float32) float64 {
 	scale, sum := float64(Scale(limit)), 0.0
 	for _, v := range values {
@@ -68,7 +68,7 @@ func loss(values []float32, limit float32) float64 {
 	return sum / float64(len(values))
 }
 
-// The methods do what they are named for, on values with a few far outliers.
+// Each method returns the limit that its name promises, for values with a few far outliers.
 func TestMethods(t *testing.T) {
 	values := normal(200000, 1, 2)
 	for i := range 20 {
@@ -92,7 +92,7 @@ func TestMethods(t *testing.T) {
 	}
 	assert.LessOrEqual(t, loss(values, limits[MSE]), best*1.01)
 	assert.Less(t, loss(values, limits[MSE]), loss(values, limits[MinMax]))
-	// The divergence clips a normal distribution's tail and never most of it.
+	// The divergence clips the tail of a normal distribution and never most of it.
 	assert.Greater(t, limits[Entropy], float32(2))
 	assert.Less(t, limits[Entropy], float32(9))
 }

@@ -8,34 +8,34 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Options says what of a model is quantized and how. The zero value is TensorRT's recipe with DefaultMethod.
+// Options configures NewPlan. The zero value is TensorRT's recipe with DefaultMethod.
 type Options struct {
 	Method Method // DefaultMethod when empty
 	// Exclude lists layers that stay in floating point: names, patterns with * and ?, or operators.
 	Exclude []string
-	// Fragile lists the layers that stay in floating point because a measurement says so; Search.Fragile finds them.
-	Fragile []string
-	// Only, when it is not empty, quantizes nothing but the layers it lists.
+	// Sensitive lists layers that stay in floating point because of a measurement; see Search.SensitiveLayers.
+	Sensitive []string
+	// Only, if not empty, lists the only layers to quantize.
 	Only []string
-	// QuantizeHead also quantizes the last layers before the decoding, which a detector's accuracy usually does not survive.
+	// QuantizeHead also quantizes the last layers before the decoding, at a large loss of accuracy for most detectors.
 	QuantizeHead bool
-	// QuantizeNarrow also quantizes layers so narrow that TensorRT runs them slower in INT8 than in FP16.
+	// QuantizeNarrow also quantizes layers with so few channels that TensorRT runs them slower in INT8 than in FP16.
 	QuantizeNarrow bool
-	// SeparateScales gives every tensor its own scale. Otherwise the inputs and the result of a Concat, and what data movement joins to them,
-	// share one, so that TensorRT needs no kernel to convert between them.
+	// SeparateScales gives every tensor its own scale. Otherwise the inputs and the output of a Concat, with the tensors connected to them
+	// by data movement, share one scale, so that TensorRT needs no requantization.
 	SeparateScales bool
-	// WholeResidual leaves the identity branch of a residual Add in floating point.
-	WholeResidual bool
-	// StoreInt8 stores weights as INT8 with a DequantizeLinear only: a quarter of the file. Otherwise they stay FP32 under a pair of
+	// FloatResiduals leaves the identity branch of a residual Add in floating point.
+	FloatResiduals bool
+	// StoreInt8 stores weights as INT8 with a DequantizeLinear only, a quarter of the size. Otherwise they stay FP32 with a pair of
 	// QuantizeLinear and DequantizeLinear, which TensorRT 8 prefers.
 	StoreInt8 bool
 }
 
-// Layer is a heavy node of the model and what becomes of it.
+// Layer is a node with most of the arithmetic: Conv, ConvTranspose, Gemm or MatMul.
 type Layer struct {
 	Name     string `json:"name"`
 	Operator string `json:"operator"`
-	// Reason says why the layer stays in floating point; empty when it is quantized.
+	// Reason is why the layer stays in floating point; empty if it is quantized.
 	Reason string `json:"reason,omitempty"`
 	node   *onnx.NodeProto
 }
@@ -46,10 +46,9 @@ const groupedBeforeAdd = "in groups before an Add, for which TensorRT has no INT
 // Quantized reports whether the layer computes in INT8.
 func (l *Layer) Quantized() bool { return l.Reason == "" }
 
-// Plan is where a model gets its QuantizeLinear and DequantizeLinear nodes. It belongs to the model it was made for, which must not be
-// rewritten in between.
+// Plan decides where a model gets QuantizeLinear and DequantizeLinear nodes. The model must not change after NewPlan.
 type Plan struct {
-	// Layers are the model's heavy nodes in its own order.
+	// Layers are in the model's order.
 	Layers []Layer
 	// Tensors are the activations whose ranges Apply needs, in the model's order.
 	Tensors []string
@@ -57,9 +56,9 @@ type Plan struct {
 	options Options
 	model   *onnx.Model
 	*structure
-	// residual is the input of a residual Add that gets a pair of its own.
+	// residual maps an Add to the index of its identity input, which gets its own pair of nodes.
 	residual map[*onnx.NodeProto]int
-	group    map[string]string // a representative of the tensors that share a scale
+	group    map[string]string // representative of the tensors that share a scale
 }
 
 // Prepare returns a copy of the model that is ready for a plan: batch normalization folded, opset 13 or newer.
@@ -82,7 +81,7 @@ func Prepare(m *onnx.Model) (*onnx.Model, error) {
 	return m, nil
 }
 
-// NewPlan decides what is quantized of a prepared model.
+// NewPlan decides which layers of a prepared model are quantized.
 func NewPlan(m *onnx.Model, options Options) (*Plan, error) {
 	if options.Method == "" {
 		options.Method = DefaultMethod
@@ -105,7 +104,7 @@ func NewPlan(m *onnx.Model, options Options) (*Plan, error) {
 	if len(p.Layers) == 0 {
 		return nil, unsupported("int8", "the model has no Conv, ConvTranspose, Gemm or MatMul to quantize", "")
 	}
-	if !options.WholeResidual {
+	if !options.FloatResiduals {
 		p.findResiduals(quantized)
 	}
 	p.share()
@@ -137,7 +136,7 @@ func (p *Plan) need(name string, needed map[string]bool) {
 	}
 }
 
-// Count is the number of layers that the plan quantizes.
+// Count returns the number of quantized layers.
 func (p *Plan) Count() (quantized int) {
 	for i := range p.Layers {
 		if p.Layers[i].Quantized() {
@@ -147,8 +146,8 @@ func (p *Plan) Count() (quantized int) {
 	return quantized
 }
 
-// Unquantized are the results of the layers before the decoding that stay in floating point because a detector's accuracy needs it or the
-// options say so: what calibrators, which know nothing of a detector's structure, must be told.
+// Unquantized returns the outputs of the layers before the decoding that stay in floating point. TensorRT's calibrators, which do not know
+// a detector's structure, need this list.
 func (p *Plan) Unquantized() (results []string) {
 	for i := range p.Layers {
 		n := p.Layers[i].node
@@ -159,12 +158,12 @@ func (p *Plan) Unquantized() (results []string) {
 	return results
 }
 
-// weight is the constant second operand of a heavy node, nil when both operands are computed.
+// weight returns the constant second operand of a heavy node, nil if both operands are computed.
 func (p *Plan) weight(n *onnx.NodeProto) *onnx.TensorProto {
 	return p.index.Constant(n.In(1))
 }
 
-// activations are the inputs of a heavy node that get a per-tensor scale.
+// activations returns the indices of a heavy node's inputs with a per-tensor scale.
 func (p *Plan) activations(n *onnx.NodeProto) []int {
 	if p.weight(n) != nil {
 		return []int{0}
@@ -172,7 +171,7 @@ func (p *Plan) activations(n *onnx.NodeProto) []int {
 	return []int{0, 1}
 }
 
-// refuse says why a heavy node stays in floating point, empty when it is quantized.
+// refuse returns the reason why a heavy node stays in floating point, empty if it is quantized.
 func (p *Plan) refuse(n *onnx.NodeProto) string {
 	weight := p.weight(n)
 	switch {
@@ -210,12 +209,12 @@ func (p *Plan) refuse(n *onnx.NodeProto) string {
 	return ""
 }
 
-// fragile reports whether a measurement says that the layer must not be quantized.
+// fragile reports whether the layer is listed as sensitive.
 func (p *Plan) fragile(n *onnx.NodeProto) bool {
-	return slices.Contains(p.options.Fragile, nodeName(n))
+	return slices.Contains(p.options.Sensitive, nodeName(n))
 }
 
-// vector reports whether a matrix product has one row or one column, which INT8 does not make faster.
+// vector reports whether a matrix product has one row or one column, which INT8 does not accelerate.
 func (p *Plan) vector(n *onnx.NodeProto) bool {
 	if n.GetOpType() != "MatMul" && n.GetOpType() != "Gemm" {
 		return false
@@ -224,18 +223,18 @@ func (p *Plan) vector(n *onnx.NodeProto) bool {
 	return len(shape) >= 2 && (shape[len(shape)-1] == 1 || shape[len(shape)-2] == 1)
 }
 
-// groupedResidual reports whether a convolution in groups gives its result to an Add alone. TensorRT fuses the two, and TensorRT 8 then
-// fails to build: it finds no INT8 kernel of a depthwise convolution with an Add, as in the attention of YOLO11.
+// groupedResidual reports whether only an Add reads the output of a grouped convolution. TensorRT fuses the two, and TensorRT 8 then fails
+// to build, because it has no INT8 kernel of a depthwise convolution with an Add, as in the attention of YOLO11.
 func (p *Plan) groupedResidual(n *onnx.NodeProto) bool {
 	if n.GetOpType() != "Conv" || n.IntOr("group", 1) == 1 {
 		return false
 	}
-	reader := p.index.Sole(n.Out(0))
-	return reader != nil && reader.GetOpType() == "Add" && reader.Standard()
+	reader := p.index.SoleReader(n.Out(0))
+	return reader != nil && reader.GetOpType() == "Add" && reader.IsStandard()
 }
 
-// narrow says why TensorRT would run a convolution faster in FP16: fewer channels than a tensor core takes at once. The limits are those of
-// NVIDIA's Model Optimizer.
+// narrow returns the reason why TensorRT would run a convolution faster in FP16: fewer channels than a tensor core processes at once. The
+// limits are those of NVIDIA's Model Optimizer.
 func (p *Plan) narrow(n *onnx.NodeProto, weight *onnx.TensorProto) string {
 	if n.GetOpType() != "Conv" || len(weight.Dims) != 4 {
 		return ""
@@ -252,15 +251,15 @@ func (p *Plan) narrow(n *onnx.NodeProto, weight *onnx.TensorProto) string {
 	return ""
 }
 
-// findResiduals finds the Adds that join the result of a quantized convolution with what went around it. Only the latter is quantized, so
-// that convolution and Add stay one kernel that can write INT8.
+// findResiduals finds the Adds that join the output of a quantized convolution with its bypass. Only the bypass is quantized, so that
+// convolution and Add stay one kernel with INT8 output.
 func (p *Plan) findResiduals(quantized map[*onnx.NodeProto]bool) {
 	position := make(map[*onnx.NodeProto]int, len(p.graph.Node))
 	for i, n := range p.graph.Node {
 		position[n] = i
 	}
 	for _, n := range p.graph.Node {
-		if n.GetOpType() != "Add" || !n.Standard() || len(n.Input) != 2 || p.tail[n] || n.Input[0] == n.Input[1] {
+		if n.GetOpType() != "Add" || !n.IsStandard() || len(n.Input) != 2 || p.tail[n] || n.Input[0] == n.Input[1] {
 			continue
 		}
 		if p.index.Constant(n.Input[0]) != nil || p.index.Constant(n.Input[1]) != nil || !p.float(n.Input[0]) || !p.float(n.Input[1]) {
@@ -269,14 +268,14 @@ func (p *Plan) findResiduals(quantized map[*onnx.NodeProto]bool) {
 		fused := -1
 		for i, name := range n.Input {
 			if from := p.index.Producer[name]; from != nil && p.groupedResidual(from) {
-				fused = -1 // the Add is that convolution's, in floating point
+				fused = -1 // the Add is fused with that convolution in floating point
 				break
 			}
 			conv := p.convolutionBefore(name, n)
 			if conv == nil || !quantized[conv] {
 				continue
 			}
-			// Of two convolutions the later one runs together with the Add.
+			// TensorRT fuses the Add with the later one of two convolutions.
 			if fused < 0 || position[conv] > position[p.convolutionBefore(n.Input[fused], n)] {
 				fused = i
 			}
@@ -287,10 +286,11 @@ func (p *Plan) findResiduals(quantized map[*onnx.NodeProto]bool) {
 	}
 }
 
-// convolutionBefore is the convolution whose result, through an activation at most, only reader reads as name; nil when there is none.
+// convolutionBefore returns the convolution whose output only reader reads as name, directly or through an activation; nil if there is
+// none.
 func (p *Plan) convolutionBefore(name string, reader *onnx.NodeProto) *onnx.NodeProto {
 	n := p.index.Producer[name]
-	if n == nil || p.index.Sole(name) != reader {
+	if n == nil || p.index.SoleReader(name) != reader {
 		return nil
 	}
 	switch n.GetOpType() {
@@ -298,11 +298,11 @@ func (p *Plan) convolutionBefore(name string, reader *onnx.NodeProto) *onnx.Node
 		return n
 	case "Relu", "LeakyRelu", "Clip", "HardSwish", "PRelu", "Swish":
 		before := p.index.Producer[n.In(0)]
-		if before != nil && before.GetOpType() == "Conv" && p.index.Sole(n.In(0)) == n {
+		if before != nil && before.GetOpType() == "Conv" && p.index.SoleReader(n.In(0)) == n {
 			return before
 		}
 	case "Mul":
-		// SiLU: the convolution's result times its own Sigmoid.
+		// SiLU: the convolution's output times its own Sigmoid.
 		for i := range n.Input {
 			gate, conv := p.index.Producer[n.In(i)], p.index.Producer[n.In(1-i)]
 			if gate != nil && conv != nil && len(n.Input) == 2 && conv.GetOpType() == "Conv" && gate.In(0) == n.In(1-i) &&
@@ -321,7 +321,7 @@ func (p *Plan) share() {
 		return
 	}
 	for _, n := range p.graph.Node {
-		if p.tail[n] || !n.Standard() {
+		if p.tail[n] || !n.IsStandard() {
 			continue
 		}
 		joined := []string{n.In(0)}
@@ -344,7 +344,7 @@ func (p *Plan) share() {
 	}
 }
 
-// leader is the representative of a tensor's group.
+// leader returns the representative of a tensor's group.
 func (p *Plan) leader(name string) string {
 	for p.group[name] != "" && p.group[name] != name {
 		name = p.group[name]
@@ -352,7 +352,7 @@ func (p *Plan) leader(name string) string {
 	return name
 }
 
-// limits gives every tensor of the plan its limit, that of its group's largest.
+// limits returns the limit of every tensor of the plan: the largest of its group.
 func (p *Plan) limits(ranges Ranges) (map[string]float32, error) {
 	limits, largest := make(map[string]float32), make(map[string]float32)
 	var absent []string

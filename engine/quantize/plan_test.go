@@ -101,7 +101,7 @@ func TestPlanRefuses(t *testing.T) {
 	assert.EqualError(t, err, `onnx model: "testnet": uses opset 30, quantization reads up to 24 (export the model again with opset=17)`)
 }
 
-// The rules of TensorRT hold for every node of the result.
+// TensorRT's rules hold for every node of the result.
 func TestPlacement(t *testing.T) {
 	for name, m := range map[string]*onnx.Model{
 		"v8": yolo(testnet.YOLO{Norms: true}).V8(), "v11": yolo(testnet.YOLO{Dynamic: true}).V11(), "stored": yolo(testnet.YOLO{}).V11(),
@@ -145,15 +145,15 @@ func TestPlacement(t *testing.T) {
 			for _, s := range scale {
 				assert.Positive(t, s)
 			}
-			assert.Equal(t, n.Find("axis") != nil, len(x.Initializer[n.In(1)].Dims) == 1, "one scale per channel goes with an axis")
+			assert.Equal(t, n.FindAttribute("axis") != nil, len(x.Initializer[n.In(1)].Dims) == 1, "one scale per channel goes with an axis")
 		}
 		want := map[string]int{"v8": 6, "v11": 13, "stored": 13}[name]
 		assert.Equal(t, want, adds, "%s: residual branches", name)
 	}
 }
 
-// The positions of YOLO11's attention are a depthwise convolution that TensorRT fuses with the Add after it: both stay in floating point,
-// whatever comes from the Add's other side.
+// The position encoding of YOLO11's attention is a depthwise convolution that TensorRT fuses with the following Add: both stay in floating
+// point, whatever the Add's other input is.
 func TestDepthwiseConvolutionBeforeAdd(t *testing.T) {
 	const positions, add = "/model.10/m/m.0/attn/pe/conv/Conv", "/model.10/m/m.0/attn/Add"
 	float := func(m *onnx.Model, name, add string) {
@@ -178,7 +178,7 @@ func TestDepthwiseConvolutionBeforeAdd(t *testing.T) {
 	float(yolo(testnet.YOLO{}).V11(), positions, add)
 	float(yolo(testnet.YOLO{Norms: true}).V10(), positions, add)
 
-	// A convolution on the other side would fuse with the Add and have the depthwise one's result quantized.
+	// TensorRT would fuse a convolution on the other side with the Add and quantize the output of the depthwise one.
 	both := func(group int64) *onnx.Model {
 		b := testnet.NewBuilder(1)
 		x := b.Conv("/first", b.Input("images", 1, 3, 32, 32), testnet.Convolution{In: 3, Out: 16, Kernel: 3})
@@ -193,7 +193,7 @@ func TestDepthwiseConvolutionBeforeAdd(t *testing.T) {
 	assert.Contains(t, p.Tensors, "/grouped/Conv_output_0", "without groups the branch is quantized as ever")
 }
 
-// The inputs and the result of every Concat before the head have one scale.
+// The inputs and the output of every Concat before the head have the same scale.
 func TestSharedScales(t *testing.T) {
 	_, p := plan(t, yolo(testnet.YOLO{}).V8(), quantize.Options{})
 	ranges := make(quantize.Ranges)
@@ -229,7 +229,7 @@ func TestSharedScales(t *testing.T) {
 	assert.Equal(t, 13, concats)
 }
 
-// Files of the first ONNX versions list their weights as inputs too; what a conversion replaces must not stay there as an input to be fed.
+// Files of the first ONNX versions list their weights as inputs too; a replaced weight must not remain as an input.
 func TestWeightsListedAsInputs(t *testing.T) {
 	old := func() *onnx.Model {
 		m := yolo(testnet.YOLO{Wide: 4, Norms: true}).V8()
@@ -242,7 +242,7 @@ func TestWeightsListedAsInputs(t *testing.T) {
 	int8, err := p.Apply(uniform(p, 4))
 	require.NoError(t, err)
 	half := old()
-	_, err = quantize.ToHalf(half, quantize.HalfOptions{})
+	_, err = quantize.ConvertFP16(half, quantize.FP16Options{})
 	require.NoError(t, err)
 	for _, m := range []*onnx.Model{int8, half} {
 		inputs, err := m.Inputs()

@@ -2,8 +2,8 @@ package quantize
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// Runner is a model that is open and gives all of its outputs, one request at a time: postprocess/predict has one. It letterboxes and
-// scales images as in service. A result is valid until the next request.
+// Runner is an open model that returns all of its outputs, one request at a time; package predict implements it. It preprocesses images as
+// for inference. A result is valid until the next request.
 type Runner interface {
 	Model() engine.Model
 	Images(images ...engine.Image) (*engine.Result, error)
@@ -11,7 +11,7 @@ type Runner interface {
 	Close() error
 }
 
-// run runs a sample by itself.
+// run runs one sample.
 func run(r Runner, s Sample) (*engine.Result, error) {
 	if len(s.Tensors) > 0 {
 		return r.Tensors(s.Tensors...)

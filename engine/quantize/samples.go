@@ -16,42 +16,42 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Sample is what a model is given once: an image, which the engine letterboxes as in service, or the tensors of a model without an image
+// Sample is the input of one run: an image, which the engine preprocesses as for inference, or the tensors of a model without an image
 // input.
 type Sample struct {
 	Image   engine.Image
-	Tensors []engine.Tensor // when not empty, fed instead of Image
+	Tensors []engine.Tensor // if not empty, used instead of Image
 }
 
-// Samples are what a model is calibrated on or judged by. Implementations may reuse the memory of a Sample for the next one.
+// Samples are the inputs for calibration or for the gate. Implementations may reuse the memory of a Sample for the next one.
 type Samples interface {
 	Len() int
-	// Name is how messages call sample i.
+	// Name identifies sample i in messages.
 	Name(i int) string
-	// Load reads sample i. The sample is used until the next Load.
+	// Load reads sample i. The sample is valid until the next Load.
 	Load(i int) (Sample, error)
-	// Hash changes when any sample does.
+	// Hash changes if any sample does.
 	Hash() (string, error)
 }
 
 // Images are samples from image files.
 type Images struct {
-	// Files are the images, in the order in which they are used.
+	// Files are the images in the order of use.
 	Files []string
 	// Decode reads one file into an image.
 	Decode func(path string) (engine.Image, error)
 }
 
-// imageSuffixes are the files that ChooseImages takes.
+// imageSuffixes are the file types of ChooseImages.
 var imageSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm"}
 
-// ChooseImages lists images under dir, subdirectories included: count of them drawn with seed, or all when count is 0 or more than
-// there are. The same directory, count and seed give the same list.
+// ChooseImages lists images under dir, subdirectories included: count of them drawn with seed, or all if count is 0 or larger than their
+// number. The same directory, count and seed give the same list.
 func ChooseImages(dir string, count int, seed uint64) ([]string, error) {
 	var files []string
 	root := dir
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		root += string(filepath.Separator) // has a directory walked into that is a link
+		root += string(filepath.Separator) // follows dir if it is a link
 	}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -90,7 +90,7 @@ func (p *Images) Load(i int) (Sample, error) {
 	return Sample{Image: im}, err
 }
 
-// Hash implements Samples: it is over the files' contents, not their names.
+// Hash implements Samples. It hashes the files' contents, not their names.
 func (p *Images) Hash() (string, error) {
 	sum := sha256.New()
 	for _, path := range p.Files {
@@ -103,8 +103,7 @@ func (p *Images) Hash() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// Overlap counts the files of p that have the contents of one of other: images that a model was calibrated on say little about its
-// accuracy.
+// Overlap returns the number of files of p with the same content as one of other.
 func (p *Images) Overlap(other *Images) (int, error) {
 	seen := make(map[string]bool, len(other.Files))
 	for _, path := range other.Files {
@@ -138,11 +137,11 @@ func fileHash(path string) ([]byte, error) {
 	return sum.Sum(nil), err
 }
 
-// maxUnreadable is the share of samples, one in this many, that may be unreadable before a run is given up.
+// maxUnreadable is the share of samples, one in this many, that may be unreadable.
 const maxUnreadable = 10
 
-// each loads the samples one after the other, skipping unreadable ones, and calls use for the rest. It returns the names of the skipped
-// ones. More than a tenth, or all, is an error.
+// each loads the samples in order, skips unreadable ones, and calls use for the others. It returns the names of the skipped ones. If more
+// than a tenth or all are unreadable, it returns an error.
 func each(samples Samples, use func(i int, s Sample) error) (skipped []string, err error) {
 	total := samples.Len()
 	if total == 0 {

@@ -10,46 +10,47 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Search finds the fewest layers that must stay in floating point for the gate to pass.
+// Search finds the smallest set of layers that must stay in floating point for the gate to pass.
 type Search struct {
-	// Model is the prepared FP32 model, Ranges what was measured of it, Options the plan to start from.
+	// Model is the prepared FP32 model, Ranges its measured ranges, Options the plan to start from.
 	Model   *onnx.Model
 	Ranges  Ranges
 	Options Options
 	// Open opens a model from its bytes.
 	Open func(model []byte) (Runner, error)
-	// Samples are a few samples, 4 to 16, on which each layer's error is measured.
+	// Samples are a few samples, 4 to 16, for measuring each layer's error.
 	Samples Samples
-	// Judge judges a quantized model, as Gate.Judge does.
+	// Judge runs the gate on a quantized model, like Gate.Judge.
 	Judge func(ctx context.Context, model *onnx.Model) (*Verdict, error)
-	// Progress, when not nil, is told of each step.
+	// Progress, if not nil, is called at each step.
 	Progress func(step string)
 }
 
-// LayerError is what quantizing one layer alone does to the head's outputs.
+// LayerError is the error of the head's outputs if only this layer is quantized.
 type LayerError struct {
 	Name     string `json:"name"`
 	Operator string `json:"operator"`
-	// Error is the squared difference over the squared reference, summed over the head's outputs; what is not a number counts as 1.
+	// Error is the squared difference over the squared reference, summed over the head's outputs; an output with NaN or infinite values
+	// counts as 1.
 	Error float64 `json:"error"`
-	// Excluded reports that the search left the layer in floating point.
+	// Excluded is set if the layer stays in floating point.
 	Excluded bool `json:"excluded"`
 }
 
-// Found is the outcome of a search.
-type Found struct {
+// SearchResult is the result of a search.
+type SearchResult struct {
 	Model   *onnx.Model `json:"-"`
 	Plan    *Plan       `json:"-"`
 	Verdict *Verdict    `json:"verdict"`
-	// Layers are all quantizable layers, worst first. It is empty when the gate passed at once.
+	// Layers are all quantizable layers, worst first; empty if the gate passed at once.
 	Layers []LayerError `json:"layers,omitempty"`
-	// Judged counts how many models the gate saw.
+	// Judged is the number of models that the gate judged.
 	Judged int `json:"judged"`
 }
 
-// Run judges the whole plan and then, while the gate refuses, excludes the fewest of the worst layers with which it passes. When even that
-// fails the last verdict comes back with Passed false.
-func (s *Search) Run(ctx context.Context) (*Found, error) {
+// Run judges the whole plan and, if the gate refuses it, excludes the smallest number of the worst layers for which it passes. If there is
+// none, the last verdict is returned with Passed false.
+func (s *Search) Run(ctx context.Context) (*SearchResult, error) {
 	found, err := s.try(ctx, nil)
 	if err != nil || found.Verdict.Passed {
 		return found, err
@@ -59,7 +60,7 @@ func (s *Search) Run(ctx context.Context) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	count, passed, err := Fewest(len(layers), func(count int) (bool, error) {
+	count, passed, err := FewestExclusions(len(layers), func(count int) (bool, error) {
 		next, err := s.try(ctx, layers[:count])
 		if err != nil {
 			return false, err
@@ -82,9 +83,9 @@ func (s *Search) Run(ctx context.Context) (*Found, error) {
 	return found, nil
 }
 
-// Fewest finds how few of a ranking of so many layers, the worst of them, must be left out for a test to pass: it tries twice as many each
-// time, never all, and then halves what lies between. The last count that passed is that of the result.
-func Fewest(layers int, passes func(count int) (bool, error)) (count int, passed bool, err error) {
+// FewestExclusions returns the smallest number of layers of a ranking, worst first, whose exclusion makes passes return true. It doubles
+// the number until passes returns true, up to all but one, and then bisects. The last call that returned true had the returned count.
+func FewestExclusions(layers int, passes func(count int) (bool, error)) (count int, passed bool, err error) {
 	failing, passing := 0, 0
 	for try := min(1, layers-1); try > failing; try = min(2*try, layers-1) {
 		if passed, err = passes(try); err != nil {
@@ -112,7 +113,7 @@ func Fewest(layers int, passes func(count int) (bool, error)) (count int, passed
 }
 
 // try quantizes the model without the given layers and judges it.
-func (s *Search) try(ctx context.Context, without []LayerError) (*Found, error) {
+func (s *Search) try(ctx context.Context, without []LayerError) (*SearchResult, error) {
 	options := s.Options
 	options.Exclude = slices.Clone(options.Exclude)
 	for i := range without {
@@ -131,7 +132,7 @@ func (s *Search) try(ctx context.Context, without []LayerError) (*Found, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Found{Model: m, Plan: plan, Verdict: verdict, Judged: 1}, nil
+	return &SearchResult{Model: m, Plan: plan, Verdict: verdict, Judged: 1}, nil
 }
 
 func (s *Search) tell(format string, arguments ...any) {
@@ -140,7 +141,7 @@ func (s *Search) tell(format string, arguments ...any) {
 	}
 }
 
-// Sensitivity measures every layer of the plan alone, worst first.
+// Sensitivity measures the error of every layer of the plan alone, worst first.
 func (s *Search) Sensitivity(ctx context.Context) ([]LayerError, error) {
 	plan, err := NewPlan(s.Model, s.Options)
 	if err != nil {
@@ -157,7 +158,7 @@ func (s *Search) Sensitivity(ctx context.Context) ([]LayerError, error) {
 			continue
 		}
 		options := s.Options
-		options.Only, options.WholeResidual = []string{l.Name}, true
+		options.Only, options.FloatResiduals = []string{l.Name}, true
 		alone, err := NewPlan(s.Model, options)
 		if err != nil {
 			return nil, err
@@ -177,13 +178,13 @@ func (s *Search) Sensitivity(ctx context.Context) ([]LayerError, error) {
 	return layers, nil
 }
 
-// DefaultLayerLoss is the limit for Fragile that left a trained YOLOv8n its boxes: of its 57 layers it keeps four in floating point, three
-// of them at the beginning, where a few values are far larger than the others. They made two thirds of the whole distortion.
+// DefaultLayerLoss is the limit for SensitiveLayers with which a trained YOLOv8n keeps its boxes. It excludes four of its 57 layers, three
+// of them at the beginning with a few very large values, which caused two thirds of the total distortion.
 const DefaultLayerLoss = 0.0002
 
-// Fragile measures every layer of the plan alone, worst first, and marks those as excluded that lose more than limit of the head's outputs
-// on average: they are few as a rule, and what they lose no calibration brings back.
-func (s *Search) Fragile(ctx context.Context, limit float64) (layers []LayerError, err error) {
+// SensitiveLayers measures every layer of the plan alone, worst first, and marks those as excluded whose average error of a head output
+// exceeds limit. No calibration method recovers these few layers.
+func (s *Search) SensitiveLayers(ctx context.Context, limit float64) (layers []LayerError, err error) {
 	plan, err := NewPlan(s.Model, s.Options)
 	if err != nil {
 		return nil, err
@@ -195,8 +196,8 @@ func (s *Search) Fragile(ctx context.Context, limit float64) (layers []LayerErro
 	return layers, err
 }
 
-// headOutputs are the tensors in which an error is measured: the results of the last heavy layers, before the decoding mixes numbers of
-// very different sizes.
+// headOutputs returns the tensors in which errors are measured: the outputs of the last heavy layers, before the decoding mixes values of
+// very different magnitudes.
 func (p *Plan) headOutputs() []string {
 	var names []string
 	for _, n := range p.graph.Node {
@@ -207,7 +208,7 @@ func (p *Plan) headOutputs() []string {
 	return names
 }
 
-// outputs gives the values of tensors for each sample in turn, copied.
+// outputs returns the values of tensors for all samples, concatenated.
 func (s *Search) outputs(ctx context.Context, m *onnx.Model, tensors []string) (map[string][]float32, error) {
 	exposed, _ := Expose(m, tensors)
 	data, err := exposed.Bytes()
@@ -238,7 +239,7 @@ func (s *Search) outputs(ctx context.Context, m *onnx.Model, tensors []string) (
 	return values, err
 }
 
-// difference is the squared difference over the squared reference, summed over the tensors.
+// difference returns the squared difference over the squared reference, summed over the tensors.
 func difference(reference, outputs map[string][]float32) float64 {
 	sum := 0.0
 	for name, want := range reference {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fragile is a chain of convolutions of which the ones in bad read a tensor with one enormous channel that they ignore: with one scale for
-// the tensor everything else rounds to 0.
+// fragile returns a chain of convolutions of which those in bad read a tensor with one enormous channel that they ignore: with one scale
+// for the tensor all other values round to 0.
 func fragile(layers int, bad ...int) *onnx.Model {
 	b := testnet.NewBuilder(11)
 	x := b.Input("images", 1, 3, 32, 32)
@@ -81,7 +81,7 @@ func search(t *testing.T, m *onnx.Model, limit float64) (*quantize.Search, *int)
 	}, judged
 }
 
-// The search leaves exactly the layers in floating point that INT8 breaks.
+// The search excludes exactly the layers that INT8 breaks.
 func TestSearchFindsFragileLayers(t *testing.T) {
 	s, judged := search(t, fragile(9, 2, 4, 7), 0.05)
 	found, err := s.Run(context.Background())
@@ -128,27 +128,27 @@ func TestSearchGivesUp(t *testing.T) {
 	assert.EqualError(t, err, "device lost")
 }
 
-// Layers that lose too much alone stay in floating point without a gate, and calibrators are told of them.
+// Layers with a large error alone are excluded without a gate, also for calibrators.
 func TestFragileLayersStayInFloatingPoint(t *testing.T) {
 	s, _ := search(t, fragile(9, 2, 4, 7), 0.05)
-	layers, err := s.Fragile(t.Context(), quantize.DefaultLayerLoss*50)
+	layers, err := s.SensitiveLayers(t.Context(), quantize.DefaultLayerLoss*50)
 	require.NoError(t, err)
 	options := s.Options
 	for _, l := range layers {
 		if l.Excluded {
-			options.Fragile = append(options.Fragile, l.Name)
+			options.Sensitive = append(options.Sensitive, l.Name)
 		}
 	}
-	assert.ElementsMatch(t, []string{"/layerc/Conv", "/layere/Conv", "/layerh/Conv"}, options.Fragile)
+	assert.ElementsMatch(t, []string{"/layerc/Conv", "/layere/Conv", "/layerh/Conv"}, options.Sensitive)
 	plan, err := quantize.NewPlan(s.Model, options)
 	require.NoError(t, err)
 	assert.Equal(t, 6, plan.Count())
 	assert.Equal(t, []string{"/layerc/Conv_output_0", "/layere/Conv_output_0", "/layerh/Conv_output_0", "output"}, plan.Unquantized(),
 		"the head's last layer too")
 	for _, l := range plan.Layers {
-		assert.Equal(t, slices.Contains(options.Fragile, l.Name), l.Reason == "distorts the head's outputs", l)
+		assert.Equal(t, slices.Contains(options.Sensitive, l.Name), l.Reason == "distorts the head's outputs", l)
 	}
-	none, err := s.Fragile(t.Context(), 2)
+	none, err := s.SensitiveLayers(t.Context(), 2)
 	require.NoError(t, err)
 	for _, l := range none {
 		assert.False(t, l.Excluded)
@@ -160,7 +160,7 @@ func TestFewest(t *testing.T) {
 		for need := range 25 {
 			tried := map[int]bool{}
 			last := 0
-			count, passed, err := quantize.Fewest(layers, func(count int) (bool, error) {
+			count, passed, err := quantize.FewestExclusions(layers, func(count int) (bool, error) {
 				require.False(t, tried[count], "twice")
 				require.Greater(t, count, 0)
 				require.Less(t, count, layers, "never all")
@@ -178,6 +178,6 @@ func TestFewest(t *testing.T) {
 			}
 		}
 	}
-	_, _, err := quantize.Fewest(4, func(int) (bool, error) { return false, errors.New("device lost") })
+	_, _, err := quantize.FewestExclusions(4, func(int) (bool, error) { return false, errors.New("device lost") })
 	assert.EqualError(t, err, "device lost")
 }

@@ -6,12 +6,11 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Separate returns a copy of the model that computes the same numbers, in which the SiLU of each of these layers' results has another shape
-// than the layer: [N, C, H*W, 1] between two Reshapes, which move nothing. In a network with a calibrator TensorRT 8.6 and 10.6 put a
-// convolution and its SiLU into one kernel that exists in INT8 alone, whatever precision the two are asked to have; across a change of
-// shape they do not, and the layer runs in FP16. Results that no SiLU reads stay as they are; separated counts the others, and without any
-// the model itself comes back.
-func Separate(m *onnx.Model, results []string) (made *onnx.Model, separated int) {
+// SeparateActivations returns an equivalent copy of the model in which the SiLUs after the given layers' outputs have the shape [N, C, H*W,
+// 1], between two Reshapes that move no data. In a network with a calibrator, TensorRT 8.6 and 10.6 fuse a convolution and its SiLU into a
+// kernel that exists in INT8 only, whatever precision is requested; they do not fuse across a change of shape, and the layer runs in FP16.
+// Outputs that no SiLU reads are unchanged; separated counts the others. If it is 0, m itself is returned.
+func SeparateActivations(m *onnx.Model, results []string) (made *onnx.Model, separated int) {
 	made = m.Clone()
 	g := made.Proto.Graph
 	s := &separation{graph: g, index: onnx.NewIndex(g), values: made.Infer(nil), sigmoids: make(map[*onnx.NodeProto]string)}
@@ -40,7 +39,7 @@ func Separate(m *onnx.Model, results []string) (made *onnx.Model, separated int)
 		}
 	}
 	g.Node = s.nodes
-	g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(v *onnx.ValueInfoProto) bool { // whose shape is another one now
+	g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(v *onnx.ValueInfoProto) bool { // their shape has changed
 		n := s.index.Producer[v.GetName()]
 		return n != nil && s.sigmoids[n] != ""
 	})
@@ -52,20 +51,20 @@ type separation struct {
 	index    *onnx.Index
 	values   map[string]onnx.Value
 	sigmoids map[*onnx.NodeProto]string
-	flat     map[string]string // a result's name in the other shape
+	flat     map[string]string // name of an output in the other shape
 	nodes    []*onnx.NodeProto
 }
 
-// normed is the result after the normalization that follows a layer in a network as it left training; TensorRT takes both as one.
+// normed returns the output of the batch normalization after a layer, if there is one; TensorRT fuses the two.
 func (s *separation) normed(x string) string {
-	if readers := s.index.Readers[x]; len(readers) == 1 && readers[0].Standard() && readers[0].GetOpType() == "BatchNormalization" &&
+	if readers := s.index.Readers[x]; len(readers) == 1 && readers[0].IsStandard() && readers[0].GetOpType() == "BatchNormalization" &&
 		readers[0].In(0) == x && !s.index.Outputs[x] {
 		return readers[0].Out(0)
 	}
 	return x
 }
 
-// silu finds x*sigmoid(x) of a result of four dimensions that nothing else reads, nil when what follows is something else.
+// silu returns the nodes of x*sigmoid(x) for a 4-dimensional x that nothing else reads, nil if there are none.
 func (s *separation) silu(x string) (sigmoid, product *onnx.NodeProto) {
 	readers := s.index.Readers[x]
 	if len(readers) != 2 || s.index.Outputs[x] || len(s.values[x].Shape) != 4 {
@@ -73,7 +72,7 @@ func (s *separation) silu(x string) (sigmoid, product *onnx.NodeProto) {
 	}
 	for i, n := range readers {
 		other := readers[1-i]
-		if !n.Standard() || n.GetOpType() != "Sigmoid" || !other.Standard() || other.GetOpType() != "Mul" {
+		if !n.IsStandard() || n.GetOpType() != "Sigmoid" || !other.IsStandard() || other.GetOpType() != "Mul" {
 			continue
 		}
 		y := n.Out(0)
@@ -85,7 +84,7 @@ func (s *separation) silu(x string) (sigmoid, product *onnx.NodeProto) {
 	return nil, nil
 }
 
-// enter gives a result its other shape, once.
+// enter reshapes an output to its other shape, once.
 func (s *separation) enter(x string) {
 	if s.flat[x] != "" {
 		return
@@ -98,11 +97,11 @@ func (s *separation) enter(x string) {
 	if shape[2] > 0 && shape[3] > 0 {
 		pixels = shape[2] * shape[3]
 	}
-	s.flat[x] = s.index.Unused(x + "_flat")
+	s.flat[x] = s.index.UniqueName(x + "_flat")
 	s.reshape(x, s.flat[x], s.constant(x+"_flat_shape", 0, 0, pixels, 1))
 }
 
-// leave computes the product in the other shape and gives what it is called its own shape back.
+// leave computes the product in the other shape and reshapes it back.
 func (s *separation) leave(product *onnx.NodeProto, x string) {
 	for i := range product.Input {
 		if product.Input[i] == x {
@@ -110,21 +109,21 @@ func (s *separation) leave(product *onnx.NodeProto, x string) {
 		}
 	}
 	result := product.Out(0)
-	product.Output[0] = s.index.Unused(result + "_flat")
+	product.Output[0] = s.index.UniqueName(result + "_flat")
 	s.nodes = append(s.nodes, product)
 	var back string
 	if shape := s.values[x].Shape; shape[2] > 0 && shape[3] > 0 {
 		back = s.constant(x+"_shape", 0, 0, shape[2], shape[3])
-	} else { // open sides
-		back = s.index.Unused(x + "_shape")
+	} else { // dynamic sides
+		back = s.index.UniqueName(x + "_shape")
 		s.nodes = append(s.nodes, onnx.NewNode("Shape", back, []string{x}, []string{back}))
 	}
 	s.reshape(product.Output[0], result, back)
 }
 
-// constant adds the shape that a Reshape is given; 0 keeps a dimension.
+// constant adds the shape for a Reshape; 0 keeps a dimension.
 func (s *separation) constant(name string, dims ...int64) string {
-	name = s.index.Unused(name)
+	name = s.index.UniqueName(name)
 	s.graph.Initializer = append(s.graph.Initializer, onnx.NewInts(name, dims, int64(len(dims))))
 	return name
 }

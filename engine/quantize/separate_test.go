@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A model whose fragile layers stand apart from their activations gives the same numbers under the same names, with fixed and with open
-// sizes, and only those layers change.
+// A model with separated activations computes the same values under the same names, with fixed and dynamic sizes, and only these layers
+// change.
 func TestSeparateChangesNoNumber(t *testing.T) {
 	for name, y := range map[string]testnet.YOLO{"fixed": {}, "open batch": {Dynamic: true}, "with norms": {Norms: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestSeparateChangesNoNumber(t *testing.T) {
 			require.NoError(t, err)
 			p, err := quantize.NewPlan(m, quantize.Options{Exclude: []string{"/model.1/conv/Conv", "/model.2/cv*/conv/Conv"}})
 			require.NoError(t, err)
-			made, separated := quantize.Separate(m, p.Unquantized())
+			made, separated := quantize.SeparateActivations(m, p.Unquantized())
 			assert.Equal(t, 3, separated, "the heads' last layers have no activation")
 			after, err := m.Bytes()
 			require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestSeparateChangesNoNumber(t *testing.T) {
 	}
 }
 
-// openSides is a convolution and its SiLU for images of any size, and the name of the convolution's result.
+// openSides returns a convolution with SiLU for images of any size, and the name of the convolution's output.
 func openSides() (m *onnx.Model, layer string) {
 	b := testnet.NewBuilder(1)
 	layer = b.Conv("/conv", b.Input("x", 1, 2, -1, -1), testnet.Convolution{In: 2, Out: 2, Kernel: 3})
@@ -49,10 +49,10 @@ func openSides() (m *onnx.Model, layer string) {
 	return b.Model(17), layer
 }
 
-// Open sides are asked of the layer's result.
+// With dynamic sides the shape is read from the layer's output.
 func TestSeparateWithOpenSides(t *testing.T) {
 	m, layer := openSides()
-	made, separated := quantize.Separate(m, []string{layer})
+	made, separated := quantize.SeparateActivations(m, []string{layer})
 	assert.Equal(t, 1, separated)
 	input := make([]float32, 2*5*7)
 	for i := range input {
@@ -61,18 +61,18 @@ func TestSeparateWithOpenSides(t *testing.T) {
 	assert.Equal(t, run(t, m, input, 1, 2, 5, 7), run(t, made, input, 1, 2, 5, 7))
 }
 
-// Without a SiLU the model itself comes back: a ReLU that follows, a result that something else reads too or that leaves the network.
+// Without a SiLU the model itself is returned: after a ReLU, or if something else reads the output or it is an output of the network.
 func TestSeparateLeavesTheRest(t *testing.T) {
 	m, layer := openSides()
 	for _, name := range []string{"x", "none", "z"} {
 		t.Run(name, func(t *testing.T) {
-			made, separated := quantize.Separate(m, []string{name})
+			made, separated := quantize.SeparateActivations(m, []string{name})
 			assert.Zero(t, separated)
 			assert.Same(t, m, made)
 		})
 	}
 	g := m.Proto.Graph
 	g.Output = append(g.Output, onnx.NewValueInfo(layer, onnx.TensorProto_FLOAT, []int64{-1, 2, -1, -1}))
-	_, separated := quantize.Separate(m, []string{layer})
+	_, separated := quantize.SeparateActivations(m, []string{layer})
 	assert.Zero(t, separated)
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// heavy are the operators that are worth quantizing: nearly all arithmetic of a detector is theirs.
+// heavy reports whether a node is worth quantizing: nearly all arithmetic of a detector is in these operators.
 func heavy(n *onnx.NodeProto) bool {
-	if !n.Standard() {
+	if !n.IsStandard() {
 		return false
 	}
 	switch n.GetOpType() {
@@ -18,7 +18,7 @@ func heavy(n *onnx.NodeProto) bool {
 	return false
 }
 
-// nodeName identifies a node in reports and exclusion lists: its name, or its first output where the exporter gave none.
+// nodeName identifies a node in reports and exclusion lists: its name, or its first output if it has none.
 func nodeName(n *onnx.NodeProto) string {
 	if n.GetName() != "" {
 		return n.GetName()
@@ -26,15 +26,15 @@ func nodeName(n *onnx.NodeProto) string {
 	return n.Out(0)
 }
 
-// structure is what the rules ask about a detector's graph.
+// structure is a detector's graph as the quantization rules need it.
 type structure struct {
 	graph  *onnx.GraphProto
 	index  *onnx.Index
 	values map[string]onnx.Value
-	// tail are the nodes after the last heavy ones: they turn head outputs into boxes and scores, with numbers as large as the image. The
-	// convolution of a distribution focal loss, which only takes an average, belongs to them.
+	// tail contains the nodes after the last heavy ones: they decode head outputs into boxes and scores, with values as large as the image.
+	// The averaging convolution of a distribution focal loss is one of them.
 	tail map[*onnx.NodeProto]bool
-	// heads are the heavy nodes whose results enter the tail.
+	// heads contains the heavy nodes whose outputs enter the tail.
 	heads map[*onnx.NodeProto]bool
 }
 
@@ -58,7 +58,7 @@ func newStructure(m *onnx.Model) *structure {
 			continue
 		}
 		s.tail[n] = true
-		walk = append(walk, n.Reads()...)
+		walk = append(walk, n.AllInputs()...)
 	}
 	return s
 }
@@ -82,7 +82,7 @@ func (s *structure) average(n *onnx.NodeProto) bool {
 	return true
 }
 
-// float reports whether a tensor is known to hold float32.
+// float reports whether a tensor is known to be float32.
 func (s *structure) float(name string) bool { return s.values[name].Type == onnx.TensorProto_FLOAT }
 
 // matches reports whether a node's name or operator is in a list of names with * and ? as wildcards within a path element.
@@ -98,7 +98,7 @@ func matches(patterns []string, n *onnx.NodeProto) bool {
 	return false
 }
 
-// checkPatterns reports a pattern that is malformed or names no node, since a misspelt exclusion would go unnoticed.
+// checkPatterns returns an error for a malformed pattern or one that matches no node, because a misspelt exclusion would go unnoticed.
 func checkPatterns(op string, patterns []string, g *onnx.GraphProto) error {
 	for _, p := range patterns {
 		found := false

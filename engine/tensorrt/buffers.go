@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// buffers is the memory that Engine.Alloc has given out. Reading is free of locks, because every image of every frame is looked up.
+// buffers holds the memory of Engine.Alloc. Readers need no lock, because every image of every frame is looked up.
 type buffers struct {
 	mu     sync.Mutex // for writers
 	list   atomic.Pointer[[]*cuda.HostMemory]
@@ -19,7 +19,7 @@ type buffers struct {
 
 const pageSize = 4096
 
-// alloc gives out pinned memory.
+// alloc returns pinned memory.
 func (b *buffers) alloc(device *cuda.Device, size int) (*engine.Buffer, error) {
 	if size < 1 {
 		return nil, refuse("alloc", engine.ErrShape, "", "%d bytes asked for", size)
@@ -29,7 +29,7 @@ func (b *buffers) alloc(device *cuda.Device, size int) (*engine.Buffer, error) {
 	if b.closed {
 		return nil, refuse("alloc", engine.ErrClosed, "", "the engine is closed")
 	}
-	// The driver aligns small blocks to less than a page, and readers of files and cameras want pages.
+	// The driver aligns small blocks to less than a page, but file and camera readers need page alignment.
 	memory, err := device.AllocHost(size + pageSize - 1)
 	if err != nil {
 		return nil, err
@@ -52,10 +52,10 @@ func (b *buffers) free(memory *cuda.HostMemory) {
 	defer b.mu.Unlock()
 	list := slices.DeleteFunc(slices.Clone(b.all()), func(m *cuda.HostMemory) bool { return m == memory })
 	b.list.Store(&list)
-	_ = memory.Free() // the caller of Buffer.Free could do nothing about it
+	_ = memory.Free() // the caller of Buffer.Free could not handle an error
 }
 
-// close frees what is left.
+// close frees the remaining memory.
 func (b *buffers) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +73,7 @@ func (b *buffers) all() []*cuda.HostMemory {
 	return nil
 }
 
-// address is where the device finds data; false for memory that is not of Alloc.
+// address returns the device address of data; false if the memory is not from Alloc.
 func (b *buffers) address(data []byte) (uint64, bool) {
 	list := b.all()
 	first, last := start(data), start(data)+uintptr(len(data))

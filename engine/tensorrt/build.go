@@ -21,47 +21,47 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// BuildOptions say what plan to build. The zero value of each field asks for the default.
+// BuildOptions configures Build. The zero value of each field selects the default.
 type BuildOptions struct {
-	// Model is the ONNX file and Path where it was read from, which also finds tensors kept beside it. Metadata goes into the plan's header.
+	// Model is the ONNX file and Path its location, which is also searched for external tensors. Metadata goes into the plan's header.
 	Model    []byte          `json:"-"`
 	Path     string          `json:"path"`
 	Metadata engine.Metadata `json:"metadata"`
 	Device   int             `json:"device"`
 	Library  LibraryOptions  `json:"library"`
-	// Plugins are shared objects with operators of the model's own; see Library.LoadPlugins.
+	// Plugins are shared objects with the model's own operators; see Library.LoadPlugins.
 	Plugins []string `json:"plugins,omitempty"`
-	// Precision Auto is FP16 where the GPU computes it fast. INT8 allows FP16 too, and needs either a model with Q/DQ nodes or Calibration.
-	// From TensorRT 11 on the model itself carries the precision: leave Auto.
+	// Precision Auto is FP16 if the GPU computes it fast. INT8 includes FP16 and needs a model with Q/DQ nodes or Calibration. From
+	// TensorRT 11 on the model specifies the precision: use Auto.
 	Precision engine.Precision `json:"precision"`
-	// StronglyTyped takes every type from the model, also before TensorRT 11.
+	// StronglyTyped takes every type from the model; TensorRT 11 always does.
 	StronglyTyped bool `json:"strongly_typed,omitempty"`
-	// Batch is for inputs that leave their first dimension open; Width and Height for an image input that leaves its sides open, by default
-	// the metadata's or engine.DefaultSide. Shapes overrides both for the inputs it names.
+	// Batch is for inputs with a dynamic first dimension; Width and Height are for an image input with dynamic height and width, by default
+	// those of the metadata or engine.DefaultSide. Shapes overrides both for the inputs that it names.
 	Batch         Range        `json:"batch"`
 	Width, Height int          `json:",omitempty"`
 	Shapes        []ShapeRange `json:"shapes,omitempty"`
-	// Workspace is the most scratch memory in bytes that a layer may use.
+	// Workspace is the largest scratch memory of a layer in bytes.
 	Workspace int64 `json:"workspace,omitempty"`
-	// Level is the builder's optimization level, 0 (fastest build) to 5; nil for the release's own. Before 8.6 it is ignored.
-	Level *int `json:"level,omitempty"`
-	// DLA is the core to build for, with the GPU as fallback; nil for the GPU alone.
+	// OptimizationLevel is the builder's optimization level, 0 (fastest build) to 5; nil for TensorRT's default. It is ignored before 8.6.
+	OptimizationLevel *int `json:"level,omitempty"`
+	// DLA is the DLA core to build for, with the GPU as fallback; nil for the GPU only.
 	DLA *int `json:"dla,omitempty"`
-	// VersionCompatible plans run on newer releases of the same family, HardwareCompatible ones on Ampere and newer GPUs.
+	// VersionCompatible plans run on newer versions of the same family, HardwareCompatible ones on Ampere and newer GPUs.
 	VersionCompatible  bool `json:"version_compatible,omitempty"`
 	HardwareCompatible bool `json:"hardware_compatible,omitempty"`
-	// TimingCache is a file of kernel timings, read when it exists and written after the build; it makes the next build faster. Child.Build
-	// into a Cache keeps one there unless another is named.
+	// TimingCache is a file of kernel timings, read if it exists and written after the build; it makes the next build faster. By default
+	// BuildProcess.Build keeps one in its Cache.
 	TimingCache string      `json:"timing_cache,omitempty"`
 	Calibration Calibration `json:"calibration"`
-	// Log gets TensorRT's messages; nil for none.
+	// Log receives TensorRT's messages; nil for none.
 	Log *slog.Logger `json:"-"`
 
-	// timings is the directory where TimingCache is when it is not named.
+	// timings is the directory of the default TimingCache.
 	timings *Cache
 }
 
-// Range of a dimension: the least, what the plan is tuned for, the most. Zeros stand for 1, Min and Opt.
+// Range is the range of a dimension: minimum, optimum and maximum. Zeros stand for 1, Min and Opt.
 type Range struct {
 	Min int `json:"min"`
 	Opt int `json:"opt"`
@@ -75,7 +75,7 @@ func (r Range) complete() Range {
 	return r
 }
 
-// ShapeRange is the shapes that an input may have.
+// ShapeRange is the range of an input's shape.
 type ShapeRange struct {
 	Name string  `json:"name"`
 	Min  []int64 `json:"min"`
@@ -83,22 +83,22 @@ type ShapeRange struct {
 	Max  []int64 `json:"max"`
 }
 
-// Calibration is where INT8 ranges come from when the model has no Q/DQ nodes. TensorRT 10 and before only.
+// Calibration is the source of INT8 ranges for a model without Q/DQ nodes. TensorRT 10 and before only.
 type Calibration struct {
-	// Batches is a file that WriteCalibration made. It may be empty when Cache exists.
+	// Batches is a file from WriteCalibration. It may be empty if Cache exists.
 	Batches string `json:"batches,omitempty"`
-	// Cache is TensorRT's own table of ranges, read when it exists, else written.
+	// Cache is TensorRT's calibration cache, read if it exists and written otherwise.
 	Cache string `json:"cache,omitempty"`
-	// MinMax takes the extreme values instead of the ranges that lose the least information (entropy).
+	// MinMax uses the extreme values instead of the ranges with the least loss of information (entropy).
 	MinMax bool `json:"minmax,omitempty"`
-	// Unquantized are the results of layers that stay in FP16, as a rule a detect head's last convolutions; what turns them into the network's
-	// outputs then stays in FP32. quantize.Plan.Unquantized finds them.
+	// Unquantized are the output tensors of layers that stay in FP16, usually a detect head's last convolutions; the layers after them stay
+	// in FP32. See quantize.Plan.Unquantized.
 	Unquantized []string `json:"unquantized,omitempty"`
-	// Hash names the set of images in the plan cache's key; empty for the SHA-256 of Batches.
+	// Hash identifies the calibration images in the plan cache's key; empty for the SHA-256 of Batches.
 	Hash string `json:"hash,omitempty"`
 }
 
-// Progress is where a build is. Step and Steps count within Phase; both are 0 before TensorRT 9, which does not tell.
+// Progress is the progress of a build. Step and Steps count within Phase; both are 0 before TensorRT 9.
 type Progress struct {
 	Phase   string        `json:"phase,omitempty"`
 	Step    int           `json:"step"`
@@ -109,13 +109,13 @@ type Progress struct {
 // Plan is a built plan.
 type Plan struct {
 	Facts PlanFacts
-	// File is what to keep and to give to Open: header, checksum and TensorRT's plan.
+	// File is the file for Open: header, checksum and TensorRT's plan.
 	File []byte
-	// Key is the plan's place in a Cache.
+	// Key identifies the plan in a Cache.
 	Key Key
 }
 
-// buildKey is the part of BuildOptions that decides what is built.
+// buildKey is the part of BuildOptions that affects the plan.
 type buildKey struct {
 	Precision          engine.Precision `json:"precision"`
 	StronglyTyped      bool             `json:"strongly_typed"`
@@ -129,13 +129,13 @@ type buildKey struct {
 	MinMax             bool `json:"minmax"`
 	Calibration        string
 	Unquantized        []string `json:"unquantized,omitempty"`
-	// Plugins are the SHA-256 of those that have operators of the model.
+	// Plugins are the SHA-256 hashes of the plugins with operators of the model.
 	Plugins []string `json:"plugins,omitempty"`
-	// Preprocess is how the images of a calibration by hash became inputs.
+	// Preprocess is the preprocessing of the calibration images, if Calibration.Hash identifies them.
 	Preprocess engine.Preprocess `json:"preprocess,omitzero"`
 }
 
-// key is what the plan of these options is kept under on that device and release, with those plugins.
+// key returns the cache key of the plan for this version, device and plugins.
 func (o *BuildOptions) key(version Version, facts cuda.Facts, plugins []PluginFacts) (Key, error) {
 	width, height := o.sides()
 	build := buildKey{
@@ -146,8 +146,8 @@ func (o *BuildOptions) key(version Version, facts cuda.Facts, plugins []PluginFa
 	for _, p := range plugins {
 		build.Plugins = append(build.Plugins, p.SHA256)
 	}
-	if o.Level != nil {
-		build.Level = *o.Level
+	if o.OptimizationLevel != nil {
+		build.Level = *o.OptimizationLevel
 	}
 	if o.DLA != nil {
 		build.DLA = *o.DLA
@@ -167,7 +167,7 @@ func (o *BuildOptions) key(version Version, facts cuda.Facts, plugins []PluginFa
 	}, nil
 }
 
-// sides are what an image input that leaves them open is built for.
+// sides returns the size of an image input with dynamic height and width.
 func (o *BuildOptions) sides() (width, height int) {
 	switch {
 	case o.Width > 0 && o.Height > 0:
@@ -178,8 +178,8 @@ func (o *BuildOptions) sides() (width, height int) {
 	return engine.DefaultSide, engine.DefaultSide
 }
 
-// resolve turns Auto into what is built: FP16 where the GPU computes it at more than the rate of FP32, that is everywhere from 5.3 on
-// except 6.1. From TensorRT 11 on Auto stays: the model decides.
+// resolve replaces Auto by FP16 if the GPU's FP16 rate exceeds its FP32 rate: compute capability 5.3 and later except 6.1. From TensorRT 11
+// on Auto stays, because the model specifies the precision.
 func (o *BuildOptions) resolve(version Version, facts cuda.Facts) engine.Precision {
 	if o.Precision != engine.Auto && o.Precision != "" {
 		return o.Precision
@@ -216,12 +216,12 @@ func (c Calibration) hash() (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }
 
-// pollInterval is how often the builder's progress is read.
+// pollInterval is the interval between reads of the builder's progress.
 const pollInterval = 100 * time.Millisecond
 
-// Build builds a plan in this process, which can take many minutes and more memory than running the plan; Child keeps both away from a
-// daemon. progress may be nil and is called from Build's goroutine. Cancelling works from TensorRT 9 on; before, Build returns only when
-// TensorRT is done. Errors hold TensorRT's own words.
+// Build builds a plan in this process. This can take many minutes and more memory than running the plan; BuildProcess keeps both away from
+// a daemon. progress may be nil and is called from Build's goroutine. Cancellation works from TensorRT 9 on; before, Build returns when
+// TensorRT has finished. Errors contain TensorRT's messages.
 func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (*Plan, error) {
 	if err := checkModel(options.Model); err != nil {
 		return nil, err
@@ -291,7 +291,7 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 	return &Plan{Facts: facts, File: file, Key: key}, nil
 }
 
-// watch reports progress until the build is done, and asks it to stop when the context ends.
+// watch reports progress until the build has finished, and cancels it when the context ends.
 func watch(ctx context.Context, state *C.ei_progress, done <-chan bool, begun time.Time, progress func(Progress)) bool {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -311,14 +311,14 @@ func watch(ctx context.Context, state *C.ei_progress, done <-chan bool, begun ti
 	}
 }
 
-// readProgress copies what the builder's thread writes.
+// readProgress copies the progress written by the builder's thread.
 func readProgress(state *C.ei_progress, begun time.Time) Progress {
 	var now C.ei_progress
 	C.ei_progress_read(state, &now)
 	return Progress{Elapsed: time.Since(begun), Phase: C.GoString(&now.phase[0]), Step: int(now.step), Steps: int(now.steps)}
 }
 
-// wholeLibrary is what to do where a library can only run plans.
+// wholeLibrary is the hint for a library that can run plans only.
 const wholeLibrary = "install the whole TensorRT with its ONNX parser, or name a plan that edge-infer build -o PLAN made where it is"
 
 func buildFailure(e *C.ei_error) error {
@@ -337,7 +337,7 @@ func buildFailure(e *C.ei_error) error {
 	return err
 }
 
-// c fills the shim's options; free it and its unquantized with C.free.
+// c returns the shim's options; the caller frees them and their unquantized with C.free.
 func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 	if key.Precision == engine.INT8 && o.StronglyTyped {
 		return nil, refuse("build", engine.ErrUnsupported, "leave the precision away",
@@ -393,7 +393,7 @@ func (s *ShapeRange) fill(c *C.ei_shape) error {
 	return fillText(c.name[:], s.Name)
 }
 
-// fillText copies a text into a C array with its final zero.
+// fillText copies a text with a terminating zero into a C array.
 func fillText(to []C.char, text string) error {
 	if len(text) >= len(to) {
 		return refuse("build", nil, "use a shorter one", "%.80q... is %d bytes long, at most %d fit", text, len(text), len(to)-1)

@@ -16,8 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// CacheDir is where plans are kept unless Options.Cache says otherwise: $CACHE_DIRECTORY of a systemd unit, else
-// $XDG_CACHE_HOME/edge-infer, else ~/.cache/edge-infer.
+// CacheDir returns the default directory of plans: $CACHE_DIRECTORY in a systemd unit, otherwise $XDG_CACHE_HOME/edge-infer or
+// ~/.cache/edge-infer.
 func CacheDir() (string, error) {
 	if dir := os.Getenv("CACHE_DIRECTORY"); dir != "" {
 		return dir, nil
@@ -29,13 +29,13 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "edge-infer"), nil
 }
 
-// Cache is a directory of plans, one file for each combination of model, device, release and build options; the zero value is CacheDir.
-// Several processes may use it: files appear complete or not at all.
+// Cache is a directory of plans, one file per combination of model, device, TensorRT version and build options; the zero value is CacheDir.
+// Several processes may use it, because files are replaced atomically.
 type Cache struct {
 	Dir string
 }
 
-// directory is where the files are.
+// dir returns the directory of the files.
 func (c Cache) dir() (string, error) {
 	if c.Dir != "" {
 		return c.Dir, nil
@@ -43,7 +43,7 @@ func (c Cache) dir() (string, error) {
 	return CacheDir()
 }
 
-// Key names a plan: everything that decides what TensorRT would build. Two keys that are equal stand for interchangeable plans.
+// Key identifies a plan by everything that affects its build. Plans with equal keys are interchangeable.
 type Key struct {
 	Model        [sha256.Size]byte `json:"model"`
 	TensorRT     string            `json:"tensorrt"`
@@ -52,7 +52,7 @@ type Key struct {
 	Build        buildKey          `json:"build"`
 }
 
-// file is the plan's place. The first bytes of the model's hash lead, so that a person sees which plans belong together.
+// file returns the plan's path. It starts with the first bytes of the model's hash, so that users can see which plans belong together.
 func (c Cache) file(k Key) (string, error) {
 	dir, err := c.dir()
 	if err != nil {
@@ -66,8 +66,8 @@ func (c Cache) file(k Key) (string, error) {
 	return filepath.Join(dir, hex.EncodeToString(k.Model[:4])+"-"+hex.EncodeToString(sum[:16])+".plan"), nil
 }
 
-// Load returns the plan file kept under the key. ok is false when there is none. A file that cannot be used gives the reason as an error
-// and should be built anew; it is never more than that, except one that somebody else can have written, which is errUntrusted.
+// Load returns the plan file with that key; ok is false if there is none. The error of an unusable file is the reason; the plan should be
+// built again, except for errUntrusted, a file that another user can have written.
 func (c Cache) Load(k Key) (file []byte, ok bool, err error) {
 	path, err := c.file(k)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c Cache) Load(k Key) (file []byte, ok bool, err error) {
 	return file, true, nil
 }
 
-// Store keeps a plan file under the key and returns its path.
+// Store writes a plan file under the key and returns its path.
 func (c Cache) Store(k Key, file []byte) (string, error) {
 	path, err := c.file(k)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c Cache) Store(k Key, file []byte) (string, error) {
 	return path, replaceFile(path, file)
 }
 
-// TimingFile is where builds of one release on one GPU architecture share their kernel timings.
+// TimingFile returns the file of kernel timings shared by builds of one TensorRT version on one GPU architecture.
 func (c Cache) TimingFile(version Version, facts cuda.Facts) (string, error) {
 	dir, err := c.dir()
 	if err != nil {
@@ -110,7 +110,7 @@ func (c Cache) TimingFile(version Version, facts cuda.Facts) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("timing-%s-%s.cache", version, facts.ComputeCapability())), nil
 }
 
-// Remove deletes a plan that TensorRT refused.
+// Remove removes a plan that TensorRT rejected.
 func (c Cache) Remove(k Key) error {
 	path, err := c.file(k)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c Cache) Remove(k Key) error {
 	return nil
 }
 
-// checkDir makes a directory and sees whether files can be made in it.
+// checkDir creates a directory and checks that files can be created in it.
 func checkDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return writeFailure(dir, 0, err)
@@ -134,7 +134,7 @@ func checkDir(dir string) error {
 	return errors.Join(part.Close(), os.Remove(part.Name()))
 }
 
-// replaceFile writes a whole file in one step.
+// replaceFile writes a file atomically.
 func replaceFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return writeFailure(path, len(data), err)
@@ -145,7 +145,7 @@ func replaceFile(path string, data []byte) error {
 	return nil
 }
 
-// writeFailure explains why a file could not be written; what a user can fix carries a hint.
+// writeFailure returns the error of a failed write, with a hint if the user can fix it.
 func writeFailure(path string, size int, err error) error {
 	e := &engine.Error{Op: "write", Backend: Name, Message: path, Err: err}
 	switch {

@@ -14,13 +14,13 @@ import (
 // CalibrationInput is one input of the network in a calibration file.
 type CalibrationInput struct {
 	Name string
-	// Bytes is the size of one batch of it.
+	// Bytes is the size of one batch.
 	Bytes int
 }
 
-// WriteCalibration writes the batches that next gives, until io.EOF, to the file that Calibration.Batches names. next fills one buffer for
-// each input with a batch as the network takes it, images samples each, letterboxed and scaled exactly as in service. Nothing is kept
-// of a file that fails; no batch at all is an error.
+// WriteCalibration writes the batches from next, until io.EOF, to a file for Calibration.Batches. next fills one buffer per input with a
+// batch of images samples, preprocessed exactly as for inference. If it fails, or if there is no batch, it returns an error and leaves no
+// file.
 func WriteCalibration(path string, inputs []CalibrationInput, images int, next func(batch [][]byte) error) (err error) {
 	if len(inputs) == 0 || images < 1 {
 		return fmt.Errorf("calibration file %s: no input or no image in a batch", path)
@@ -37,7 +37,7 @@ func WriteCalibration(path string, inputs []CalibrationInput, images int, next f
 			err = fmt.Errorf("calibration file %s: %w", path, err)
 		}
 	}()
-	const countAt = 12 // where the number of batches stands
+	const countAt = 12 // offset of the number of batches
 	header := binary.LittleEndian.AppendUint32([]byte("EICALIB1"), uint32(len(inputs)))
 	header = binary.LittleEndian.AppendUint32(header, 0)
 	header = binary.LittleEndian.AppendUint32(header, uint32(images))

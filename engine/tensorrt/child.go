@@ -16,17 +16,17 @@ import (
 	"github.com/edge-infer/edge-infer/engine/isolate"
 )
 
-// Child builds plans in a process of its own, so that the kernel's out-of-memory killer, a crash of the library and the memory that a build
-// leaves behind do not reach this one. The process is this program with a hidden command that calls ServeBuild. The model travels behind
-// the request; progress and log lines come back while it works, then a plan or an error. The plan itself is a file, written in one step.
-type Child struct {
-	// Command is the program and its arguments, as a rule os.Executable() and "build-plan".
+// BuildProcess builds plans in a child process, which isolates this process from the out-of-memory killer, crashes of the library and
+// memory leaked by builds. The child is this program with a hidden command that calls ServeBuild. The model follows the request on the
+// pipe; progress and log lines come back, then a plan or an error. The plan itself is a file that is written atomically.
+type BuildProcess struct {
+	// Command is the program with its arguments, usually os.Executable() and "build-plan".
 	Command []string
-	// Environment is added to this process' own, for example CUDA_MODULE_LOADING=LAZY.
+	// Environment is added to the environment of this process, for example CUDA_MODULE_LOADING=LAZY.
 	Environment []string
 }
 
-// request is what the parent asks for.
+// request is the parent's request.
 type request struct {
 	Options BuildOptions `json:"options"`
 	// Output is the plan file to write; empty for the cache.
@@ -35,7 +35,7 @@ type request struct {
 	Debug  bool   `json:"debug,omitempty"`
 }
 
-// answer is one line of the child; one field is set.
+// answer is one line from the child; one field is set.
 type answer struct {
 	Progress *Progress   `json:"progress,omitempty"`
 	Log      *logLine    `json:"log,omitempty"`
@@ -48,7 +48,7 @@ type logLine struct {
 	Message string     `json:"message"`
 }
 
-// buildError carries an engine.Error over the pipe.
+// buildError is an engine.Error in JSON.
 type buildError struct {
 	Op      string `json:"op"`
 	Backend string `json:"backend"`
@@ -65,10 +65,10 @@ type BuiltPlan struct {
 	Bytes int64     `json:"bytes"`
 }
 
-// stopGrace is how long a build may take to stop. One that cannot, as before TensorRT 9, ends with its process.
+// stopGrace is the time for a build to stop before its process is killed; builds before TensorRT 9 cannot be cancelled.
 const stopGrace = 5 * time.Second
 
-// kindNames are the errors that a caller of Child.Build can decide by.
+// kindNames are the error kinds that cross the pipe.
 var kindNames = [...]struct {
 	name string
 	kind error
@@ -79,9 +79,9 @@ var kindNames = [...]struct {
 	{"shape", engine.ErrShape},
 }
 
-// Build builds a plan in a child process. The plan goes to output, or into the cache when output is empty; progress may be nil and is
-// called from Build's goroutine. Cancelling the context stops the child.
-func (c Child) Build(ctx context.Context, options BuildOptions, output string, cache Cache, progress func(Progress)) (*BuiltPlan, error) {
+// Build builds a plan in a child process and writes it to output, or into the cache if output is empty. progress may be nil and is called
+// from Build's goroutine. Cancelling the context stops the child.
+func (c BuildProcess) Build(ctx context.Context, options BuildOptions, output string, cache Cache, progress func(Progress)) (*BuiltPlan, error) {
 	r := request{Options: options, Output: output, Cache: cache.Dir}
 	if options.Log != nil {
 		r.Debug = options.Log.Enabled(ctx, slog.LevelDebug)
@@ -115,7 +115,7 @@ func (c Child) Build(ctx context.Context, options BuildOptions, output string, c
 	return nil, ended(err)
 }
 
-// ended explains a child that gave neither a plan nor an error.
+// ended returns the error of a child that exited without a plan or an error.
 func ended(err error) error {
 	e := &engine.Error{Op: "build", Backend: Name, Message: "the build process ended without an answer"}
 	death, died := errors.AsType[*isolate.Death](err)
@@ -158,8 +158,8 @@ func (b *buildError) unpack() error {
 	return e
 }
 
-// ServeBuild is the body of the hidden command: it serves one request of Child.Build from in and writes answers to out. It returns after
-// the answer; the error is only about the pipes.
+// ServeBuild implements the hidden command: it reads one request of BuildProcess.Build from in and writes answers to out. It returns after
+// the last answer; its error concerns the pipes only.
 func ServeBuild(ctx context.Context, in io.Reader, out io.Writer) error {
 	var r request
 	return isolate.Serve(ctx, in, out, &r, func(ctx context.Context, model []byte, tell func(any)) error {

@@ -17,10 +17,10 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-func child(t testing.TB, environment ...string) tensorrt.Child {
+func child(t testing.TB, environment ...string) tensorrt.BuildProcess {
 	program, err := os.Executable()
 	require.NoError(t, err)
-	return tensorrt.Child{Command: []string{program}, Environment: append(environment, childEnvironment+"=1")}
+	return tensorrt.BuildProcess{Command: []string{program}, Environment: append(environment, childEnvironment+"=1")}
 }
 
 func TestChildBuilds(t *testing.T) {
@@ -57,7 +57,7 @@ func TestChildBuilds(t *testing.T) {
 			func(o *tensorrt.Options) { o.MaxBatch = 3 },
 			func(o *tensorrt.Options) { o.Precision = engine.FP32 },
 			func(o *tensorrt.Options) { o.Build.Workspace = 1 << 20 },
-			func(o *tensorrt.Options) { o.Build.Level = new(int) },
+			func(o *tensorrt.Options) { o.Build.OptimizationLevel = new(int) },
 			func(o *tensorrt.Options) { o.Bytes = small(func(m *fake.Model) { m.Operators = nil }) },
 		} {
 			other := options
@@ -114,7 +114,7 @@ func TestChildFailures(t *testing.T) {
 	require.EqualError(t, err, "tensorrt build: the build process was killed, most likely because memory ran out "+
 		"(close other programs, add swap, or lower --workspace, --batch or --opt-level)")
 
-	_, err = tensorrt.Child{Command: []string{"/none"}}.Build(t.Context(), o, "", tensorrt.Cache{}, nil)
+	_, err = tensorrt.BuildProcess{Command: []string{"/none"}}.Build(t.Context(), o, "", tensorrt.Cache{}, nil)
 	require.EqualError(t, err, "tensorrt build: build process: fork/exec /none: no such file or directory")
 	for script, want := range map[string]string{
 		"cat >/dev/null & echo trouble >&2; exit 3": "tensorrt build: the build ends the process with status 3: trouble",
@@ -123,7 +123,7 @@ func TestChildFailures(t *testing.T) {
 		"kill -SEGV $$":                   "tensorrt build: the build crashes: segmentation fault",
 		"echo '{\"log\":{}}' >&3; exit 1": "tensorrt build: the build ends the process with status 1",
 	} {
-		_, err = tensorrt.Child{Command: []string{"sh", "-c", script}}.Build(t.Context(), o, "", tensorrt.Cache{}, nil)
+		_, err = tensorrt.BuildProcess{Command: []string{"sh", "-c", script}}.Build(t.Context(), o, "", tensorrt.Cache{}, nil)
 		require.EqualError(t, err, want, script)
 	}
 }
@@ -317,7 +317,7 @@ func TestBuildOptionsReachTheBuilder(t *testing.T) {
 	level, core := 2, 1
 	timings := filepath.Join(t.TempDir(), "timings")
 	change := func(o *tensorrt.BuildOptions) {
-		o.Precision, o.Workspace, o.Level, o.DLA, o.TimingCache = engine.FP16, 123456, &level, &core, timings
+		o.Precision, o.Workspace, o.OptimizationLevel, o.DLA, o.TimingCache = engine.FP16, 123456, &level, &core, timings
 	}
 	want := map[int][]string{
 		8502:   {"flag 0", "flag 3", "workspace 123456", "dla 1", "device 1", "verbosity 2", "tactics 24", "preview 11"},

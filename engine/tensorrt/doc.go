@@ -1,6 +1,6 @@
-// Package tensorrt runs models on TensorRT 8.5 to 11.x, whichever release the machine has. The library is opened at run time and spoken to
-// through slot tables of our own, one translation unit per ABI family, so that one program serves every JetPack from 5.1 on and starts
-// without TensorRT too. A model is an ONNX file, for which a plan is built once and kept in a cache, or a plan.
+// Package tensorrt runs models on the installed TensorRT, 8.5 to 11.x. The library is loaded at run time and called through slot tables,
+// with one translation unit per ABI family, so that one program works on every JetPack from 5.1 on and starts without TensorRT. A model is
+// an ONNX file, for which a plan is built once and cached, or a plan.
 package tensorrt
 
 // #cgo CXXFLAGS: -std=c++17 -Wall -Wextra
@@ -10,5 +10,5 @@ package tensorrt
 // #include "shim.h"
 import "C"
 
-// Name is what this backend calls itself in engine.Model.Backend and in errors.
+// Name is the backend's name in engine.Model.Backend and in errors.
 const Name = "tensorrt"

@@ -16,14 +16,14 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// ErrNoPlan means that the model is an ONNX file for which the cache holds no usable plan: build one, then open again.
+// ErrNoPlan is returned by Open for an ONNX model without a usable plan in the cache: build one, then open again.
 var ErrNoPlan = errors.New("no engine plan")
 
-// Engine is a plan on a GPU. Every slot has its own execution context, stream and memory, so that slots run beside each other.
+// Engine is a plan on a GPU. Every slot has its own execution context, stream and memory, so that slots run concurrently.
 type Engine struct {
 	// Set by Open.
 	model   engine.Model
-	img     *engine.ImageInput // nil when there is none
+	img     *engine.ImageInput // nil if there is none
 	log     *slog.Logger
 	library *Library
 	plugins []PluginFacts
@@ -37,12 +37,12 @@ type Engine struct {
 
 	memory buffers
 
-	// open is held for reading by every call and for writing by Close.
+	// open is read-locked by every call and locked by Close.
 	open   sync.RWMutex
 	closed bool
 }
 
-// Open loads a plan, or the plan that the cache holds for an ONNX model; without one the error is ErrNoPlan. An error says what to do.
+// Open loads a plan, or the cached plan of an ONNX model; without one it returns ErrNoPlan. Errors have a hint.
 func (o Options) Open() (engine.Engine, error) {
 	e := &Engine{log: o.Log}
 	if e.log == nil {
@@ -68,7 +68,7 @@ func (e *Engine) load(o *Options) error {
 		return err
 	}
 	file := o.Bytes
-	var stale func() error // removes a cached plan that turns out to be useless
+	var stale func() error // removes a cached plan that cannot be used
 	if !IsPlan(file) {
 		if file, stale, err = e.cached(o, &build); err != nil {
 			return err
@@ -93,13 +93,13 @@ func (e *Engine) load(o *Options) error {
 	return e.openSlots(o)
 }
 
-// noPlan is a refused plan of the cache: ErrNoPlan and the refusal in one.
+// noPlan is the error of a rejected cached plan: ErrNoPlan together with the reason.
 type noPlan struct{ error }
 
 func (n *noPlan) Unwrap() error        { return n.error }
 func (n *noPlan) Is(target error) bool { return target == ErrNoPlan }
 
-// cached finds the plan of an ONNX model.
+// cached returns the cached plan of an ONNX model.
 func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale func() error, err error) {
 	key, err := build.key(e.library.Version, e.device.Facts(), e.plugins)
 	if err != nil {
@@ -112,7 +112,7 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 	if err != nil {
 		e.log.Warn("plan of the cache is not usable", "reason", err)
 	}
-	if !ok && !(e.library.Builder && e.library.Parser) { // so nobody tries to build what is missing
+	if !ok && !(e.library.Builder && e.library.Parser) { // nobody should try to build without builder or parser
 		return nil, nil, refuse("open", engine.ErrUnsupported, wholeLibrary, "%s runs plans and builds none, and %s is not a plan",
 			e.library.Path, o.Path)
 	}
@@ -135,7 +135,7 @@ func (e *Engine) deserialize(o *Options, build *BuildOptions, facts PlanFacts, p
 	var info C.ei_engine_info
 	var ee C.ei_error
 	code := C.ei_engine_open(e.library.handle, C.ei_cuda_context(e.device.Context()), unsafe.Pointer(&plan[0]), C.size_t(len(plan)),
-		C.int(o.Profile), C.int(dla), flag(o.HostCode), &e.handle, &info, &ee)
+		C.int(o.Profile), C.int(dla), flag(o.AllowHostCode), &e.handle, &info, &ee)
 	if code == C.EI_PLAN {
 		return e.mismatch(facts, &ee)
 	}
@@ -151,7 +151,7 @@ func (e *Engine) deserialize(o *Options, build *BuildOptions, facts PlanFacts, p
 	return nil
 }
 
-// mismatch says for what a refused plan was built and what is here.
+// mismatch returns the error of a rejected plan: the versions it was built for and those of this machine.
 func (e *Engine) mismatch(facts PlanFacts, ee *C.ei_error) error {
 	device := e.device.Facts()
 	here := fmt.Sprintf("this is %s on %s (%s)", e.library.Version, device.ComputeCapability(), device.Name)
@@ -173,12 +173,12 @@ func (e *Engine) mismatch(facts PlanFacts, ee *C.ei_error) error {
 	}
 }
 
-// types maps TensorRT's element types, by number.
+// types maps TensorRT's element types by number.
 var types = map[C.int]engine.DataType{
 	0: engine.Float32, 1: engine.Float16, 2: engine.Int8, 3: engine.Int32, 4: engine.Bool, 5: engine.Uint8, 8: engine.Int64,
 }
 
-// describe fills the model and chooses how memory travels.
+// describe sets the model and chooses the memory mode.
 func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	device := e.device.Facts()
 	m := engine.Model{
@@ -189,7 +189,7 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	if m.Precision == "" && o.Precision != engine.Auto {
 		m.Precision = o.Precision
 	}
-	var tuned []engine.TensorInfo // the inputs as the plan is tuned for them
+	var tuned []engine.TensorInfo // inputs in the plan's optimum shapes
 	for i := range e.tensors {
 		t := &e.tensors[i]
 		info := engine.TensorInfo{Name: C.GoString(t.name), Type: types[t._type], Shape: make([]int64, t.rank)}
@@ -228,7 +228,7 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	return nil
 }
 
-// tunedFor is an input whose sides are those that the plan is tuned for where it leaves them open. The batch stays open.
+// tunedFor returns an input with the plan's optimum height and width in place of dynamic ones. The batch stays dynamic.
 func tunedFor(info engine.TensorInfo, t *C.ei_tensor) engine.TensorInfo {
 	info.Shape = slices.Clone(info.Shape)
 	for d := 1; d < len(info.Shape); d++ {
@@ -239,7 +239,7 @@ func tunedFor(info engine.TensorInfo, t *C.ei_tensor) engine.TensorInfo {
 	return info
 }
 
-// ChooseMemory decides how images and tensors travel on a device, and says why. mapped means that the letterbox reads images in place.
+// ChooseMemory returns the memory mode for a device with the reason. mapped means that the letterbox reads images in place.
 func ChooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string) {
 	switch {
 	case wanted == MemoryCopy:
@@ -283,7 +283,7 @@ func (e *Engine) openSlots(o *Options) error {
 // Model describes the plan.
 func (e *Engine) Model() engine.Model { return e.model }
 
-// Slots is the number of execution contexts.
+// Slots returns the number of execution contexts.
 func (e *Engine) Slots() int { return len(e.slots) }
 
 // Alloc returns pinned host memory.
@@ -296,7 +296,7 @@ func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
 	return e.memory.alloc(e.device, size)
 }
 
-// Close waits for work in flight and frees everything. It is idempotent and may be called from any goroutine.
+// Close waits for work in flight and frees all resources. It is idempotent and may be called from any goroutine.
 func (e *Engine) Close() error {
 	e.open.Lock()
 	defer e.open.Unlock()

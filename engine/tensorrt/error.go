@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// kinds says what a caller can decide by, for each code of the shim.
+// kind returns the error kind of a shim code, nil for others.
 func kind(code int) error {
 	switch code {
 	case C.EI_LOAD:
@@ -36,7 +36,7 @@ func hint(code int) string {
 	return ""
 }
 
-// failure turns the shim's error into one of the contract.
+// failure converts an error of the shim.
 func failure(op string, e *C.ei_error) *engine.Error {
 	code := int(e.code)
 	return &engine.Error{
@@ -44,7 +44,7 @@ func failure(op string, e *C.ei_error) *engine.Error {
 	}
 }
 
-// refuse is an error of this package's own.
+// refuse returns an error of this package.
 func refuse(op string, kind error, hint, format string, arguments ...any) error {
 	return &engine.Error{Op: op, Backend: Name, Kind: kind, Message: fmt.Sprintf(format, arguments...), Hint: hint}
 }

@@ -492,7 +492,7 @@ func TestLibrarySearch(t *testing.T) {
 	l, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: filepath.Dir(parserless)})
 	require.NoError(t, err)
 	require.False(t, l.Parser)
-	require.Contains(t, l.Missing, "libnvonnxparser.so.10: cannot open shared object file")
+	require.Contains(t, l.MissingReason, "libnvonnxparser.so.10: cannot open shared object file")
 	o := buildOptions(0, small(nil))
 	o.Library.Path = parserless
 	_, err = tensorrt.Build(t.Context(), o, nil)

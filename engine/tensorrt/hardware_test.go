@@ -243,11 +243,11 @@ func hardwarePlan(t *testing.T, library, plans, path string, route route, batch 
 	o.Model, err = os.ReadFile(path)
 	require.NoError(t, err)
 	if level, err := strconv.Atoi(os.Getenv(levelEnvironment)); err == nil {
-		o.Level = &level
+		o.OptimizationLevel = &level
 	}
 	program, err := os.Executable()
 	require.NoError(t, err)
-	child := tensorrt.Child{Command: []string{program}, Environment: []string{childEnvironment + "=1", "CUDA_MODULE_LOADING=LAZY"}}
+	child := tensorrt.BuildProcess{Command: []string{program}, Environment: []string{childEnvironment + "=1", "CUDA_MODULE_LOADING=LAZY"}}
 	phases := map[string]bool{}
 	begun := time.Now()
 	built, err := child.Build(t.Context(), o, output, tensorrt.Cache{}, func(p tensorrt.Progress) { phases[p.Phase] = true })
@@ -366,7 +366,7 @@ func countLayers(t *testing.T, library, plan, name string, route route) {
 	counts, convolutions := map[string]int{}, map[string]int{}
 	for _, l := range placed {
 		counts[l.Device+" "+l.Precision]++
-		if strings.Contains(l.Kind, "Convolution") {
+		if strings.Contains(l.Type, "Convolution") {
 			convolutions[l.Precision]++
 		}
 	}

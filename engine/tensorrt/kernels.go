@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
 
-// kernels are the engine's own steps before and after the network.
+// kernels are the preprocessing and filter steps on the GPU.
 type kernels struct {
 	module            *cuda.Module
 	letterboxFunction cuda.Function
@@ -19,8 +19,7 @@ type kernels struct {
 	input             *engine.ImageInput
 }
 
-// listCapacity is how many candidates of one image reach the host. Decoders keep at most 300 boxes after suppression, and about ten
-// candidates belong to each.
+// listCapacity is the largest number of candidates per image. Decoders keep at most 300 boxes after NMS, each from about ten candidates.
 const listCapacity = 4096
 
 func newKernels(e *Engine) (*kernels, error) {
@@ -33,7 +32,7 @@ func newKernels(e *Engine) (*kernels, error) {
 		k.filterFunction, err = k.module.Function(preprocess.FilterKernel)
 	}
 	if err != nil {
-		_ = k.module.Close() // the missing kernel is the better error
+		_ = k.module.Close() // the missing kernel is the more useful error
 		return nil, err
 	}
 	return k, nil
@@ -46,7 +45,7 @@ func (k *kernels) close() error {
 	return k.module.Close()
 }
 
-// letterbox fills the launch for one image at a device address.
+// letterbox sets the launch parameters for one image at a device address.
 func (k *kernels) letterbox(p *C.ei_image, im *engine.Image, source, output uint64) engine.Transform {
 	a := (*preprocess.LetterboxArguments)(unsafe.Pointer(&p.arguments[0]))
 	var g preprocess.Geometry
@@ -56,7 +55,7 @@ func (k *kernels) letterbox(p *C.ei_image, im *engine.Image, source, output uint
 	return g.Transform()
 }
 
-// launch fills a kernel of the shim. arguments is in the same C struct as the kernel.
+// launch sets the parameters of a kernel. arguments is in the same C struct as the kernel.
 func launch(to *C.ei_cuda_kernel, function cuda.Function, grid, block [3]uint32, arguments unsafe.Pointer, size uintptr) {
 	to.function = C.ei_cuda_function(function)
 	for i := range 3 {
@@ -65,13 +64,13 @@ func launch(to *C.ei_cuda_kernel, function cuda.Function, grid, block [3]uint32,
 	to.arguments, to.size = arguments, C.size_t(size)
 }
 
-// candidates is a slot's list of boxes over the threshold: a count for each image, then rows for each image. The counts are in device
-// memory and copied, because all of an image's threads add to one: in host memory that took 155 microseconds on a GPU behind a bus. The
-// rows, which are written once and by few threads, go to mapped memory where there is some, so that only as many cross as there are.
+// candidates is a slot's list of boxes over the threshold: a count per image, then rows per image. The counts are in device memory and
+// copied, because all threads of an image increment one counter; in host memory that took 155 microseconds on a discrete GPU. The rows are
+// written once by few threads and go to mapped memory if there is any, so that only the existing ones cross the bus.
 type candidates struct {
 	images    int
 	function  cuda.Function
-	arguments *preprocess.FilterArguments // in the request
+	arguments *preprocess.FilterArguments // inside the request
 	device    *cuda.Memory
 	host      *cuda.HostMemory
 	inPlace   bool // the rows are written to host
@@ -80,7 +79,7 @@ type candidates struct {
 	lists     []engine.Candidates
 }
 
-// countBytes keeps the rows aligned.
+// countBytes returns the size of the counts, rounded up so that the rows are aligned.
 func countBytes(images int) int { return (preprocess.CountBytes(images) + 255) &^ 255 }
 
 func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
@@ -122,7 +121,7 @@ func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
 	return c, err
 }
 
-// prepare sets the filter up for a number of images.
+// prepare sets up the filter for a number of images.
 func (c *candidates) prepare(r *C.ei_request, images int) {
 	if c == nil {
 		return
@@ -136,7 +135,7 @@ func (c *candidates) prepare(r *C.ei_request, images int) {
 	r.filter.list_bytes = C.size_t(bytes)
 }
 
-// collect cuts the lists of the images out of the slot's memory.
+// collect returns the lists of the images as views of the slot's memory.
 func (c *candidates) collect(images int) []engine.Candidates {
 	lists := c.lists[:images]
 	for i := range lists {
@@ -154,6 +153,6 @@ func (c *candidates) close() {
 	if c == nil {
 		return
 	}
-	_ = c.host.Free() // nothing can be done about it, and the context goes next
+	_ = c.host.Free() // cannot be handled; the context is destroyed next
 	_ = c.device.Free()
 }

@@ -20,23 +20,23 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LibraryEnvironment names the variable that holds the file or directory of the TensorRT library.
+// LibraryEnvironment is the environment variable with the path or directory of the TensorRT library.
 const LibraryEnvironment = "EDGE_INFER_TENSORRT"
 
-// LibraryOptions says which shared objects to use. Empty fields are searched for.
+// LibraryOptions selects the shared objects. Empty fields are searched for.
 type LibraryOptions struct {
 	Path   string `json:"path,omitempty"`   // libnvinfer, or the directory that holds it
 	Parser string `json:"parser,omitempty"` // libnvonnxparser; by default the one beside Path
 	Plugin string `json:"plugin,omitempty"` // libnvinfer_plugin, likewise
 }
 
-// Version is a TensorRT release. Number is as the library gives it: 8601, 100300.
+// Version is a TensorRT version. Number is the library's own encoding: 8601, 100300.
 type Version struct {
 	Number                     int
 	Major, Minor, Patch, Build int
 }
 
-// String writes 10.3.0, or 10.3.0.30 where the library tells its build.
+// String returns 10.3.0, or 10.3.0.30 if the build number is known.
 func (v Version) String() string {
 	text := fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 	if v.Build > 0 {
@@ -45,31 +45,31 @@ func (v Version) String() string {
 	return text
 }
 
-// HasLevels reports whether the release's builder has optimization levels.
-func (v Version) HasLevels() bool { return v.Number >= 8600 }
+// HasOptimizationLevels reports whether the builder of this version has optimization levels.
+func (v Version) HasOptimizationLevels() bool { return v.Number >= 8600 }
 
 // Library is a loaded TensorRT. It stays loaded until the process ends; its methods may be called from any goroutine.
 type Library struct {
 	Version Version
 	Path    string
-	// Builder is false for the lean and dispatch runtimes, which only run plans. Parser is false when the ONNX parser is missing, Plugin when
-	// the plugins are; Missing then says why, in the loader's words.
+	// Builder is false for the lean and dispatch runtimes, which only run plans. Parser and Plugin are false if the ONNX parser or the
+	// plugins are missing; MissingReason is then the loader's message.
 	Builder, Parser, Plugin bool
 	ParserPath, PluginPath  string
-	Missing                 string
+	MissingReason           string
 
 	handle *C.ei_library
 }
 
-// Attempt is a library that was tried and not taken.
-type Attempt struct {
+// RejectedLibrary is a library that could not be used.
+type RejectedLibrary struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 }
 
-// OpenLibrary loads the first TensorRT of the search order: the path given, $EDGE_INFER_TENSORRT, the loader's own search, Python
-// packages, and the places where JetPack and NVIDIA's archives put it. The CUDA driver must have been opened before (cuda.Open). Without
-// any library the error is engine.ErrUnavailable and holds each attempt's reason.
+// OpenLibrary loads the first usable TensorRT of the search order: the given path, $EDGE_INFER_TENSORRT, the loader's own search, Python
+// packages, and the directories of JetPack and NVIDIA's archives. The CUDA driver must be open (cuda.Open). If there is none, it returns
+// engine.ErrUnavailable with the reason of each attempt.
 func OpenLibrary(options LibraryOptions) (*Library, error) {
 	library, attempts := Search(options)
 	if library != nil {
@@ -86,20 +86,19 @@ func OpenLibrary(options LibraryOptions) (*Library, error) {
 		"no usable TensorRT library: %s", strings.Join(reasons, "; "))
 }
 
-// Search is OpenLibrary for who wants to know of every library that was tried before the one that was taken. The library is nil when none
-// was.
-func Search(options LibraryOptions) (*Library, []Attempt) {
+// Search is like OpenLibrary and also returns the libraries that were rejected. The library is nil if none is usable.
+func Search(options LibraryOptions) (*Library, []RejectedLibrary) {
 	return search(options, searchPaths(options.Path, os.Getenv))
 }
 
-func search(options LibraryOptions, paths []string) (*Library, []Attempt) {
-	var attempts []Attempt
+func search(options LibraryOptions, paths []string) (*Library, []RejectedLibrary) {
+	var attempts []RejectedLibrary
 	for _, path := range paths {
 		library, err := load(path, options)
 		if err == nil {
 			return library, attempts
 		}
-		attempts = append(attempts, Attempt{Path: path, Reason: reason(err)})
+		attempts = append(attempts, RejectedLibrary{Path: path, Reason: reason(err)})
 	}
 	return nil, attempts
 }
@@ -112,25 +111,25 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// SearchPaths lists what Search tries, in its order: file names for the loader's own search, and paths.
+// SearchPaths returns the search order of Search: file names for the loader's own search, and paths.
 func SearchPaths(options LibraryOptions) []string { return searchPaths(options.Path, os.Getenv) }
 
-// Load loads the library of one path of SearchPaths. attempt holds the reason when it cannot be taken.
-func Load(path string, options LibraryOptions) (library *Library, attempt Attempt) {
+// Load loads the library at one path of SearchPaths. If that fails, attempt contains the reason.
+func Load(path string, options LibraryOptions) (library *Library, attempt RejectedLibrary) {
 	library, err := load(path, options)
 	if err != nil {
-		return nil, Attempt{Path: path, Reason: reason(err)}
+		return nil, RejectedLibrary{Path: path, Reason: reason(err)}
 	}
-	return library, Attempt{}
+	return library, RejectedLibrary{}
 }
 
-// names are tried newest first; the unversioned one exists where the development package is installed.
+// names are tried newest first; the unversioned one exists if the development package is installed.
 var names = [...]string{"libnvinfer.so.11", "libnvinfer.so.10", "libnvinfer.so.8", "libnvinfer.so"}
 
-// leanNames run plans and cannot build any, so they come last.
+// leanNames can run plans but not build them, so they come last.
 var leanNames = [...]string{"libnvinfer_lean.so.11", "libnvinfer_lean.so.10", "libnvinfer_lean.so.8"}
 
-// searchPaths lists what to try, most wanted first. A given path or the environment variable ends the search.
+// searchPaths returns the paths to try in order. A given path or the environment variable ends the search.
 func searchPaths(given string, environment func(string) string) []string {
 	if given == "" {
 		given = environment(LibraryEnvironment)
@@ -167,7 +166,7 @@ func searchPaths(given string, environment func(string) string) []string {
 	return append(paths, leanNames[:]...)
 }
 
-// inDir lists the libraries of one directory, or the plain name in it so that the loader's message says what is missing.
+// inDir lists the libraries of one directory, or the plain name in it if there is none, so that the loader's message names it.
 func inDir(dir string) []string {
 	var paths []string
 	for _, name := range append(slices.Clone(names[:]), leanNames[:]...) {
@@ -186,7 +185,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// newestFirst expands a pattern; the shortest name of a release comes first because it is the soname.
+// newestFirst expands a pattern, newest version first; the shortest name of a version comes first because it is the soname.
 func newestFirst(pattern string) []string {
 	found, _ := filepath.Glob(pattern) // the only error is a malformed pattern
 	major := func(path string) int {
@@ -225,11 +224,11 @@ func load(path string, options LibraryOptions) (*Library, error) {
 	}
 	l.Path, l.ParserPath, l.PluginPath = C.GoString(&version.path[0]), C.GoString(&version.parser_path[0]), C.GoString(&version.plugin_path[0])
 	l.Builder, l.Parser, l.Plugin = version.builder != 0, version.parser != 0, version.plugin != 0
-	l.Missing = C.GoString(why)
+	l.MissingReason = C.GoString(why)
 	return l, nil
 }
 
-// Drain hands TensorRT's messages since the last call to the log: its errors and warnings as they are, the rest as debug lines.
+// Drain writes TensorRT's messages since the last call to the log: errors and warnings with their level, all others at debug level.
 func (l *Library) Drain(log *slog.Logger) {
 	const size = 32 << 10
 	text := (*C.char)(C.malloc(size))

@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// checkModel walks the outermost fields of an ONNX file. TensorRT's parser has been seen to take a file that ends too early for a shorter
-// model, and to spend minutes on it.
+// checkModel validates the outermost fields of an ONNX file. TensorRT's parser accepts some truncated files as shorter models, and spends
+// minutes on them.
 func checkModel(file []byte) error {
 	if len(file) == 0 {
 		return refuse("build", engine.ErrUnsupported, "name an .onnx file", "the model is empty")

@@ -8,46 +8,46 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// Offer is what a release of TensorRT has to offer on a device.
-type Offer struct {
-	// Precisions are FP32 and those that the device has faster arithmetic for: fp16, int8, bf16, fp8, fp4.
+// Capabilities describes what TensorRT supports on a device.
+type Capabilities struct {
+	// Precisions are FP32 and the precisions that the device accelerates: fp16, int8, bf16, fp8, fp4.
 	Precisions []string `json:"precisions"`
-	// DLACores counts the deep learning accelerators; -1 when nobody was asked.
+	// DLACores is the number of deep learning accelerators; -1 if unknown.
 	DLACores int `json:"dla_cores"`
-	// Builder says that the builder itself was asked about FP16 and INT8, instead of the compute capability.
-	Builder bool `json:"asked_builder"`
+	// FromBuilder is set if FP16 and INT8 support were reported by the builder instead of derived from the compute capability.
+	FromBuilder bool `json:"asked_builder"`
 }
 
-// Expect tells from release and compute capability what a device should offer, without a context on it. Source: the hardware and precision
-// table of NVIDIA's TensorRT support matrix.
-func Expect(version Version, device cuda.Facts) Offer {
-	offer := Offer{DLACores: -1}
+// ExpectedCapabilities derives the capabilities from TensorRT version and compute capability, without a context on the device. Source: the
+// hardware and precision table of NVIDIA's TensorRT support matrix.
+func ExpectedCapabilities(version Version, device cuda.Facts) Capabilities {
+	offer := Capabilities{DLACores: -1}
 	if !device.Integrated {
-		offer.DLACores = 0 // they belong to Tegra
+		offer.DLACores = 0 // DLA exists on Tegra only
 	}
 	capability := capability(device)
 	offer.Precisions = list(version, capability, fastHalf(capability), capability >= 61 && capability != 62)
 	return offer
 }
 
-// Describe asks a release what it offers on a device. Asking the builder too takes seconds and hundreds of megabytes of memory for its
-// kernels.
-func (l *Library) Describe(device *cuda.Device, builder bool) (Offer, error) {
+// Capabilities queries TensorRT for its capabilities on a device. With builder, it creates a builder, which takes seconds and hundreds of
+// megabytes for its kernels.
+func (l *Library) Capabilities(device *cuda.Device, builder bool) (Capabilities, error) {
 	var c C.ei_offer
 	var e C.ei_error
 	if C.ei_library_describe(l.handle, C.ei_cuda_context(device.Context()), flag(builder), &c, &e) != 0 {
-		return Offer{}, failure("describe", &e)
+		return Capabilities{}, failure("describe", &e)
 	}
-	offer := Expect(l.Version, device.Facts())
+	offer := ExpectedCapabilities(l.Version, device.Facts())
 	offer.DLACores = int(c.dla_cores)
 	if c.asked_builder != 0 {
-		offer.Builder = true
+		offer.FromBuilder = true
 		offer.Precisions = list(l.Version, capability(device.Facts()), c.fast_fp16 != 0, c.fast_int8 != 0)
 	}
 	return offer, nil
 }
 
-// list adds what only the newer releases can build.
+// list adds the precisions of newer versions.
 func list(version Version, capability int, fp16, int8 bool) []string {
 	names := []string{string(engine.FP32)}
 	for _, p := range []struct {
@@ -67,8 +67,8 @@ func list(version Version, capability int, fp16, int8 bool) []string {
 	return names
 }
 
-// capability is 87 for sm_87.
+// capability returns 87 for sm_87.
 func capability(device cuda.Facts) int { return 10*device.Major + device.Minor }
 
-// fastHalf reports whether FP16 has more than the rate of FP32.
+// fastHalf reports whether the FP16 rate exceeds the FP32 rate.
 func fastHalf(capability int) bool { return capability >= 53 && capability != 61 }

@@ -9,34 +9,33 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// MemoryMode is how images and tensors travel between host and GPU.
+// MemoryMode selects how images and tensors are transferred between host and GPU.
 type MemoryMode string
 
 const (
-	// MemoryAuto is MemoryMapped, or MemoryCopy on a GPU that cannot map host memory.
+	// MemoryAuto is MemoryMapped, or MemoryCopy if the GPU cannot map host memory.
 	MemoryAuto MemoryMode = ""
-	// MemoryMapped has the letterbox read images in pinned host memory, where the camera left them: only the lines that the image's new
-	// size needs cross the bus. On an integrated GPU, where a copy would only move bytes within the same memory, the network's inputs and
-	// outputs stay in place too; on others they are copied asynchronously on the slot's stream, because a network reads its inputs more than
-	// once.
+	// MemoryMapped lets the letterbox read images from pinned host memory: only the lines needed for the new size cross the bus. On an
+	// integrated GPU, where a copy stays within the same memory, the network's inputs and outputs are mapped too; on other GPUs they are
+	// copied asynchronously on the slot's stream, because a network reads its inputs more than once.
 	MemoryMapped MemoryMode = "mapped"
-	// MemoryCopy copies images too, asynchronously on the slot's stream.
+	// MemoryCopy also copies images asynchronously on the slot's stream.
 	MemoryCopy MemoryMode = "copy"
 )
 
-// WaitMode is how Wait passes the time.
+// WaitMode selects how Wait waits.
 type WaitMode string
 
 const (
-	// WaitAuto sleeps while the request certainly takes and is busy for the rest, some 100 microseconds.
+	// WaitAuto sleeps for the predictable part of the request and spins for the rest, about 100 microseconds.
 	WaitAuto WaitMode = ""
-	// WaitSpin is busy all the time: the least latency, at the price of a CPU core for as long as the GPU works.
+	// WaitSpin spins: lowest latency, but one CPU core is busy while the GPU works.
 	WaitSpin WaitMode = "spin"
-	// WaitBlock sleeps until the GPU's interrupt: the least CPU time, some 50 to 300 microseconds later.
+	// WaitBlock sleeps until the GPU's interrupt: least CPU time, about 50 to 300 microseconds later.
 	WaitBlock WaitMode = "block"
 )
 
-// c is the shim's number.
+// c returns the shim's constant.
 func (w WaitMode) c() C.int {
 	switch w {
 	case WaitSpin:
@@ -47,29 +46,29 @@ func (w WaitMode) c() C.int {
 	return C.EI_WAIT_ADAPT
 }
 
-// Options opens an engine: those of every backend and TensorRT's own. The zero value of each field asks for the default.
+// Options configures Open: the options of every backend and TensorRT's own. The zero value of each field selects the default.
 type Options struct {
 	engine.Options
-	// Build says how the plan of an ONNX model is built, and with that which one of the cache fits. Model, Path, Metadata, Device,
-	// Library.Path, Plugins, Precision and Batch.Max are taken from the fields above where those are set.
+	// Build configures the plan of an ONNX model and so selects the cached one. The fields above, if set, override Model, Path, Metadata,
+	// Device, Library.Path, Plugins, Precision and Batch.Max.
 	Build BuildOptions
 	// Cache is the directory of plans; empty for CacheDir.
 	Cache Cache
 	// Profile is the optimization profile of a plan that has several.
 	Profile int
-	// Memory chooses between mapped memory and copies.
+	// Memory selects mapped memory or copies.
 	Memory MemoryMode
 	// NoGraph enqueues each step of a frame instead of replaying a CUDA graph.
 	NoGraph bool
-	// Wait chooses between latency and CPU time.
+	// Wait selects between latency and CPU time.
 	Wait WaitMode
-	// HostCode lets version-compatible plans run the code that they carry. Leave it off for plans from elsewhere.
-	HostCode bool
-	// Log gets what was chosen and why, and TensorRT's messages; nil for slog.Default.
+	// AllowHostCode lets version-compatible plans run their embedded host code. Leave it off for plans from other machines.
+	AllowHostCode bool
+	// Log receives decisions with their reasons and TensorRT's messages; nil for slog.Default.
 	Log *slog.Logger
 }
 
-// BuildOptions are the options that build the plan which Open looks for in the cache.
+// BuildOptions returns the build options of the plan that Open searches in the cache.
 func (o *Options) BuildOptions() BuildOptions {
 	b := o.Build
 	b.Model, b.Device = o.Bytes, o.Device

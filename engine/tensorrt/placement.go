@@ -12,20 +12,19 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Layer is one layer of a plan, as TensorRT fused and placed it.
+// Layer is one layer of a plan after TensorRT's fusion and placement.
 type Layer struct {
 	Name string `json:"name"`
-	// Kind is TensorRT's name of the layer's type.
-	Kind string `json:"kind,omitempty"`
-	// Precision is the type of the layer's first input, which is what a convolution computes in: int8, fp16, fp32, bf16, fp8, int32 and so on;
-	// empty when the plan does not say.
+	// Type is TensorRT's name of the layer type.
+	Type string `json:"kind,omitempty"`
+	// Precision is the type of the layer's first input, in which a convolution computes: int8, fp16, fp32, bf16, fp8, int32 and so on;
+	// empty if unknown.
 	Precision string `json:"precision,omitempty"`
 	// Device is DLA or GPU.
 	Device string `json:"device"`
 }
 
-// Placement lists the layers of the plan in the order of execution. Plans that were built elsewhere may know no more than the layers'
-// names.
+// Placement returns the layers of the plan in execution order. Plans from other tools may contain the layers' names only.
 func (e *Engine) Placement() ([]Layer, error) {
 	e.open.RLock()
 	defer e.open.RUnlock()
@@ -45,7 +44,7 @@ func (e *Engine) Placement() ([]Layer, error) {
 	return layers, nil
 }
 
-// inspected is what the engine inspector writes of a layer.
+// inspected is a layer in the engine inspector's JSON.
 type inspected struct {
 	Name      string
 	LayerType string
@@ -58,7 +57,7 @@ type inspectedTensor struct {
 	Datatype string
 }
 
-// readLayers reads the inspector's JSON: objects of a plan with details, plain names of one without.
+// readLayers parses the inspector's JSON: objects if the plan has details, otherwise names.
 func readLayers(text []byte) ([]Layer, error) {
 	var plan struct{ Layers []json.RawMessage }
 	if err := json.Unmarshal(text, &plan); err != nil {
@@ -72,7 +71,7 @@ func readLayers(text []byte) ([]Layer, error) {
 			if err := json.Unmarshal(raw, &in); err != nil {
 				return nil, fmt.Errorf("layer description: %w", err)
 			}
-			layer.Name, layer.Kind = in.Name, in.LayerType
+			layer.Name, layer.Type = in.Name, in.LayerType
 		}
 		for _, t := range append(in.Inputs, in.Outputs...) {
 			if layer.Precision = precisionOf(t.Datatype + " " + t.Format); layer.Precision != "" {
@@ -87,7 +86,7 @@ func readLayers(text []byte) ([]Layer, error) {
 	return layers, nil
 }
 
-// precisionOf finds the element type in a text like "Channel major FP16 format where channel % 8 == 0".
+// precisionOf extracts the element type from a text like "Channel major FP16 format where channel % 8 == 0".
 func precisionOf(format string) string {
 	words := strings.FieldsFunc(strings.ToLower(format), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
 	for _, word := range words {

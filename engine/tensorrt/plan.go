@@ -13,33 +13,33 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// PlanFacts is what a plan file says of itself. Zero values mean that it is silent.
+// PlanFacts is the description in a plan file. Zero values are unknown.
 type PlanFacts struct {
-	// Version is the TensorRT release that built it.
+	// Version is the TensorRT version of the build.
 	Version string `json:"tensorrt,omitempty"`
-	// Architecture is the GPU's, as sm_87; GPU its name.
+	// Architecture is the GPU's, such as sm_87; GPU is its name.
 	Architecture string           `json:"architecture,omitempty"`
 	GPU          string           `json:"gpu,omitempty"`
 	Precision    engine.Precision `json:"precision,omitempty"`
 	Metadata     engine.Metadata  `json:"metadata"`
-	// Plugins are what its operators were built with and need again.
+	// Plugins are the plugins of the build, which the plan needs again.
 	Plugins []PluginFacts `json:"plugins,omitempty"`
-	// Model is the path of the ONNX file, Layers how many layers it had, BuildSeconds how long the build took.
+	// Model is the path of the ONNX file, Layers its number of layers, BuildSeconds the duration of the build.
 	Model        string  `json:"model,omitempty"`
 	Layers       int     `json:"layers,omitempty"`
 	BuildSeconds float64 `json:"build_seconds,omitempty"`
 }
 
-// planMagic begins a plan file of ours: the magic, the length of a JSON text as uint32, the JSON of PlanFacts, the SHA-256 of everything
-// else, the plan as TensorRT wrote it. Numbers are little endian.
+// planMagic starts a plan file of this project: the magic, the length of a JSON text as uint32, the JSON of PlanFacts, the SHA-256 of
+// everything else, TensorRT's plan. Numbers are little endian.
 const planMagic = "EIPLAN1\n"
 
-const maxFacts = 64 << 20 // Ultralytics' JSON can hold many labels; more than this is no header
+const maxFacts = 64 << 20 // limit of Ultralytics' JSON header, which can hold many labels
 
-// maxOwnFacts bounds the header that EncodePlan writes, labels included.
+// maxOwnFacts limits the header of EncodePlan, labels included.
 const maxOwnFacts = 16 << 20
 
-// EncodePlan writes a plan file that ReadPlan checks and describes.
+// EncodePlan returns a plan file for ReadPlan.
 func EncodePlan(facts PlanFacts, plan []byte) ([]byte, error) {
 	header, err := json.Marshal(facts)
 	if err != nil {
@@ -66,20 +66,20 @@ func planSum(header, plan []byte) [sha256.Size]byte {
 	return sum
 }
 
-// IsPlan reports whether a file is a plan of one of the three kinds that ReadPlan takes, as opposed to an ONNX file or anything else.
+// IsPlan reports whether a file is one of the three kinds of plans that ReadPlan accepts.
 func IsPlan(file []byte) bool {
 	_, ultralytics := ultralyticsHeader(file)
 	return bytes.HasPrefix(file, []byte(planMagic)) || ultralytics || bytes.HasPrefix(file, rawMagic) || bytes.HasPrefix(file, rawMagic85)
 }
 
-// What TensorRT writes at the start of a plan, from 8.6 and before.
+// The start of TensorRT's plans, from 8.6 on and before.
 var (
 	rawMagic   = []byte("ftrt")
 	rawMagic85 = []byte("ptrt")
 )
 
-// ReadPlan takes a plan file apart: one of ours, an Ultralytics .engine file (length, JSON, plan), or what TensorRT itself writes. The plan
-// is part of file.
+// ReadPlan splits a plan file: one of EncodePlan, an Ultralytics .engine file (length, JSON, plan), or TensorRT's own format. The returned
+// plan is part of file.
 func ReadPlan(file []byte) (PlanFacts, []byte, error) {
 	var facts PlanFacts
 	plan := file
@@ -122,8 +122,8 @@ func readOwn(rest []byte) (PlanFacts, []byte, error) {
 	return facts, plan, nil
 }
 
-// ultralyticsHeader recognizes an Ultralytics export by its signed length and the brace of the JSON object after it. In an ONNX file these
-// would be the first fields, which read as a length are far over maxFacts.
+// ultralyticsHeader recognizes an Ultralytics export by its signed length and the brace of the JSON object after it. The first fields of an
+// ONNX file, read as a length, are far over maxFacts.
 func ultralyticsHeader(file []byte) ([]byte, bool) {
 	if len(file) < 6 {
 		return nil, false
@@ -135,7 +135,7 @@ func ultralyticsHeader(file []byte) ([]byte, bool) {
 	return file[4 : 4+length], true
 }
 
-// readUltralytics reads the JSON object whose values are texts, numbers, lists or objects; the metadata parser takes them as texts.
+// readUltralytics parses the JSON object, whose values are strings, numbers, lists or objects; the metadata parser takes them as strings.
 func readUltralytics(header []byte) (engine.Metadata, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(header, &values); err != nil {
@@ -157,7 +157,7 @@ func readUltralytics(header []byte) (engine.Metadata, error) {
 	return m, nil
 }
 
-// rawVersion reads the release out of a plan's head, as trtexec --getPlanVersionOnly does; empty for releases before 8.6.
+// rawVersion returns the version in a plan's header, as trtexec --getPlanVersionOnly does; empty before 8.6.
 func rawVersion(plan []byte) string {
 	if len(plan) < 28 || !bytes.HasPrefix(plan, rawMagic) || binary.LittleEndian.Uint32(plan[4:]) != 0 {
 		return ""

@@ -22,19 +22,19 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// PluginFacts is a shared object with operators of its own that a plan was built with. The plan does not hold it.
+// PluginFacts describes a plugin that a plan was built with. The plan does not contain it.
 type PluginFacts struct {
 	Name   string `json:"name"` // of the file
 	SHA256 string `json:"sha256"`
 }
 
-// LoadPlugins loads shared objects that register further operators, before a model with such is parsed or its plan is opened. They are
-// code: one that everybody may write is refused as a plan would be, one of another user is a warning to log, which may be nil. They stay
-// loaded until the process ends, and loading one again changes nothing.
+// LoadPlugins loads shared objects that register further operators, before parsing a model or opening a plan that uses them. Files that
+// every user may write are rejected, because they are code; files of another user cause a warning on log, which may be nil. They stay
+// loaded until the process ends; loading one again has no effect.
 func (l *Library) LoadPlugins(paths []string, log *slog.Logger) ([]PluginFacts, error) {
 	var all []PluginFacts
 	for _, path := range paths {
-		path, err := filepath.Abs(path) // the loader searches elsewhere for a bare name
+		path, err := filepath.Abs(path) // the loader searches other directories for a bare name
 		if err != nil {
 			return nil, fmt.Errorf("plugin: %w", err)
 		}
@@ -71,7 +71,7 @@ func (l *Library) loadPlugin(path string) error {
 	return err
 }
 
-// readPlugin hashes the file, and sees that it is a shared object for this machine: the loader says of others that there is no such file.
+// readPlugin hashes the file and checks that it is a shared object for this machine; the loader reports others as missing files.
 func readPlugin(path string) (PluginFacts, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -103,8 +103,8 @@ func noPlugin(path string, err error) error {
 	return &engine.Error{Op: "open", Backend: Name, Kind: engine.ErrUnavailable, Message: "plugin " + path, Err: err}
 }
 
-// missingPlugin says which plugin of a plan is not loaded; nil when all are. One of the same name may be another build of it: whether that
-// reads the plan is its own affair, so it is a warning.
+// missingPlugin returns an error if a plugin of the plan is not loaded. Another build with the same name causes a warning only, because it
+// may be compatible.
 func missingPlugin(plan, loaded []PluginFacts, log *slog.Logger) error {
 	for _, p := range plan {
 		switch {

@@ -13,17 +13,17 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LayerTime is how long one layer of the plan takes.
+// LayerTime is the execution time of one layer.
 type LayerTime struct {
 	Layer string        `json:"layer"`
 	Time  time.Duration `json:"nanoseconds"`
 }
 
-// maxProfile bounds the text of all runs: some 100 bytes a layer.
+// maxProfile limits the text of all runs: about 100 bytes per layer.
 const maxProfile = 16 << 20
 
-// Profile runs the slot's last request again several times, layer by layer, and returns the layers' mean times in the order of execution.
-// Other slots may work meanwhile, which lengthens the times. The request must have been waited for.
+// Profile repeats the slot's last request several times with layer timing and returns the layers' mean times in execution order. Work in
+// other slots lengthens them. The request must have been waited for.
 func (e *Engine) Profile(number, runs int) ([]LayerTime, error) {
 	e.open.RLock()
 	defer e.open.RUnlock()
@@ -48,7 +48,7 @@ func (e *Engine) Profile(number, runs int) ([]LayerTime, error) {
 	return times, nil
 }
 
-// readProfile reads lines "<milliseconds> <layer>", with an empty line after each run, and returns the means.
+// readProfile parses lines "<milliseconds> <layer>", with an empty line after each run, and returns the means.
 func readProfile(text string) ([]LayerTime, error) {
 	var times []LayerTime
 	runs, at := 0, 0

@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// slot is one request's place: a context, a stream and memory of its own. One goroutine at a time uses it.
+// slot runs one request at a time with its own context, stream and memory. One goroutine at a time uses it.
 type slot struct {
 	engine  *Engine
 	handle  *C.ei_slot
@@ -19,8 +19,8 @@ type slot struct {
 	busy    bool
 	warned  bool // about graph capture
 
-	// For images that are not in the engine's memory, and for the device copies of all when memory is not mapped. By batch position; both
-	// grow to the largest image seen.
+	// Staging memory for images outside the engine's memory, and device copies of all images if memory is not mapped. Indexed by batch
+	// position; both grow to the largest image.
 	host   []*cuda.HostMemory
 	device []*cuda.Memory
 	list   *candidates
@@ -65,7 +65,7 @@ func (e *Engine) openSlot(o *Options) (*slot, error) {
 	return s, nil
 }
 
-// inputIndex is the image input's number among all tensors.
+// inputIndex returns the image input's index among all tensors.
 func (e *Engine) inputIndex() int {
 	for i := range e.tensors {
 		if e.tensors[i].input != 0 {
@@ -78,7 +78,7 @@ func (e *Engine) inputIndex() int {
 func (s *slot) close() {
 	C.ei_slot_close(s.handle)
 	for _, m := range s.host {
-		_ = m.Free() // nothing can be done about it, and the context goes next
+		_ = m.Free() // cannot be handled; the context is destroyed next
 	}
 	for _, m := range s.device {
 		_ = m.Free()
@@ -86,7 +86,7 @@ func (s *slot) close() {
 	s.list.close()
 }
 
-// slot checks the number and that the engine is open.
+// slot returns a slot after checking the number and that the engine is open.
 func (e *Engine) slot(op string, number int) (*slot, error) {
 	if e.closed {
 		return nil, refuse(op, engine.ErrClosed, "", "the engine is closed")
@@ -108,7 +108,7 @@ func (e *Engine) idle(number int) (*slot, error) {
 	return s, nil
 }
 
-// Submit letterboxes the images into the input and starts the network, in one call of C and without an allocation.
+// Submit letterboxes the images into the input and starts the network, in one C call without allocation.
 func (e *Engine) Submit(number int, images []engine.Image) error {
 	e.open.RLock()
 	defer e.open.RUnlock()
@@ -151,7 +151,7 @@ func (s *slot) submit() error {
 	s.busy = true
 	if C.ei_slot_submit(s.handle, &s.request.error) != 0 {
 		err := failure("submit", &s.request.error)
-		// What was started must end before the slot's memory is written again.
+		// The started work must end before the slot's memory is written again.
 		C.ei_slot_wait(s.handle, &s.request.error)
 		s.busy = false
 		return err
@@ -159,7 +159,7 @@ func (s *slot) submit() error {
 	return nil
 }
 
-// place says where the GPU finds the image and how it is letterboxed.
+// place sets the image's device address and its letterbox.
 func (s *slot) place(i int, im *engine.Image) error {
 	p := &s.request.image[i]
 	size := im.Stride*(im.Format.Rows(im.Height)-1) + im.Format.RowBytes(im.Width)
@@ -213,7 +213,7 @@ func (s *slot) growDevice(i, size int) error {
 	return old.Free()
 }
 
-// SubmitTensors starts the network on tensors as they are. They are copied into the slot's pinned memory before the call returns.
+// SubmitTensors starts the network on tensors. They are copied into the slot's pinned memory before it returns.
 func (e *Engine) SubmitTensors(number int, inputs []engine.Tensor) error {
 	e.open.RLock()
 	defer e.open.RUnlock()
@@ -224,7 +224,7 @@ func (e *Engine) SubmitTensors(number int, inputs []engine.Tensor) error {
 	if len(inputs) != len(e.model.Inputs) {
 		return refuse("submit", engine.ErrShape, "", "%d tensors for %d inputs", len(inputs), len(e.model.Inputs))
 	}
-	given := uint32(0) // by number of the tensor; there are at most 32
+	given := uint32(0) // bit set by tensor index; there are at most 32
 	for i := range inputs {
 		at, err := e.checkInput(&inputs[i])
 		if err != nil {
@@ -250,7 +250,7 @@ func (e *Engine) SubmitTensors(number int, inputs []engine.Tensor) error {
 	return s.submit()
 }
 
-// tensor finds a tensor by name, -1 for none.
+// tensor returns the index of the tensor with that name, -1 if there is none.
 func (e *Engine) tensor(name string) int {
 	inputs, outputs := 0, 0
 	for i := range e.tensors {
@@ -269,7 +269,7 @@ func (e *Engine) tensor(name string) int {
 	return -1
 }
 
-// checkInput says which tensor it is and that type, shape and data fit the plan.
+// checkInput returns the index of an input tensor after checking its type, shape and data.
 func (e *Engine) checkInput(in *engine.Tensor) (int, error) {
 	at := e.tensor(in.Name)
 	if at < 0 || e.tensors[at].input == 0 {
@@ -299,7 +299,7 @@ func (e *Engine) checkInput(in *engine.Tensor) (int, error) {
 	return at, nil
 }
 
-// Wait blocks until the slot's request is done, in one call of C and without an allocation.
+// Wait waits until the slot's request is done, in one C call without allocation.
 func (e *Engine) Wait(number int) (*engine.Result, error) {
 	e.open.RLock()
 	defer e.open.RUnlock()
@@ -322,7 +322,7 @@ func (e *Engine) Wait(number int) (*engine.Result, error) {
 	return &s.result, nil
 }
 
-// collect fills the result from what C wrote.
+// collect sets the result from the shim's request.
 func (s *slot) collect() {
 	r := s.request
 	s.result.Timing = engine.Timing{

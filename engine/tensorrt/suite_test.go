@@ -193,8 +193,8 @@ func TestProfileAndLayers(t *testing.T) {
 			precision = "fp32" // as the model has it
 		}
 		require.Equal(t, []tensorrt.Layer{
-			{Name: "Conv", Kind: "CaskConvolution", Precision: precision, Device: "GPU"},
-			{Name: "Relu", Kind: "CaskConvolution", Precision: precision, Device: "GPU"},
+			{Name: "Conv", Type: "CaskConvolution", Precision: precision, Device: "GPU"},
+			{Name: "Relu", Type: "CaskConvolution", Precision: precision, Device: "GPU"},
 		}, layers)
 	})
 }

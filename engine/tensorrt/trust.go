@@ -12,12 +12,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// errUntrusted is of plans and plugins that somebody else could have written. TensorRT runs what is in a plan, so a checksum inside of it
-// proves nothing.
+// errUntrusted is the error of plans and plugins that another user can have written. A checksum inside the file proves nothing, because
+// TensorRT executes code in plans.
 var errUntrusted = errors.New("anybody could have put code there, and it would run")
 
-// readTrusted reads a file that nobody but root and this user can have written: both it and its directory belong to one of them, and no group
-// and no other user may write to them.
+// readTrusted reads a file that only root and this user can have written: file and directory belong to one of them, and neither group nor
+// other users may write to them.
 func readTrusted(path string) ([]byte, error) {
 	dir, err := os.Stat(filepath.Dir(path))
 	if err != nil {
@@ -26,7 +26,7 @@ func readTrusted(path string) ([]byte, error) {
 	if err := trusted(filepath.Dir(path), dir); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // what is looked at is what is read
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // checks and reads the same file
 	if err != nil {
 		return nil, err
 	}
@@ -44,13 +44,13 @@ func readTrusted(path string) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// CheckNamed looks at a plan that somebody has named. One that everybody may write, or put in its place, is not run. The warning, empty for
-// none, is of one that another user may change: somebody may want that.
-func CheckNamed(path string) (warning string, err error) {
+// CheckPlanFile checks the permissions of a plan named by the user. It returns an error if every user may write or replace it, and a
+// warning if another user may change it, which can be intended.
+func CheckPlanFile(path string) (warning string, err error) {
 	return checkNamed("engine plan", path, "build the plan again")
 }
 
-// checkNamed is CheckNamed for any kind of file that is code; renewal is how to get one that can be trusted.
+// checkNamed is CheckPlanFile for any kind of file that contains code; renewal is the hint for getting a trusted one.
 func checkNamed(kind, path, renewal string) (warning string, err error) {
 	dir := filepath.Dir(path)
 	for _, each := range []string{path, dir} {
@@ -58,7 +58,7 @@ func checkNamed(kind, path, renewal string) (warning string, err error) {
 		if err != nil {
 			return "", err
 		}
-		sticky := info.Mode()&fs.ModeSticky != 0 // only owners replace what is theirs
+		sticky := info.Mode()&fs.ModeSticky != 0 // only owners may replace their files
 		if info.Mode().Perm()&0o002 != 0 && !(info.IsDir() && sticky) {
 			return "", &engine.Error{
 				Op: "open", Backend: Name, Message: fmt.Sprintf("%s %s: %s has mode %04o", kind, path, each, info.Mode().Perm()),
@@ -72,8 +72,8 @@ func checkNamed(kind, path, renewal string) (warning string, err error) {
 	return warning, nil
 }
 
-// Trusted says why plans of the cache are not run, nil when they are or when there is no directory yet.
-func (c Cache) Trusted() error {
+// CheckTrusted returns an error if plans of the cache are not trusted, nil if they are or if the directory does not exist yet.
+func (c Cache) CheckTrusted() error {
 	dir, err := c.dir()
 	if err != nil {
 		return err

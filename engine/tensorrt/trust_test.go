@@ -19,7 +19,7 @@ func TestPlansThatAreNamed(t *testing.T) {
 	require.NoError(t, os.WriteFile(plan, []byte("plan"), 0o664))
 	check := func(want string) {
 		t.Helper()
-		warning, err := tensorrt.CheckNamed(plan)
+		warning, err := tensorrt.CheckPlanFile(plan)
 		require.Empty(t, warning)
 		if want == "" {
 			require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestPlansThatAreNamed(t *testing.T) {
 		t.Skip("only root can give files away")
 	}
 	require.NoError(t, os.Chown(plan, 4711, -1))
-	warning, err := tensorrt.CheckNamed(plan)
+	warning, err := tensorrt.CheckPlanFile(plan)
 	require.NoError(t, err)
 	require.Equal(t, plan+" belongs to user 4711, who can change what runs here", warning)
 }

@@ -64,7 +64,7 @@ func parseOne(text string) (address, error) {
 		if strings.Contains(text, "@") {
 			return address{}, &engine.Error{
 				Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Message: "an address must not hold a user or a password",
-				Hint: "name a file with --remote-token-file or --remote-password-file",
+				Hint: "name a file as remote.token_file or remote.password_file",
 			}
 		}
 		return address{}, wrong("%q is no address", text)

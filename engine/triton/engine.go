@@ -202,9 +202,9 @@ func remedy(err error) string {
 	case errors.As(err, &s) && s.Code == kserve.NotFound:
 		return "the name behind the host is that of a model in the server's repository"
 	case errors.As(err, &s) && (s.Code == kserve.Unauthenticated || s.Code == kserve.PermissionDenied):
-		return "name the file with the server's token with --remote-token-file"
+		return "name the file with the server's token as remote.token_file"
 	case err != nil && strings.Contains(err.Error(), "x509"):
-		return "name the authority of the server's certificate with --remote-ca"
+		return "name the authority of the server's certificate as remote.ca"
 	}
 	return "is it running, and is 8001 its gRPC port and 8000 its HTTP port?"
 }

@@ -354,9 +354,9 @@ func TestTLSAndToken(t *testing.T) {
 		_, err := open(func(*engine.Remote) {})
 		require.ErrorIs(t, err, engine.ErrUnavailable)
 		require.ErrorContains(t, err, "x509")
-		require.ErrorContains(t, err, "(name the authority of the server's certificate with --remote-ca)")
+		require.ErrorContains(t, err, "(name the authority of the server's certificate as remote.ca)")
 		_, err = open(func(r *engine.Remote) { r.TLS = trusting })
-		require.ErrorContains(t, err, "(name the file with the server's token with --remote-token-file)")
+		require.ErrorContains(t, err, "(name the file with the server's token as remote.token_file)")
 		token := "Bearer wrong"
 		authorization := func() (string, error) { return token, nil } //nolint:unparam // the field's type
 		_, err = open(func(r *engine.Remote) { r.TLS, r.Authorization = trusting, authorization })
@@ -385,7 +385,7 @@ func TestAddresses(t *testing.T) {
 		"grpc:///net":                   `"grpc:///net" has no host`,
 		"grpc://host/net/1/2":           `"grpc://host/net/1/2" has more than a host, a model and a version`,
 		"grpc://host/net?token=x":       `"grpc://host/net?token=x" has more than a host, a model and a version`,
-		"grpc://me:secret@host/net":     "an address must not hold a user or a password (name a file with --remote-token-file or --remote-password-file)",
+		"grpc://me:secret@host/net":     "an address must not hold a user or a password (name a file as remote.token_file or remote.password_file)",
 		"grpc://me:sec%zzret@host/net":  "an address must not hold a user or a password (name a file",
 		"grpc://a/n" + strings.Repeat(",grpc://a/n", 16): "17 servers, at most 16 are possible",
 	} {

@@ -1,7 +1,5 @@
-// Package broker is the embedded MQTT broker, for machines that have no other. The protocol is mochi-mqtt's; what stands before it keeps
-// any
-// client from taking the process down: each packet is checked whole before the library sees it, and sizes, connections, silence and what is
-// retained are bounded.
+// Package broker is the embedded MQTT broker, for machines that have no other. The protocol is mochi-mqtt's. In front of it every packet is
+// validated as a whole, and sizes, connections, idle times and retained messages are bounded, so that no client can take the process down.
 package broker
 
 import (
@@ -12,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"syscall"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -20,9 +19,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
 
-// Broker serves MQTT 3.1, 3.1.1 and 5. Fill in the exported fields and Open it; they must not change until Close. Its methods may be called
-// from
-// any goroutine.
+// Broker serves MQTT 3.1, 3.1.1 and 5. The exported fields must not change between Open and Close. Its methods may be called from any
+// goroutine.
 type Broker struct {
 	Address string // 127.0.0.1:1883 when empty
 	// User and Password are asked of every client when User is set. An address that other machines reach needs them, or client certificates.
@@ -105,7 +103,14 @@ func (b *Broker) open() error {
 		socket.Close()
 		return err
 	}
-	return b.server.Serve()
+	if err := b.server.Serve(); err != nil {
+		return err
+	}
+	for topic := range b.server.Topics.Retained.GetAll() { // the $SYS topics, published once: an empty index is never scanned
+		b.server.Topics.Retained.Delete(topic)
+	}
+	close(b.listener.ready)
+	return nil
 }
 
 // checkAccess returns the address to listen on, and refuses to take anyone on the network.
@@ -142,14 +147,22 @@ func (b *Broker) assemble(password string) error {
 	capabilities.MaximumMessageExpiryInterval = 0
 	capabilities.MaximumSessionExpiryInterval = uint32(b.Limits.SessionExpiry.Seconds())
 	capabilities.TopicAliasMaximum = topicAliases // each may hold 64 KiB
-	b.server = mochi.New(&mochi.Options{Capabilities: capabilities, Logger: demoted(b.Logger)})
-	b.retained = &retained{limits: &b.Limits, sizes: map[string]int64{}}
+	capabilities.RetainAvailable = 0              // the library's index has a data race, see retained
+	b.server = mochi.New(&mochi.Options{Capabilities: capabilities, Logger: demoted(b.Logger), SysTopicResendInterval: never})
+	b.retained = &retained{limits: &b.Limits, messages: map[string]packets.Packet{}}
 	b.listener = newListener(&b.Limits, b.Logger)
 	b.listener.abandon = b.abandon
 	return b.server.AddHook(&policy{
 		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.server.Clients.Len, log: b.listener.complain,
+		delivery: deliveryInfo{
+			maximumQoS: capabilities.MaximumQos, maximumInflight: int(capabilities.MaximumInflight),
+			receiveMaximum: int(capabilities.ReceiveMaximum), inflight: &b.server.Info.Inflight,
+		},
 	}, nil)
 }
+
+// never is the interval in seconds at which the library publishes its $SYS topics.
+const never = 1 << 30
 
 // topicAliases is how many topics of MQTT 5 a client may abbreviate.
 const topicAliases = 16
@@ -208,6 +221,7 @@ type policy struct {
 	retained       *retained
 	sessions       func() int // how many clients are remembered
 	log            func(reason error, remote string)
+	delivery       deliveryInfo
 }
 
 // ID implements mochi.Hook.
@@ -216,8 +230,8 @@ func (*policy) ID() string { return "policy" }
 // Provides implements mochi.Hook.
 func (*policy) Provides(event byte) bool {
 	switch event {
-	case mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnSubscribe, mochi.OnPublish,
-		mochi.OnWill, mochi.OnRetainMessage, mochi.OnRetainedExpired:
+	case mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnSubscribe, mochi.OnSubscribed,
+		mochi.OnPublish, mochi.OnPacketRead, mochi.OnWill, mochi.OnWillSent:
 		return true
 	}
 	return false
@@ -254,39 +268,82 @@ func (*policy) OnSessionEstablish(client *mochi.Client, _ packets.Packet) {
 	}
 }
 
-// OnSubscribe refuses the filters over the limit: the library answers an empty one with a refusal.
+// OnSubscribe refuses the filters over the limit: the library answers an empty one with a refusal. A subscription that exists and asks for
+// retained messages of new ones only gets none.
 func (p *policy) OnSubscribe(client *mochi.Client, pk packets.Packet) packets.Packet {
 	room := p.limits.Subscriptions - client.State.Subscriptions.Len()
 	for i := range pk.Filters {
+		filter := &pk.Filters[i]
 		if i >= room {
-			pk.Filters[i].Filter = ""
+			filter.Filter = ""
+		}
+		if _, exists := client.State.Subscriptions.Get(filter.Filter); exists && filter.RetainHandling == sendIfNew {
+			filter.RetainHandling = sendNever
 		}
 	}
 	return pk
 }
 
-// OnPublish passes a message on without keeping it when there is no room.
+// Values of a subscription's retain handling, section 3.8.3.1 of MQTT 5.
+const (
+	sendIfNew = 1
+	sendNever = 2
+)
+
+// OnSubscribed sends the retained messages of the granted subscriptions, before the library acknowledges them, as section 3.8.4 of MQTT
+// allows. A message that is published meanwhile arrives as a live one: the library has the subscriptions already.
+func (p *policy) OnSubscribed(client *mochi.Client, pk packets.Packet, reasonCodes []byte) {
+	for i := range pk.Filters {
+		filter := &pk.Filters[i]
+		granted := i < len(reasonCodes) && reasonCodes[i] < packets.ErrUnspecifiedError.Code
+		if granted && filter.RetainHandling != sendNever && !mochi.IsSharedFilter(filter.Filter) {
+			p.retained.deliver(client, filter, &p.delivery)
+		}
+	}
+}
+
+// OnPublish keeps a retained message, or passes it on without keeping it if there is no room.
 func (p *policy) OnPublish(client *mochi.Client, pk packets.Packet) (packets.Packet, error) {
-	if pk.FixedHeader.Retain && !p.retained.fits(pk.TopicName, len(pk.Payload)) {
+	switch {
+	case !pk.FixedHeader.Retain:
+	case p.retained.fits(pk.TopicName, len(pk.Payload)):
+		p.retained.put(pk)
+	default:
 		pk.FixedHeader.Retain = false
 		p.log(errRetained, client.Net.Remote)
 	}
 	return pk, nil
 }
 
-// OnWill does the same for the message of a client that has left without a word.
+// retainedWill marks a will that is to be retained, among its user properties: the library refuses such wills when it does not retain itself.
+const retainedWill = "\x00retain"
+
+// OnPacketRead marks a retained will of a CONNECT packet.
+func (*policy) OnPacketRead(_ *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	if pk.FixedHeader.Type == packets.Connect && pk.Connect.WillRetain {
+		pk.Connect.WillRetain = false
+		pk.Connect.WillProperties.User = append(pk.Connect.WillProperties.User, packets.UserProperty{Key: retainedWill})
+	}
+	return pk, nil
+}
+
+// OnWill restores the retain flag of a will. One without room is passed on and not kept.
 func (p *policy) OnWill(client *mochi.Client, will mochi.Will) (mochi.Will, error) {
-	if will.Retain && !p.retained.fits(will.TopicName, len(will.Payload)) {
-		will.Retain = false
+	marked := slices.IndexFunc(will.User, func(property packets.UserProperty) bool { return property.Key == retainedWill })
+	if marked < 0 {
+		return will, nil
+	}
+	will.User = slices.Delete(slices.Clone(will.User), marked, marked+1)
+	will.Retain = p.retained.fits(will.TopicName, len(will.Payload))
+	if !will.Retain {
 		p.log(errRetained, client.Net.Remote)
 	}
 	return will, nil
 }
 
-// OnRetainMessage implements mochi.Hook.
-func (p *policy) OnRetainMessage(_ *mochi.Client, pk packets.Packet, _ int64) {
-	p.retained.set(pk.TopicName, len(pk.Payload))
+// OnWillSent keeps a retained will.
+func (p *policy) OnWillSent(_ *mochi.Client, pk packets.Packet) {
+	if pk.FixedHeader.Retain {
+		p.retained.put(pk)
+	}
 }
-
-// OnRetainedExpired implements mochi.Hook.
-func (p *policy) OnRetainedExpired(topic string) { p.retained.set(topic, 0) }

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"cmp"
-	"sync"
 	"time"
 )
 
@@ -37,50 +36,4 @@ func (l *Limits) setDefaults() {
 	l.SessionExpiry = cmp.Or(l.SessionExpiry, 24*time.Hour)
 	l.RetainedBytes = cmp.Or(l.RetainedBytes, 64<<20)
 	l.RetainedMessages = cmp.Or(l.RetainedMessages, 20_000)
-}
-
-// retained counts what the broker keeps for those who subscribe later.
-type retained struct {
-	limits *Limits
-
-	mu      sync.Mutex
-	sizes   map[string]int64 // by topic
-	bytes   int64
-	refused uint64
-}
-
-// fits reports whether a payload has room as the new value of a topic; an empty one takes the topic's value away. What does not fit is
-// counted.
-func (r *retained) fits(topic string, payload int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if payload == 0 {
-		return true
-	}
-	old, known := r.sizes[topic]
-	size := int64(len(topic) + payload)
-	if r.bytes-old+size <= r.limits.RetainedBytes && (known || len(r.sizes) < r.limits.RetainedMessages) {
-		return true
-	}
-	r.refused++
-	return false
-}
-
-// set notes what is kept of a topic now.
-func (r *retained) set(topic string, payload int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.bytes -= r.sizes[topic]
-	delete(r.sizes, topic)
-	if payload > 0 {
-		size := int64(len(topic) + payload)
-		r.sizes[topic] = size
-		r.bytes += size
-	}
-}
-
-func (r *retained) stats() (messages int, bytes int64, refused uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.sizes), r.bytes, r.refused
 }

@@ -25,6 +25,7 @@ type listener struct {
 	inbound atomic.Int64
 	serving sync.WaitGroup
 	closing chan struct{}
+	ready   chan struct{} // closed when clients may be accepted
 
 	mu      sync.Mutex
 	conns   map[*guard]struct{}
@@ -38,7 +39,7 @@ type listener struct {
 }
 
 func newListener(limits *Limits, log *slog.Logger) *listener {
-	return &listener{limits: limits, log: log, closing: make(chan struct{}), conns: map[*guard]struct{}{}}
+	return &listener{limits: limits, log: log, closing: make(chan struct{}), ready: make(chan struct{}), conns: map[*guard]struct{}{}}
 }
 
 // ID implements listeners.Listener, as the methods below do.
@@ -57,6 +58,11 @@ func (l *listener) Init(*slog.Logger) error { return nil }
 func (l *listener) Serve(establish listeners.EstablishFn) {
 	const shortest, longest = 5 * time.Millisecond, time.Second
 	pause := shortest
+	select {
+	case <-l.ready:
+	case <-l.closing:
+		return
+	}
 	for {
 		conn, err := l.Accept()
 		if err == nil {

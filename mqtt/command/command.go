@@ -4,6 +4,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,8 +21,11 @@ const (
 	Restart   = "restart"
 )
 
-// AllLabels asks for every label.
+// AllLabels selects every label.
 const AllLabels = "*"
+
+// withdraw is the payload that withdraws a remotely set value, as an empty payload does.
+const withdraw = "reset"
 
 // Bounds of a command.
 const (
@@ -40,9 +44,10 @@ type Command struct {
 	Threshold       float64
 	Interval        int
 	Labels          []string // nil: all
+	Withdraw        bool     // the configured value shall be in force again; the other fields are zero
 }
 
-// ErrNone is for messages that are not commands: an empty payload is what clearing a retained message sends.
+// ErrNone is for messages that are not commands, such as empty ones to controls without a value.
 var ErrNone = errors.New("no command")
 
 // Parse reads a message below base; name turns a topic level into a camera's name.
@@ -52,18 +57,22 @@ func Parse(base, topic string, payload []byte, name func(level string) (string, 
 		return Command{}, ErrNone
 	}
 	path, found := strings.CutSuffix(rest, "/set")
-	if !found || len(payload) == 0 {
+	if !found {
 		return Command{}, ErrNone
 	}
 	var c Command
+	known := true
 	if camera, control, found := strings.Cut(path, "/"); found {
-		known := false
-		if c.Camera, known = name(camera); !known {
-			return Command{}, errors.New("unknown camera")
-		}
+		c.Camera, known = name(camera)
 		c.Control = control
 	} else {
 		c.Control = path
+	}
+	switch empty := len(payload) == 0; {
+	case empty && (!known || !c.hasValue()):
+		return Command{}, ErrNone
+	case !known:
+		return Command{}, errors.New("unknown camera")
 	}
 	if len(payload) > MaxBytes {
 		return Command{}, fmt.Errorf("%d bytes, at most %d are read", len(payload), MaxBytes)
@@ -77,6 +86,10 @@ func Parse(base, topic string, payload []byte, name func(level string) (string, 
 
 // read fills in the value that the control takes.
 func (c *Command) read(value string) error {
+	if c.hasValue() && (value == "" || strings.EqualFold(value, withdraw)) {
+		c.Withdraw = true
+		return nil
+	}
 	ofDevice := c.Control == Reload || c.Control == Restart
 	if ofDevice != (c.Camera == "") {
 		return errors.New("unknown control")
@@ -124,6 +137,11 @@ func (c *Command) read(value string) error {
 		return errors.New("unknown control")
 	}
 	return nil
+}
+
+// hasValue reports whether the control is a camera's and has a value.
+func (c *Command) hasValue() bool {
+	return c.Camera != "" && slices.Contains([]string{Detect, Threshold, Interval, Labels}, c.Control)
 }
 
 // Quote shows the start of a foreign text.

@@ -202,7 +202,7 @@ func (d *Dataset) Relabel(labels, only []string) error {
 			class := to[truths[j].Class]
 			if class < 0 && len(only) == 0 {
 				return fmt.Errorf("dataset has objects labelled %q, which the model does not have "+
-					"(its labels: %s; --only counts no others than those it names)", d.Labels[truths[j].Class], abridged(labels))
+					"(its labels: %s; --classes selects others)", d.Labels[truths[j].Class], abridged(labels))
 			}
 			truths[j].Class = class
 		}

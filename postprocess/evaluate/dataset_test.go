@@ -62,7 +62,7 @@ func TestReadCOCO(t *testing.T) {
 	}, dataset)
 
 	assert.EqualError(t, dataset.Relabel([]string{"nut", "washer"}, nil),
-		`dataset has objects labelled "bolt", which the model does not have (its labels: nut, washer; --only counts no others than those it names)`)
+		`dataset has objects labelled "bolt", which the model does not have (its labels: nut, washer; --classes selects others)`)
 	assert.EqualError(t, dataset.Relabel(nil, nil),
 		"the model has no labels to match with those of the dataset (provide a file with one label per line)")
 	dataset, err = ReadDataset(dir, "")

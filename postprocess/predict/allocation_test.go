@@ -53,7 +53,7 @@ func TestNoAllocations(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					seen += len(result.Images[0].Detections) + len(result.Images[1].Detections)
+					seen += len(result.Results[0].Detections) + len(result.Results[1].Detections)
 				}
 			}
 			for range 3 {

@@ -16,7 +16,7 @@ func see(t *testing.T, n *Network, images ...engine.Image) (number int, c *Contr
 		require.NoError(t, n.Submit(i%2, []engine.Image{img}))
 		result, err := n.Wait(i % 2)
 		require.NoError(t, err)
-		require.NoError(t, result.Images[0].Err)
+		require.NoError(t, result.Results[0].Err)
 		if result.Contradiction != nil {
 			return i + 1, result.Contradiction
 		}
@@ -33,10 +33,10 @@ func times(count int, img engine.Image) (all []engine.Image) {
 
 func TestContradiction(t *testing.T) {
 	none, odd, some := shows(), shows(150), shows(50)
-	const scores = "model scripted.onnx is not yolov8: 30 images in a row gave scores that are not from 0 to 1 " +
-		"(name another --layout; edge-infer inspect shows the outputs)"
-	const boxes = "model scripted.onnx is not yolov8: 30 images in a row gave boxes outside the image or of no size " +
-		"(name another --layout; edge-infer inspect shows the outputs)"
+	const scores = "model scripted.onnx is not yolov8: 30 images in a row had scores that are not from 0 to 1 " +
+		"(select another --layout; edge-infer inspect shows the outputs)"
+	const boxes = "model scripted.onnx is not yolov8: 30 images in a row had boxes outside the image or of no size " +
+		"(select another --layout; edge-infer inspect shows the outputs)"
 	for _, c := range []struct {
 		name   string
 		shares bool // as in scripted
@@ -89,7 +89,7 @@ func TestContradictionOfTheDevice(t *testing.T) {
 	n := wrap(t, e, Decoding{})
 	e.impossible = 7
 	after, c := see(t, n, times(100, shows(50))...)
-	assert.Equal(t, Evidence, after)
+	assert.Equal(t, ContradictionImages, after)
 	require.ErrorContains(t, c, "scores that are not from 0 to 1")
 }
 

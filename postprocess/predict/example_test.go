@@ -101,7 +101,7 @@ func ExampleRun() {
 func ExampleNetwork_Tune() {
 	network := onCPU()
 	defer network.Close()
-	for _, decoding := range []predict.Decoding{{}, {Labels: []string{"gear", "nut"}}, {Limit: 2}} {
+	for _, decoding := range []predict.Decoding{{}, {Classes: []string{"gear", "nut"}}, {Limit: 2}} {
 		if err := network.Tune(decoding); err != nil {
 			log.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func Example_video() {
 			log.Fatal(err)
 		}
 		frames[slot].Release()
-		fmt.Printf("frame %d: %d detections\n", number, len(result.Images[0].Detections))
+		fmt.Printf("frame %d: %d detections\n", number, len(result.Results[0].Detections))
 	}
 	submitted, finished := 0, 0
 	for ; submitted < 4; submitted++ {

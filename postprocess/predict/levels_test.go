@@ -65,9 +65,9 @@ func TestScalesThatAreApartAreJoined(t *testing.T) {
 		img.Data[i] = byte(random.Uint32())
 	}
 	for scales, layout := range map[int]head.Layout{3: head.LayoutNanoDet, 4: head.LayoutPicoDet} {
-		var found [3][]Image
+		var found [3][]Result
 		for i, apart := range []bool{false, true, true} {
-			o := quiet(Options{Model: "nanodet.onnx", Backend: "onnxruntime=cpu", Decoding: Decoding{Threshold: 0.55}})
+			o := quiet(Options{Model: "nanodet.onnx", Backend: "onnxruntime=cpu", Decoding: Decoding{MinScore: 0.55}})
 			o.Bytes = nanodetOf(t, scales, apart, i < 2)
 			if !apart {
 				o.Decoding.Layout = layout
@@ -86,7 +86,7 @@ func TestScalesThatAreApartAreJoined(t *testing.T) {
 		require.Equal(t, found[0][0].Detections, found[2][0].Detections, "without a batch")
 	}
 
-	o := quiet(Options{Model: "nanodet.onnx", Backend: "onnxruntime=cpu", Arrays: true})
+	o := quiet(Options{Model: "nanodet.onnx", Backend: "onnxruntime=cpu", TensorInputs: true})
 	o.Bytes = nanodetOf(t, 4, true, true)
 	e, err := OpenRaw(t.Context(), o)
 	require.NoError(t, err)

@@ -142,7 +142,7 @@ func TestNetworkDecodesEachImageOfABatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newScripted(3)
 			e.listed = listed
-			n := wrap(t, e, Decoding{Threshold: 0.3})
+			n := wrap(t, e, Decoding{MinScore: 0.3})
 			assert.Equal(t, head.LayoutYOLOv8, n.Model().Recognised.Layout)
 			assert.Equal(t, []string{"bolt", "nut"}, n.Model().Metadata.Labels)
 			require.NoError(t, n.Submit(1, []engine.Image{shows(50, 90), shows(), shows(20, 40)}))
@@ -150,15 +150,15 @@ func TestNetworkDecodesEachImageOfABatch(t *testing.T) {
 			result, err := n.Wait(1)
 			require.NoError(t, err)
 			assert.Equal(t, int64(2), result.Timing.Submitted)
-			require.Len(t, result.Images, 3)
-			assert.Equal(t, []postprocess.Detection{found(1, 10, 0.9), found(0, 0, 0.5)}, result.Images[0].Detections)
-			assert.Equal(t, 2, result.Images[0].Stats.Candidates)
-			assert.Empty(t, result.Images[1].Detections)
-			assert.Equal(t, []postprocess.Detection{found(1, 10, 0.4)}, result.Images[2].Detections)
+			require.Len(t, result.Results, 3)
+			assert.Equal(t, []postprocess.Detection{found(1, 10, 0.9), found(0, 0, 0.5)}, result.Results[0].Detections)
+			assert.Equal(t, 2, result.Results[0].Stats.Candidates)
+			assert.Empty(t, result.Results[1].Detections)
+			assert.Equal(t, []postprocess.Detection{found(1, 10, 0.4)}, result.Results[2].Detections)
 			other, err := n.Wait(0)
 			require.NoError(t, err)
-			assert.Equal(t, []postprocess.Detection{found(0, 0, 0.99)}, other.Images[0].Detections)
-			assert.Equal(t, []postprocess.Detection{found(1, 10, 0.4)}, result.Images[2].Detections, "the results of slots are apart")
+			assert.Equal(t, []postprocess.Detection{found(0, 0, 0.99)}, other.Results[0].Detections)
+			assert.Equal(t, []postprocess.Detection{found(1, 10, 0.4)}, result.Results[2].Detections, "the results of slots are apart")
 		})
 	}
 }
@@ -170,25 +170,25 @@ func TestBadImageFailsAlone(t *testing.T) {
 	require.NoError(t, n.Submit(0, []engine.Image{shows(50), bad, shows(60)}))
 	result, err := n.Wait(0)
 	require.NoError(t, err)
-	require.Len(t, result.Images, 3)
-	assert.Equal(t, []postprocess.Detection{found(0, 0, 0.5)}, result.Images[0].Detections)
-	assert.EqualError(t, result.Images[1].Err, "submit: image of 1x40000, sides must be 1 to 32768")
-	assert.Empty(t, result.Images[1].Detections)
-	assert.Equal(t, []postprocess.Detection{found(0, 0, 0.6)}, result.Images[2].Detections)
+	require.Len(t, result.Results, 3)
+	assert.Equal(t, []postprocess.Detection{found(0, 0, 0.5)}, result.Results[0].Detections)
+	assert.EqualError(t, result.Results[1].Err, "submit: image of 1x40000, sides must be 1 to 32768")
+	assert.Empty(t, result.Results[1].Detections)
+	assert.Equal(t, []postprocess.Detection{found(0, 0, 0.6)}, result.Results[2].Detections)
 	assert.Equal(t, []int{2}, e.batches)
 
 	require.NoError(t, n.Submit(0, []engine.Image{bad}))
 	result, err = n.Wait(0)
 	require.NoError(t, err)
-	require.Len(t, result.Images, 1)
-	require.ErrorIs(t, result.Images[0].Err, engine.ErrShape)
+	require.Len(t, result.Results, 1)
+	require.ErrorIs(t, result.Results[0].Err, engine.ErrShape)
 	assert.Zero(t, result.Timing)
 	assert.Equal(t, []int{2}, e.batches, "nothing is left for the engine")
 
 	require.NoError(t, n.Submit(0, []engine.Image{shows(70)}))
 	result, err = n.Wait(0)
 	require.NoError(t, err)
-	assert.NoError(t, result.Images[0].Err, "the next request begins anew")
+	assert.NoError(t, result.Results[0].Err, "the next request begins anew")
 }
 
 func TestNetworkRefuses(t *testing.T) {
@@ -207,7 +207,7 @@ func TestNetworkRefuses(t *testing.T) {
 	require.EqualError(t, n.Submit(0, one), "scripted submit: slot 0 has a request in flight, wait for it first")
 	result, err := n.Wait(0)
 	require.NoError(t, err)
-	assert.Len(t, result.Images[0].Detections, 1, "a refused request leaves the one in flight alone")
+	assert.Len(t, result.Results[0].Detections, 1, "a refused request leaves the one in flight alone")
 
 	e.refuse = errors.New("out of memory")
 	require.EqualError(t, n.Submit(0, one), "out of memory")
@@ -231,11 +231,11 @@ func TestWrapRefuses(t *testing.T) {
 		setting bool
 	}{
 		{Decoding{Layout: "retinanet"}, `layout "retinanet" is not known (` + strings.Join(head.Layouts(), ", ") + `)`, true},
-		{Decoding{Labels: []string{"nut", "cat"}}, `label "cat" is not one of the model's: ["bolt" "nut"]`, true},
-		{Decoding{Threshold: 2}, "model scripted.onnx: open decoder: threshold 2 is not between 0 and 1", false},
+		{Decoding{Classes: []string{"nut", "cat"}}, `label "cat" is not one of the model's: ["bolt" "nut"]`, true},
+		{Decoding{MinScore: 2}, "model scripted.onnx: open decoder: threshold 2 is not between 0 and 1", false},
 		{
 			Decoding{Layout: head.LayoutClassify},
-			"model scripted.onnx: outputs output0 [-1 6 84]: none is classify, which needs [B,nc]", false,
+			"model scripted.onnx: layout classify needs [B,nc]; the outputs are output0 [-1 6 84]", false,
 		},
 	} {
 		_, err := Wrap(e, c.d)
@@ -244,37 +244,37 @@ func TestWrapRefuses(t *testing.T) {
 	}
 	assert.Zero(t, e.closed, "the engine stays its owner's")
 	e.model.Metadata.Labels = nil
-	_, err := Wrap(e, Decoding{Labels: []string{"cat"}})
+	_, err := Wrap(e, Decoding{Classes: []string{"cat"}})
 	require.EqualError(t, err, `label "cat": the model names none (give its labels with --labels FILE)`)
 }
 
 func TestTune(t *testing.T) {
-	n := wrap(t, newScripted(1), Decoding{Threshold: 0.5})
+	n := wrap(t, newScripted(1), Decoding{MinScore: 0.5})
 	see := func(slot int) (labels []int) {
 		result, err := n.Wait(slot)
 		require.NoError(t, err)
-		for _, f := range result.Images[0].Detections {
+		for _, f := range result.Results[0].Detections {
 			labels = append(labels, f.Class)
 		}
 		return labels
 	}
 	img := []engine.Image{shows(60, 40)}
 	require.NoError(t, n.Submit(0, img))
-	require.NoError(t, n.Tune(Decoding{Threshold: 0.3}))
+	require.NoError(t, n.Tune(Decoding{MinScore: 0.3}))
 	require.NoError(t, n.Submit(1, img))
 	assert.Equal(t, []int{0}, see(0), "a request keeps the settings of its Submit")
 	assert.Equal(t, []int{0, 1}, see(1))
-	require.NoError(t, n.Tune(Decoding{Threshold: 0.3, Labels: []string{"nut"}}))
+	require.NoError(t, n.Tune(Decoding{MinScore: 0.3, Classes: []string{"nut"}}))
 	require.NoError(t, n.Submit(0, img))
 	assert.Equal(t, []int{1}, see(0))
-	require.NoError(t, n.Tune(Decoding{Threshold: 0.3, Limit: 1}))
+	require.NoError(t, n.Tune(Decoding{MinScore: 0.3, Limit: 1}))
 	require.NoError(t, n.Submit(0, img))
 	assert.Equal(t, []int{0}, see(0))
 	for _, c := range []struct {
 		d    Decoding
 		want string
 	}{
-		{Decoding{Labels: []string{"cat"}}, `label "cat" is not one of the model's: ["bolt" "nut"]`},
+		{Decoding{Classes: []string{"cat"}}, `label "cat" is not one of the model's: ["bolt" "nut"]`},
 		{Decoding{Layout: "retinanet"}, `layout "retinanet" is not known (` + strings.Join(head.Layouts(), ", ") + `)`},
 		{Decoding{Layout: "yolov5"}, "layout yolov5: the network was opened as yolov8 (open it again)"},
 	} {

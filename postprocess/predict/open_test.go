@@ -107,7 +107,7 @@ func TestLoadErrors(t *testing.T) {
 }
 
 func TestOpenDemo(t *testing.T) {
-	n, err := Open(t.Context(), quiet(Options{Backend: "onnxruntime=cpu", Decoding: Decoding{Threshold: 0.4}}))
+	n, err := Open(t.Context(), quiet(Options{Backend: "onnxruntime=cpu", Decoding: Decoding{MinScore: 0.4}}))
 	require.NoError(t, err)
 	defer n.Close()
 	m := n.Model()
@@ -134,7 +134,7 @@ func TestOpenErrors(t *testing.T) {
 		kind error
 	}{
 		{
-			Options{Backend: "onnxruntime=cpu", Decoding: Decoding{Labels: []string{"cat"}}},
+			Options{Backend: "onnxruntime=cpu", Decoding: Decoding{Classes: []string{"cat"}}},
 			`label "cat" is not one of the model's: ["bolt" "nut" "washer" "gear" "bearing" "spring"]`, ErrSetting,
 		},
 		{Options{Backend: "openvino"}, `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime, triton)`, engine.ErrUnsupported},
@@ -197,7 +197,7 @@ func TestMissingPlanIsBuilt(t *testing.T) {
 					built++
 					assert.Equal(t, demo.Model(), plan.Model)
 					assert.Equal(t, "demo", plan.Path)
-					assert.Equal(t, c.level, plan.Level)
+					assert.Equal(t, c.level, plan.OptimizationLevel)
 					assert.Equal(t, 4, plan.Batch.Max)
 					return c.fails
 				}

@@ -12,9 +12,9 @@ import (
 	"unsafe"
 )
 
-// Combine writes to dst the sum of planes, each multiplied by its weight, for a part of them that lies within: row after row. There is a
+// WeightedSum writes to dst the sum of planes, each multiplied by its weight, for a part of them that lies within: row after row. There is a
 // plane of size.X by size.Y numbers for each weight, one after the other.
-func Combine(dst, planes, weights []float32, size image.Point, part image.Rectangle) {
+func WeightedSum(dst, planes, weights []float32, size image.Point, part image.Rectangle) {
 	if part.Empty() || len(weights) == 0 {
 		return
 	}

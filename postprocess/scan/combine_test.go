@@ -22,7 +22,7 @@ func TestCombineSumsThePlanes(t *testing.T) {
 			weights[i] = random.Float32() - 0.5
 		}
 		got := make([]float32, part.Dx()*part.Dy())
-		Combine(got, planes, weights, size, part)
+		WeightedSum(got, planes, weights, size, part)
 		for i := range got {
 			want := 0.0
 			for p, weight := range weights {

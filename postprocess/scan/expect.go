@@ -9,15 +9,15 @@ import "C"
 
 import "unsafe"
 
-// Distances is how many logits Expect takes for a distance.
-const Distances = 8
+// DistanceBins is how many logits Expect takes for a distance.
+const DistanceBins = 8
 
-// Expect writes to dst the distances that are expected by so many logits each: the mean of 0 to 7 weighted by their softmax. One is NaN
+// DecodeDistances writes to dst the distances that are expected by so many logits each: the mean of 0 to 7 weighted by their softmax. One is NaN
 // where a logit is, or the highest is infinite.
-func Expect(dst, logits []float32) {
+func DecodeDistances(dst, logits []float32) {
 	if len(dst) == 0 {
 		return
 	}
-	_ = logits[Distances*len(dst)-1]
+	_ = logits[DistanceBins*len(dst)-1]
 	C.ei_expect((*C.float)(unsafe.Pointer(unsafe.SliceData(logits))), C.int32_t(len(dst)), (*C.float)(unsafe.Pointer(unsafe.SliceData(dst))))
 }

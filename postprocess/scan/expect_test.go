@@ -11,13 +11,13 @@ import (
 func TestExpectIsTheMeanOfTheSoftmax(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 18))
 	for _, spread := range []float64{0, 1, 10, 200, 1e6} {
-		logits, got := make([]float32, 5*Distances), make([]float32, 5)
+		logits, got := make([]float32, 5*DistanceBins), make([]float32, 5)
 		for i := range logits {
 			logits[i] = float32(spread * random.NormFloat64())
 		}
-		Expect(got, logits)
+		DecodeDistances(got, logits)
 		for side := range got {
-			row := logits[side*Distances:][:Distances]
+			row := logits[side*DistanceBins:][:DistanceBins]
 			highest := float64(row[0])
 			for _, v := range row {
 				highest = max(highest, float64(v))
@@ -38,7 +38,7 @@ func TestExpectIsTheMeanOfTheSoftmax(t *testing.T) {
 		-infinite, 5, -infinite, -infinite, -infinite, -infinite, -infinite, -infinite,
 	}
 	got := make([]float32, 4)
-	Expect(got, rows)
+	DecodeDistances(got, rows)
 	for _, v := range got[:3] {
 		require.True(t, v != v, "%v", got)
 	}

@@ -12,9 +12,9 @@ import (
 	"unsafe"
 )
 
-// Extent is the part of a grid, row after row, that has all its numbers over 0; empty where none is. columns is scratch memory of a number
+// PositiveBounds is the part of a grid, row after row, that has all its numbers over 0; empty where none is. columns is scratch memory of a number
 // for each column.
-func Extent(grid []float32, size image.Point, columns []int32) image.Rectangle {
+func PositiveBounds(grid []float32, size image.Point, columns []int32) image.Rectangle {
 	if size.X < 1 || size.Y < 1 {
 		return image.Rectangle{}
 	}

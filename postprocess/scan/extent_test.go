@@ -27,6 +27,6 @@ func TestExtentHoldsWhatIsOverZero(t *testing.T) {
 			grid[y*size.X+x] = 1e-30
 			want = want.Union(image.Rect(x, y, x+1, y+1))
 		}
-		require.Equal(t, want, Extent(grid, size, columns))
+		require.Equal(t, want, PositiveBounds(grid, size, columns))
 	}
 }

@@ -40,8 +40,8 @@ const (
 // MaxCoordinate is what no coordinate in pixels reaches.
 const MaxCoordinate = 1e6
 
-// Form is what a map holds.
-type Form struct {
+// Format is what a map holds.
+type Format struct {
 	// MultiLabel gives a box once for every class over its threshold instead of once for its best.
 	MultiLabel bool
 	// Logits says that scores are what goes into a sigmoid. Thresholds and the scores of candidates are what comes out.
@@ -52,7 +52,7 @@ type Form struct {
 
 // Scanner finds the boxes over the threshold in a dense map, a list of bounded length at a time.
 type Scanner struct {
-	form       Form
+	form       Format
 	thresholds []float32
 
 	query   C.ei_scan_query
@@ -62,7 +62,7 @@ type Scanner struct {
 }
 
 // Open fits the scanner to the lowest scores that are wanted, by class: infinity for a class that is not. It keeps the list.
-func (s *Scanner) Open(thresholds []float32, form Form) {
+func (s *Scanner) Open(thresholds []float32, form Format) {
 	s.form, s.thresholds = form, thresholds
 	s.query = C.ei_scan_query{multi_label: C.int32_t(flag(form.MultiLabel)), logits: C.int32_t(flag(form.Logits))}
 	lowest := float32(math.Inf(1))
@@ -132,13 +132,13 @@ func (s *Scanner) Next(boxes, scores []float32, list []Candidate) (filled []Cand
 // Sigmoid takes a logit to a score.
 func Sigmoid(logit float32) float32 { return float32(1 / (1 + math.Exp(-float64(logit)))) }
 
-// PassedOver counts since Begin the scores that are none, and the boxes that are.
-func (s *Scanner) PassedOver() (impossible, invalid int) {
+// Skipped counts since Begin the scores that are none, and the boxes that are.
+func (s *Scanner) Skipped() (impossible, invalid int) {
 	return int(s.state.impossible), int(s.state.invalid)
 }
 
-// Impossible counts all scores of the map that Begin was given which are none.
-func (s *Scanner) Impossible(scores []float32) int {
+// CountBadScores counts all scores of the map that Begin was given which are none.
+func (s *Scanner) CountBadScores(scores []float32) int {
 	return int(C.ei_impossible((*C.float)(unsafe.Pointer(unsafe.SliceData(scores))), &s.query))
 }
 

@@ -50,7 +50,7 @@ func TestScanReadsEveryMap(t *testing.T) {
 		want, impossible := plainScan(&m, data, 0.4)
 		for _, multi := range []bool{false, true} {
 			var s Scanner
-			s.Open(slices.Repeat([]float32{0.4}, nc), Form{MultiLabel: multi})
+			s.Open(slices.Repeat([]float32{0.4}, nc), Format{MultiLabel: multi})
 			s.Begin(&m)
 			var got []Candidate
 			room := make([]Candidate, 0, max(n, 7))
@@ -64,7 +64,7 @@ func TestScanReadsEveryMap(t *testing.T) {
 				got = bestOfEach(got)
 			}
 			require.ElementsMatch(t, want, got, "round %d", round)
-			require.Equal(t, impossible, s.Impossible(data[m.Scores.Offset:]), "round %d", round)
+			require.Equal(t, impossible, s.CountBadScores(data[m.Scores.Offset:]), "round %d", round)
 		}
 	}
 }

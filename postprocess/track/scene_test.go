@@ -50,7 +50,7 @@ type network struct{ *predict.Network }
 func openNetwork(t *testing.T) *network {
 	t.Helper()
 	o := predict.Options{
-		Backend: "onnxruntime=cpu", Decoding: predict.Decoding{Threshold: track.DefaultLowThreshold}, Log: slog.New(slog.DiscardHandler),
+		Backend: "onnxruntime=cpu", Decoding: predict.Decoding{MinScore: track.DefaultLowThreshold}, Log: slog.New(slog.DiscardHandler),
 	}
 	o.Threads = 2
 	n, err := predict.Open(t.Context(), o)

@@ -1,5 +1,5 @@
-// Package testnet builds networks with random weights in the shape of published detectors, for tests and measurements: what a rewriter or a
-// backend does with the structure can be checked without anyone's weights.
+// Package testnet builds networks with the architecture of published detectors and random weights, for tests and measurements of rewriters
+// and backends.
 package testnet
 
 import (
@@ -12,14 +12,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Builder puts a graph together node by node. Tensors are named by their node as PyTorch's exporter does.
+// Builder builds a graph node by node. Tensors are named after their node, as PyTorch's exporter does.
 type Builder struct {
 	graph  *onnx.GraphProto
 	random *rand.Rand
 	taken  map[string]int
 }
 
-// NewBuilder starts an empty graph whose random weights depend on the seed alone.
+// NewBuilder starts an empty graph; its random weights depend on the seed only.
 func NewBuilder(seed uint64) *Builder {
 	return &Builder{
 		graph: &onnx.GraphProto{Name: proto.String("main_graph")}, random: rand.New(rand.NewPCG(seed, 1)),
@@ -27,18 +27,18 @@ func NewBuilder(seed uint64) *Builder {
 	}
 }
 
-// Input adds a float32 input; a dimension of -1 is left open.
+// Input adds a float32 input; a dimension of -1 is dynamic.
 func (b *Builder) Input(name string, shape ...int64) string {
 	b.graph.Input = append(b.graph.Input, onnx.NewValueInfo(name, onnx.TensorProto_FLOAT, shape))
 	return name
 }
 
-// Output makes a tensor an output under its own name.
+// Output makes a tensor an output of the graph.
 func (b *Builder) Output(name string, shape ...int64) {
 	b.graph.Output = append(b.graph.Output, onnx.NewValueInfo(name, onnx.TensorProto_FLOAT, shape))
 }
 
-// Model ends the graph.
+// Model returns the finished model.
 func (b *Builder) Model(opset int64) *onnx.Model {
 	return &onnx.Model{Path: "testnet", Proto: &onnx.ModelProto{
 		IrVersion: proto.Int64(8), ProducerName: proto.String("edge-infer testnet"), Graph: b.graph,
@@ -62,7 +62,7 @@ func (b *Builder) Nodes(operator, name string, inputs []string, outputs int, att
 	return names
 }
 
-// Rename gives the last tensor of that name another one, for outputs of the graph.
+// Rename renames the last tensor of that name, for outputs of the graph.
 func (b *Builder) Rename(from, to string) string {
 	for _, n := range b.graph.Node {
 		for i, name := range n.Output {
@@ -123,7 +123,7 @@ type Convolution struct {
 	BiasMean                       float64
 }
 
-// Conv adds a Conv with padding for an unchanged size at stride 1. Weights keep the variance of what follows an activation.
+// Conv adds a Conv with padding for an unchanged size at stride 1. The weights preserve the variance after an activation.
 func (b *Builder) Conv(name, x string, c Convolution) string {
 	c.Stride, c.Group = max(c.Stride, 1), max(c.Group, 1)
 	fan := float64(c.In / c.Group * c.Kernel * c.Kernel)

@@ -8,12 +8,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// YOLO is the shape of a detector. The zero value is 640 pixels and 80 classes, n size, batch 1, batch normalization folded.
+// YOLO configures a detector. The zero value has 640 pixels, 80 classes, size n, batch 1 and folded batch normalization.
 type YOLO struct {
 	Size, Classes int64
 	Wide          int64 // channels of the first layer, 16 in the n size
-	Dynamic       bool  // open batch dimension
-	Norms         bool  // keep BatchNormalization apart, as an export from training does
+	Dynamic       bool  // dynamic batch
+	Norms         bool  // keep BatchNormalization nodes, as an export in training mode does
 	Opset         int64 // 17
 	Seed          uint64
 }
@@ -37,13 +37,13 @@ func (y YOLO) batch() int64 {
 	return 1
 }
 
-// detector adds the blocks; a 0 in the shapes it reshapes to keeps the batch dimension.
+// detector adds the blocks; a 0 in a Reshape's shape keeps the batch dimension.
 type detector struct {
 	*Builder
 	YOLO
 }
 
-// conv is the Conv, normalization and SiLU that every block is made of; bare leaves the activation out.
+// conv adds the Conv, normalization and SiLU of every block; bare omits the activation.
 func (d detector) conv(name, x string, in, out, kernel, stride, group int64, bare bool) string {
 	x = d.Conv(name+"/conv", x, Convolution{In: in, Out: out, Kernel: kernel, Stride: stride, Group: group, NoBias: d.Norms})
 	if d.Norms {
@@ -67,7 +67,7 @@ func (d detector) split(name, x string, axis int64, sizes ...int64) []string {
 	return d.Nodes("Split", name, []string{x, d.Ints(name+".split", sizes...)}, len(sizes), onnx.Int("axis", axis))
 }
 
-// bottleneck is two convolutions with the input added to their result.
+// bottleneck adds two convolutions with a residual connection.
 func (d detector) bottleneck(name, x string, channels, hidden int64, shortcut bool) string {
 	y := d.cbs(name+"/cv2", d.cbs(name+"/cv1", x, channels, hidden, 3, 1), hidden, channels, 3, 1)
 	if shortcut {
@@ -76,7 +76,7 @@ func (d detector) bottleneck(name, x string, channels, hidden int64, shortcut bo
 	return y
 }
 
-// c2f is the block of YOLOv8: half of the channels go through n bottlenecks, everything in between is concatenated.
+// c2f adds YOLOv8's block: half of the channels pass n bottlenecks, and all intermediate outputs are concatenated.
 func (d detector) c2f(name, x string, in, out int64, n int, shortcut bool) string {
 	half := out / 2
 	parts := d.split(name, d.cbs(name+"/cv1", x, in, out, 1, 1), 1, half, half)
@@ -86,7 +86,7 @@ func (d detector) c2f(name, x string, in, out int64, n int, shortcut bool) strin
 	return d.cbs(name+"/cv2", d.concat(name, 1, parts...), half*int64(2+n), out, 1, 1)
 }
 
-// c3k2 is the block of YOLO11: a c2f whose inner block is a bottleneck or, with c3k, a small CSP block.
+// c3k2 adds YOLO11's block: a c2f whose inner block is a bottleneck or, with c3k, a small CSP block.
 func (d detector) c3k2(name, x string, in, out int64, c3k bool, ratio float64) string {
 	hidden := int64(float64(out) * ratio)
 	parts := d.split(name, d.cbs(name+"/cv1", x, in, 2*hidden, 1, 1), 1, hidden, hidden)
@@ -104,12 +104,12 @@ func (d detector) c3k2(name, x string, in, out int64, c3k bool, ratio float64) s
 	return d.cbs(name+"/cv2", d.concat(name, 1, parts...), 3*hidden, out, 1, 1)
 }
 
-// scdown halves the size by a depthwise convolution after a pointwise one.
+// scdown downsamples with a depthwise convolution after a pointwise one.
 func (d detector) scdown(name, x string, in, out int64) string {
 	return d.conv(name+"/cv2", d.cbs(name+"/cv1", x, in, out, 1, 1), out, out, 3, 2, out, true)
 }
 
-// c2fcib is a c2f whose inner block is inverted: depthwise and pointwise convolutions that widen and narrow again.
+// c2fcib adds a c2f whose inner block is inverted: depthwise and pointwise convolutions that expand and reduce the channels.
 func (d detector) c2fcib(name, x string, in, out int64) string {
 	half := out / 2
 	parts := d.split(name, d.cbs(name+"/cv1", x, in, out, 1, 1), 1, half, half)
@@ -123,7 +123,7 @@ func (d detector) c2fcib(name, x string, in, out int64) string {
 	return d.cbs(name+"/cv2", d.concat(name, 1, parts...), half*3, out, 1, 1)
 }
 
-// sppf is spatial pyramid pooling: three poolings one after the other, concatenated.
+// sppf adds spatial pyramid pooling: three consecutive poolings, concatenated.
 func (d detector) sppf(name, x string, channels int64) string {
 	x = d.cbs(name+"/cv1", x, channels, channels/2, 1, 1)
 	parts := []string{x}
@@ -134,7 +134,7 @@ func (d detector) sppf(name, x string, channels int64) string {
 	return d.cbs(name+"/cv2", d.concat(name, 1, parts...), 2*channels, channels, 1, 1)
 }
 
-// c2psa is the attention block of YOLO11: half of the channels go through one position-sensitive attention and a feed-forward pair.
+// c2psa adds YOLO11's attention block: half of the channels pass a position-sensitive attention and a feed-forward layer.
 func (d detector) c2psa(name, x string, channels, side int64) string {
 	half := channels / 2
 	parts := d.split(name, d.cbs(name+"/cv1", x, channels, channels, 1, 1), 1, half, half)
@@ -169,8 +169,8 @@ func (d detector) upsample(name, x string) string {
 		onnx.String("coordinate_transformation_mode", "asymmetric"), onnx.String("mode", "nearest"), onnx.String("nearest_mode", "floor"))
 }
 
-// heads are the convolutions of the detect head for one scale: 64 numbers of box distribution and the class scores. light uses depthwise
-// convolutions in the class branch, as YOLO11 does.
+// heads adds the convolutions of the detect head for one scale: 64 channels of box distribution, and the class scores. light uses depthwise
+// convolutions in the class branch, as in YOLO11.
 func (d detector) heads(name string, i int, x string, in, boxHidden, classHidden int64, light bool) string {
 	box := fmt.Sprintf("%s/cv2.%d", name, i)
 	y := d.cbs(box+"/"+box[len(name)+1:]+".1", d.cbs(box+"/"+box[len(name)+1:]+".0", x, in, boxHidden, 3, 1), boxHidden, boxHidden, 3, 1)
@@ -189,13 +189,13 @@ func (d detector) heads(name string, i int, x string, in, boxHidden, classHidden
 	return d.concat(name, 1, y, z)
 }
 
-// corners are what a detect head gives before the last step: low and high corners of boxes in strides, the strides, and class scores.
+// corners are the decoded outputs of a detect head: top left and bottom right corners of boxes in strides, the strides, and class scores.
 type corners struct {
 	low, high, strides, scores string
 	anchors                    int64
 }
 
-// decode gives the corners of the three scales.
+// decode returns the corners of the three scales.
 func (d detector) decode(name string, scales [3]string, channels [3]int64, light bool) corners {
 	boxHidden, classHidden := max(d.Wide, channels[0]/4, 64), max(channels[0], min(d.Classes, 100))
 	var flat []string
@@ -230,7 +230,7 @@ func (d detector) decode(name string, scales [3]string, channels [3]int64, light
 	return corners{low, high, d.Floats(name+".strides", strides, 1, anchors), d.Node("Sigmoid", name, []string{parts[1]}), anchors}
 }
 
-// detect decodes to boxes of centre and size in input pixels and class scores: [batch, 4+classes, anchors].
+// detect decodes boxes as centre and size in input pixels, and class scores: [batch, 4+classes, anchors].
 func (d detector) detect(name string, scales [3]string, channels [3]int64, light bool) *onnx.Model {
 	c := d.decode(name, scales, channels, light)
 	middle := d.Node("Div", name, []string{d.Node("Add", name, []string{c.low, c.high}), d.Floats(name+".two", []float32{2})})
@@ -241,7 +241,7 @@ func (d detector) detect(name string, scales [3]string, channels [3]int64, light
 	return d.described()
 }
 
-// endToEnd decodes to the best boxes, which need no suppression: [batch, 300, 6] of corners in input pixels, score and class.
+// endToEnd decodes the best boxes, which need no NMS: [batch, 300, 6] of corners in input pixels, score and class.
 func (d detector) endToEnd(name string, scales [3]string, channels [3]int64, light bool) *onnx.Model {
 	c := d.decode(name, scales, channels, light)
 	byAnchor := func(x string) string { return d.Node("Transpose", name, []string{x}, onnx.Ints("perm", 0, 2, 1)) }
@@ -268,7 +268,7 @@ func (d detector) endToEnd(name string, scales [3]string, channels [3]int64, lig
 	return d.described()
 }
 
-// described is the finished model with the metadata that an export writes.
+// described returns the finished model with the metadata of an export.
 func (d detector) described() *onnx.Model {
 	m := d.Model(d.Opset)
 	names := make([]string, d.Classes)
@@ -292,7 +292,7 @@ func (y YOLO) start() (detector, string) {
 	return d, d.Input("images", d.batch(), 3, d.Size, d.Size)
 }
 
-// V8 builds the network of YOLOv8n: C2f blocks, SPPF, a path aggregation neck and an anchor-free head with distribution focal loss.
+// V8 builds YOLOv8n: C2f blocks, SPPF, a path aggregation neck and an anchor-free head with distribution focal loss.
 func (y YOLO) V8() *onnx.Model {
 	d, x := y.start()
 	w := d.Wide
@@ -309,8 +309,7 @@ func (y YOLO) V8() *onnx.Model {
 	return d.detect("/model.22", [3]string{n3, m4, m5}, [3]int64{4 * w, 8 * w, 16 * w}, false)
 }
 
-// V10 builds the network of YOLOv10n: separated downsampling, the attention block, inverted blocks at the end and a head without
-// suppression.
+// V10 builds YOLOv10n: separated downsampling, the attention block, inverted blocks at the end and a head without NMS.
 func (y YOLO) V10() *onnx.Model {
 	d, x := y.start()
 	w := d.Wide
@@ -327,7 +326,7 @@ func (y YOLO) V10() *onnx.Model {
 	return d.endToEnd("/model.23", [3]string{n3, m4, m5}, [3]int64{4 * w, 8 * w, 16 * w}, true)
 }
 
-// V11 builds the network of YOLO11n: C3k2 blocks, SPPF, the C2PSA attention block and a head with depthwise class branches.
+// V11 builds YOLO11n: C3k2 blocks, SPPF, the C2PSA attention block and a head with depthwise class branches.
 func (y YOLO) V11() *onnx.Model {
 	d, x := y.start()
 	w := d.Wide

@@ -42,7 +42,7 @@ func TestShapesOfThePublishedNetworks(t *testing.T) {
 			want = []int64{1, 300, 6}
 		}
 		if batch == 0 {
-			want[0] = onnx.Unknown
+			want[0] = onnx.UnknownDim
 		}
 		assert.Equal(t, want, values["output0"].Shape)
 	}

@@ -14,12 +14,12 @@ import (
 
 // The race detector allocates on its own. Objects come and go and have another size each time.
 func TestNoAllocations(t *testing.T) {
-	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), Every: time.Millisecond, Margin: 0.1},
-		cascade.Stage{Name: "person", Predictor: embedder(t, 4), Every: time.Millisecond, Vector: true})
+	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), Interval: time.Millisecond, Margin: 0.1},
+		cascade.Stage{Name: "person", Predictor: embedder(t, 4), Interval: time.Millisecond, KeepEmbedding: true})
 	defer a.Close()
 	f := newVideo("gate", 4)
 	numbers := 0
-	f.frame.Appear = func(_ uint64, vector []float32) { numbers += len(vector) }
+	f.frame.OnEmbedding = func(_ uint64, vector []float32) { numbers += len(vector) }
 	for i := range f.frame.Tracks {
 		f.show(i, "green")
 	}
@@ -32,7 +32,7 @@ func TestNoAllocations(t *testing.T) {
 			track.ID = uint64(frame/20*4 + i + 1)
 		}
 		f.frame.Time = f.frame.Time.Add(40 * time.Millisecond)
-		a.Look(&f.frame)
+		a.Process(&f.frame)
 		told += len(a.Attributes("gate", f.frame.Tracks[0].ID))
 		numbers += len(a.Embedding("gate", f.frame.Tracks[0].ID))
 	}
@@ -46,7 +46,7 @@ func TestNoAllocations(t *testing.T) {
 
 // Texts are put together anew in every look; as long as they say the same, nothing is allocated for them.
 func TestTextsNoAllocations(t *testing.T) {
-	a := attend(t, nil, cascade.Stage{Name: "plate", Predictor: reader(t), Every: time.Millisecond})
+	a := attend(t, nil, cascade.Stage{Name: "plate", Predictor: reader(t), Interval: time.Millisecond})
 	defer a.Close()
 	f := newVideo("gate", 2)
 	f.write(0, "RGB")
@@ -54,7 +54,7 @@ func TestTextsNoAllocations(t *testing.T) {
 	read := 0
 	next := func() {
 		f.frame.Time = f.frame.Time.Add(40 * time.Millisecond)
-		a.Look(&f.frame)
+		a.Process(&f.frame)
 		for i := range f.frame.Tracks {
 			for _, said := range a.Attributes("gate", f.frame.Tracks[i].ID) {
 				read += len(said.Value)
@@ -74,7 +74,7 @@ func TestTextsNoAllocations(t *testing.T) {
 func BenchmarkCameras(b *testing.B) {
 	for _, batch := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("batch%d", batch), func(b *testing.B) {
-			a := attend(b, nil, cascade.Stage{Name: "colour", Predictor: colours(b, batch), Every: time.Millisecond})
+			a := attend(b, nil, cascade.Stage{Name: "colour", Predictor: colours(b, batch), Interval: time.Millisecond})
 			defer a.Close()
 			var videos []*video
 			for i := range 4 {
@@ -90,16 +90,16 @@ func BenchmarkCameras(b *testing.B) {
 				for _, f := range videos {
 					at := time.Now()
 					f.frame.Time = f.frame.Time.Add(time.Second)
-					a.Look(&f.frame)
+					a.Process(&f.frame)
 					if !f.frame.Wait {
 						loop += time.Since(at)
 					}
 				}
 			}
 			stats := a.Stats()[0]
-			b.ReportMetric(float64(time.Since(begun).Microseconds())/float64(stats.Looks), "us/object")
+			b.ReportMetric(float64(time.Since(begun).Microseconds())/float64(stats.Crops), "us/object")
 			b.ReportMetric(float64(loop.Microseconds())/float64(30*b.N), "us-of-loop/object")
-			b.ReportMetric(float64(stats.Looks)/float64(stats.Requests), "objects/request")
+			b.ReportMetric(float64(stats.Crops)/float64(stats.Requests), "objects/request")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

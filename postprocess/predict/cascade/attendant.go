@@ -12,55 +12,55 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Attendant looks at the objects of cameras, each at most so often as its stages say, and remembers what the looks say. They run beside
+// Secondary looks at the objects of cameras, each at most so often as its stages say, and remembers what the looks say. They run beside
 // whoever hands over the frames: what they say is there with a later frame. While a request runs, the objects of the frames that come
 // meanwhile gather for the next one, so that many cameras make large requests and not many.
 //
 // Set the fields, call Open, then Look for every frame and Attributes as often as needed, both from one goroutine. It allocates nothing
 // once it has seen the largest number of objects.
-type Attendant struct {
+type Secondary struct {
 	Stages []Stage
 	// Labels are those of the first network.
 	Labels []string
 	// Logger is told when looks fail, and when they work again; nil for slog.Default.
 	Logger *slog.Logger
 
-	attending []*attending
-	changed   []uint64
-	scratch   []postprocess.Attribute
-	vector    []float32
+	workers []*worker
+	changed []uint64
+	scratch []postprocess.Attribute
+	vector  []float32
 }
 
 // Stats is what a stage has come to.
 type Stats struct {
-	Looks    uint64 // at objects
+	Crops    uint64 // at objects
 	Requests uint64 // of the network
 	Failed   uint64 // looks that the engine refused or lost
 	Busy     time.Duration
 }
 
-// attending is one stage at work.
-type attending struct {
+// worker is one stage at work.
+type worker struct {
 	*Stage
 	logger *slog.Logger
 
-	mu       sync.Mutex
-	moved    sync.Cond // there is something to do, something done, or it is over
-	gathers  *request
-	spare    *request // nil while it runs
-	over     bool
-	done     chan struct{}
-	cameras  map[string]map[uint64]*votes
-	unused   []*votes
-	stats    Stats
-	failing  bool
-	possible []candidate // goroutine of Look only
+	mu      sync.Mutex
+	changed sync.Cond // there is something to do, something done, or it is over
+	pending *request
+	spare   *request // nil while it runs
+	closed  bool
+	done    chan struct{}
+	cameras map[string]map[uint64]*track
+	unused  []*track
+	stats   Stats
+	failing bool
+	due     []candidate // goroutine of Look only
 }
 
 // request is a number of objects that are looked at together.
 type request struct {
-	shown
-	of []subject
+	cropBatch
+	subjects []subject
 }
 
 type subject struct {
@@ -71,21 +71,21 @@ type subject struct {
 // candidate is an object that could be looked at.
 type candidate struct {
 	track int // in the frame
-	votes *votes
+	state *track
 }
 
 // Open checks the stages and begins. An error leaves their predictors open.
-func (a *Attendant) Open() error {
+func (a *Secondary) Open() error {
 	if err := open(a.Stages, a.Labels); err != nil {
 		return err
 	}
 	for i := range a.Stages {
-		s := &attending{
-			Stage: &a.Stages[i], logger: cmp.Or(a.Logger, slog.Default()), done: make(chan struct{}), cameras: map[string]map[uint64]*votes{},
+		s := &worker{
+			Stage: &a.Stages[i], logger: cmp.Or(a.Logger, slog.Default()), done: make(chan struct{}), cameras: map[string]map[uint64]*track{},
 		}
-		s.moved.L = &s.mu
-		s.gathers, s.spare = &request{shown: shown{stage: s.Stage}}, &request{shown: shown{stage: s.Stage}}
-		a.attending = append(a.attending, s)
+		s.changed.L = &s.mu
+		s.pending, s.spare = &request{cropBatch: cropBatch{stage: s.Stage}}, &request{cropBatch: cropBatch{stage: s.Stage}}
+		a.workers = append(a.workers, s)
 		go s.work()
 	}
 	return nil
@@ -102,35 +102,35 @@ type Frame struct {
 	Wait bool
 	// Appear is told how a track of this frame looks, when a network that embeds has looked at it: a vector of length 1 that is valid during
 	// the call. It may be nil.
-	Appear func(track uint64, vector []float32)
+	OnEmbedding func(track uint64, vector []float32)
 }
 
 // Look takes what is to be looked at out of a frame, and gives the tracks of which another attribute is known since the last one of this
 // camera. The answer is valid until the next call.
-func (a *Attendant) Look(f *Frame) (changed []uint64) {
+func (a *Secondary) Process(f *Frame) (changed []uint64) {
 	a.changed = a.changed[:0]
-	for _, s := range a.attending {
-		a.changed = s.frame(f, a.changed)
+	for _, s := range a.workers {
+		a.changed = s.process(f, a.changed)
 	}
 	return a.changed
 }
 
 // Attributes are what is known of an object, valid until the next call of Look or Attributes.
-func (a *Attendant) Attributes(camera string, track uint64) []postprocess.Attribute {
+func (a *Secondary) Attributes(camera string, track uint64) []postprocess.Attribute {
 	a.scratch = a.scratch[:0]
-	for _, s := range a.attending {
-		if said, ok := s.attribute(camera, track); ok {
-			a.scratch = append(a.scratch, said)
+	for _, s := range a.workers {
+		if attribute, ok := s.attribute(camera, track); ok {
+			a.scratch = append(a.scratch, attribute)
 		}
 	}
 	return a.scratch
 }
 
 // Embedding is the vector of the latest look at an object, where a stage says that it is told; else nil. It is valid until the next call.
-func (a *Attendant) Embedding(camera string, track uint64) []float32 {
+func (a *Secondary) Embedding(camera string, track uint64) []float32 {
 	a.vector = a.vector[:0]
-	for _, s := range a.attending {
-		if s.Vector {
+	for _, s := range a.workers {
+		if s.KeepEmbedding {
 			s.mu.Lock()
 			if v := s.cameras[camera][track]; v != nil {
 				a.vector = append(a.vector, v.vector...)
@@ -142,8 +142,8 @@ func (a *Attendant) Embedding(camera string, track uint64) []float32 {
 }
 
 // Embedder is the stage whose network embeds, nil for none.
-func (a *Attendant) Embedder() *Stage {
-	for _, s := range a.attending {
+func (a *Secondary) Embedder() *Stage {
+	for _, s := range a.workers {
 		if s.embeds {
 			return s.Stage
 		}
@@ -152,8 +152,8 @@ func (a *Attendant) Embedder() *Stage {
 }
 
 // Stats is what each stage has come to, in their order. It may be called from anywhere after Open.
-func (a *Attendant) Stats() (all []Stats) {
-	for _, s := range a.attending {
+func (a *Secondary) Stats() (all []Stats) {
+	for _, s := range a.workers {
 		s.mu.Lock()
 		all = append(all, s.stats)
 		s.mu.Unlock()
@@ -162,18 +162,18 @@ func (a *Attendant) Stats() (all []Stats) {
 }
 
 // Close ends the looks and closes the stages' predictors.
-func (a *Attendant) Close() error {
+func (a *Secondary) Close() error {
 	var errs []error
-	for _, s := range a.attending {
+	for _, s := range a.workers {
 		s.mu.Lock()
-		s.over = true
-		s.moved.Broadcast()
+		s.closed = true
+		s.changed.Broadcast()
 		s.mu.Unlock()
 		<-s.done
-		s.gathers.free()
+		s.pending.free()
 		s.spare.free()
 	}
-	a.attending = nil
+	a.workers = nil
 	for i := range a.Stages {
 		errs = append(errs, a.Stages[i].Close())
 	}
@@ -181,43 +181,43 @@ func (a *Attendant) Close() error {
 	return errors.Join(errs...)
 }
 
-// patience is how many frames an object may be missing from before it is forgotten: its last event comes with the first of them.
-const patience = 8
+// maxMissing is how many frames an object may be missing from before it is forgotten: its last event comes with the first of them.
+const maxMissing = 8
 
-// frame takes a frame of one camera.
-func (s *attending) frame(f *Frame, changed []uint64) []uint64 {
+// process takes a frame of one camera.
+func (s *worker) process(f *Frame, changed []uint64) []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.cameras[f.Camera]
 	if known == nil {
-		known = map[uint64]*votes{}
+		known = map[uint64]*track{}
 		s.cameras[f.Camera] = known
 	}
 	for track, v := range known {
-		if v.missing++; v.missing > patience {
+		if v.missing++; v.missing > maxMissing {
 			delete(known, track)
 			s.unused = append(s.unused, v)
 		}
 	}
-	s.list(f, known)
-	for f.Wait && !s.over && (s.spare == nil || len(s.gathers.of) > 0) { // those before it are not to push it aside
-		s.moved.Wait()
+	s.findDue(f, known)
+	for f.Wait && !s.closed && (s.spare == nil || len(s.pending.subjects) > 0) { // those before it are not to push it aside
+		s.changed.Wait()
 	}
-	s.gather(f)
-	for f.Wait && !s.over && (s.spare == nil || len(s.gathers.of) > 0) {
-		s.moved.Wait()
+	s.addCrops(f)
+	for f.Wait && !s.closed && (s.spare == nil || len(s.pending.subjects) > 0) {
+		s.changed.Wait()
 	}
 	for i := range f.Tracks {
 		if v := known[f.Tracks[i].ID]; v != nil {
 			if s.embeds {
-				if v.news && f.Appear != nil {
-					f.Appear(f.Tracks[i].ID, v.vector)
+				if v.updated && f.OnEmbedding != nil {
+					f.OnEmbedding(f.Tracks[i].ID, v.vector)
 				}
-				v.news = false
+				v.updated = false
 				continue
 			}
-			if class, score, _ := s.winner(v); class >= 0 && score >= s.Reported && class != v.said {
-				v.said = class
+			if class, score, _ := s.winner(v); class >= 0 && score >= s.Confidence && class != v.reported {
+				v.reported = class
 				changed = append(changed, f.Tracks[i].ID)
 			}
 		}
@@ -225,9 +225,9 @@ func (s *attending) frame(f *Frame, changed []uint64) []uint64 {
 	return changed
 }
 
-// list finds the objects whose next look is due, those first that have waited longest.
-func (s *attending) list(f *Frame, known map[uint64]*votes) {
-	s.possible = s.possible[:0]
+// findDue finds the objects whose next look is due, those first that have waited longest.
+func (s *worker) findDue(f *Frame, known map[uint64]*track) {
+	s.due = s.due[:0]
 	for i := range f.Tracks {
 		t := &f.Tracks[i]
 		v := known[t.ID]
@@ -238,72 +238,72 @@ func (s *attending) list(f *Frame, known map[uint64]*votes) {
 			continue
 		}
 		if v == nil {
-			v = s.fresh()
+			v = s.newTrack()
 			v.due = f.Time
 			known[t.ID] = v
 		}
-		if ahead := v.due.Sub(f.Time); !v.shown && (ahead <= 0 || ahead > s.Every) { // the clock may have been set back
-			s.possible = append(s.possible, candidate{i, v})
+		if ahead := v.due.Sub(f.Time); !v.inFlight && (ahead <= 0 || ahead > s.Interval) { // the clock may have been set back
+			s.due = append(s.due, candidate{i, v})
 		}
 	}
-	slices.SortFunc(s.possible, func(x, y candidate) int {
-		return cmp.Or(x.votes.due.Compare(y.votes.due), cmp.Compare(x.track, y.track))
+	slices.SortFunc(s.due, func(x, y candidate) int {
+		return cmp.Or(x.state.due.Compare(y.state.due), cmp.Compare(x.track, y.track))
 	})
 }
 
-func (s *attending) fresh() *votes {
+func (s *worker) newTrack() *track {
 	if len(s.unused) == 0 {
-		s.unused = append(s.unused, &votes{})
+		s.unused = append(s.unused, &track{})
 	}
 	v := s.unused[len(s.unused)-1]
 	s.unused = s.unused[:len(s.unused)-1]
-	*v = votes{said: -1, vector: v.vector[:0]}
+	*v = track{reported: -1, vector: v.vector[:0]}
 	return v
 }
 
-// gather adds to the next request what is due; what has no room stays so.
-func (s *attending) gather(f *Frame) {
-	most := max(s.Model().MaxBatch, mostObjects)
-	for _, c := range s.possible {
+// addCrops adds to the next request what is due; what has no room stays so.
+func (s *worker) addCrops(f *Frame) {
+	most := max(s.Model().MaxBatch, maxObjects)
+	for _, c := range s.due {
 		t := &f.Tracks[c.track]
-		if len(s.gathers.of) == most {
+		if len(s.pending.subjects) == most {
 			break
 		}
-		there, err := s.gathers.add(&f.Image, t.Box)
+		added, err := s.pending.add(&f.Image, t.Box)
 		if err != nil {
 			if !errors.Is(err, errFull) {
 				s.fail(1, err)
 			}
 			break
 		}
-		c.votes.due = f.Time.Add(s.Every)
-		if there {
-			c.votes.shown = true
-			s.gathers.of = append(s.gathers.of, subject{f.Camera, t.ID})
+		c.state.due = f.Time.Add(s.Interval)
+		if added {
+			c.state.inFlight = true
+			s.pending.subjects = append(s.pending.subjects, subject{f.Camera, t.ID})
 		}
 	}
-	if len(s.gathers.of) > 0 {
-		s.moved.Broadcast()
+	if len(s.pending.subjects) > 0 {
+		s.changed.Broadcast()
 	}
 }
 
-// mostObjects bounds what gathers while a request runs, of networks that take fewer at a time.
-const mostObjects = 64
+// maxObjects bounds what gathers while a request runs, of networks that take fewer at a time.
+const maxObjects = 64
 
 // work runs one request after the other.
-func (s *attending) work() {
+func (s *worker) work() {
 	defer close(s.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		for len(s.gathers.of) == 0 && !s.over {
-			s.moved.Wait()
+		for len(s.pending.subjects) == 0 && !s.closed {
+			s.changed.Wait()
 		}
-		if s.over {
+		if s.closed {
 			return
 		}
-		r := s.gathers
-		s.gathers, s.spare = s.spare, nil
+		r := s.pending
+		s.pending, s.spare = s.spare, nil
 		s.mu.Unlock()
 		begun := time.Now()
 		err := r.run()
@@ -312,55 +312,55 @@ func (s *attending) work() {
 		s.stats.Busy += took
 		s.record(r, err)
 		r.clear()
-		r.vectors, r.of = r.vectors[:0], r.of[:0]
+		r.vectors, r.subjects = r.vectors[:0], r.subjects[:0]
 		s.spare = r
-		s.moved.Broadcast()
+		s.changed.Broadcast()
 	}
 }
 
 // record takes what a request showed, as far as its objects are still known.
-func (s *attending) record(r *request, err error) {
+func (s *worker) record(r *request, err error) {
 	batch := s.Model().MaxBatch
-	s.stats.Looks += uint64(len(r.looks))
-	s.stats.Requests += uint64((len(r.looks) + batch - 1) / batch)
-	for i, of := range r.of {
+	s.stats.Crops += uint64(len(r.predictions))
+	s.stats.Requests += uint64((len(r.predictions) + batch - 1) / batch)
+	for i, of := range r.subjects {
 		v := s.cameras[of.camera][of.track]
 		if v == nil {
 			continue
 		}
-		v.shown = false
-		if i < len(r.looks) && r.looks[i].class >= 0 {
-			v.add(r.looks[i], s.Votes)
+		v.inFlight = false
+		if i < len(r.predictions) && r.predictions[i].class >= 0 {
+			v.add(r.predictions[i], s.Votes)
 		}
 	}
 	if err != nil {
-		s.fail(len(r.of)-len(r.looks), err)
+		s.fail(len(r.subjects)-len(r.predictions), err)
 	} else if s.failing {
 		s.failing = false
-		s.logger.Info("cascade works again", "cascade", s.Name)
+		s.logger.Info("secondary network works again", "cascade", s.Name)
 	}
 }
 
 // fail counts looks that came to nothing, and tells the first of a row.
-func (s *attending) fail(looks int, err error) {
-	s.stats.Failed += uint64(looks)
+func (s *worker) fail(crops int, err error) {
+	s.stats.Failed += uint64(crops)
 	if !s.failing {
 		s.failing = true
-		s.logger.Error("objects are not looked at more closely", "cascade", s.Name, "error", err)
+		s.logger.Error("secondary network failed, attributes are not updated", "cascade", s.Name, "error", err)
 	}
 }
 
 // attribute is what is known of an object.
-func (s *attending) attribute(camera string, track uint64) (postprocess.Attribute, bool) {
+func (s *worker) attribute(camera string, track uint64) (postprocess.Attribute, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.cameras[camera][track]
 	if v == nil {
 		return postprocess.Attribute{}, false
 	}
-	class, score, looks := s.winner(v)
-	if s.embeds || class < 0 || score < s.Reported {
+	class, score, votes := s.winner(v)
+	if s.embeds || class < 0 || score < s.Confidence {
 		return postprocess.Attribute{}, false
 	}
-	return s.Stage.attribute(class, v.spelt, score, looks), true
+	return s.Stage.attribute(class, v.spelled, score, votes), true
 }

@@ -58,7 +58,7 @@ func openNetwork(t testing.TB, m *onnx.Model, batch int, layout head.Layout) *pr
 type scene struct {
 	engine.Memory
 	found  [][]postprocess.Detection // by image
-	result predict.Result
+	result predict.BatchResult
 	count  int
 	closed bool
 }
@@ -104,10 +104,10 @@ func (s *scene) Close() error {
 	return nil
 }
 
-func (s *scene) Wait(int) (*predict.Result, error) {
-	s.result.Images = s.result.Images[:0]
+func (s *scene) Wait(int) (*predict.BatchResult, error) {
+	s.result.Results = s.result.Results[:0]
 	for i := range s.count {
-		s.result.Images = append(s.result.Images, predict.Image{Detections: append([]postprocess.Detection{}, s.found[i]...)})
+		s.result.Results = append(s.result.Results, predict.Result{Detections: append([]postprocess.Detection{}, s.found[i]...)})
 	}
 	return &s.result, nil
 }
@@ -134,7 +134,7 @@ func TestEveryDetectionIsLookedAt(t *testing.T) {
 	for _, batch := range []int{1, 4, 16} {
 		chained := &cascade.Chained{Predictor: s, Stages: []cascade.Stage{
 			{Name: "colour", Predictor: colours(t, batch)},
-			{Name: "paint", Predictor: colours(t, batch), On: []string{"car"}, MinSize: 34, Reported: 0.5},
+			{Name: "paint", Predictor: colours(t, batch), Classes: []string{"car"}, MinSize: 34, Confidence: 0.5},
 		}}
 		require.NoError(t, chained.Open())
 		require.Equal(t, 1, chained.Slots())
@@ -143,10 +143,10 @@ func TestEveryDetectionIsLookedAt(t *testing.T) {
 			result, err := chained.Wait(0)
 			require.NoError(t, err)
 			var got [][]string
-			for i := range result.Images {
+			for i := range result.Results {
 				var all []string
-				for k := range result.Images[i].Detections {
-					all = append(all, values(&result.Images[i].Detections[k]))
+				for k := range result.Results[i].Detections {
+					all = append(all, values(&result.Results[i].Detections[k]))
 				}
 				got = append(got, all)
 			}
@@ -154,8 +154,8 @@ func TestEveryDetectionIsLookedAt(t *testing.T) {
 				{"colour=red", "colour=blue", "colour=green paint=green"},
 				{"colour=green", "", "colour=blue"},
 			}, got)
-			require.Len(t, result.Images[1].Detections[0].Detail.Keypoints, 1, "what the first network gave is still there")
-			first := result.Images[0].Detections[0].Detail.Attributes[0]
+			require.Len(t, result.Results[1].Detections[0].Detail.Keypoints, 1, "what the first network gave is still there")
+			first := result.Results[0].Detections[0].Detail.Attributes[0]
 			require.Greater(t, first.Score, float32(0.99))
 			require.Equal(t, 1, first.Votes)
 		}
@@ -171,9 +171,9 @@ func TestEveryDetectionIsLookedAt(t *testing.T) {
 // odd is a network whose numbers are no scores.
 type odd struct{ predict.Predictor }
 
-var errOdd = &predict.Contradiction{Model: "colour.onnx", Layout: "classify", Images: 30, What: "scores that are not from 0 to 1"}
+var errOdd = &predict.Contradiction{Model: "colour.onnx", Layout: "classify", Images: 30, Reason: "scores that are not from 0 to 1"}
 
-func (o odd) Wait(slot int) (*predict.Result, error) {
+func (o odd) Wait(slot int) (*predict.BatchResult, error) {
 	result, err := o.Predictor.Wait(slot)
 	if err == nil {
 		result.Contradiction = errOdd
@@ -190,8 +190,8 @@ func TestASecondNetworkThatContradictsItselfIsTold(t *testing.T) {
 	require.NoError(t, chained.Submit(0, []engine.Image{one}))
 	_, err := chained.Wait(0)
 	require.ErrorIs(t, err, errOdd)
-	require.EqualError(t, err, "cascade colour: model colour.onnx is not classify: 30 images in a row gave scores that are not from 0 to 1 "+
-		"(name another --layout; edge-infer inspect shows the outputs)")
+	require.EqualError(t, err, "cascade colour: model colour.onnx is not classify: 30 images in a row had scores that are not from 0 to 1 "+
+		"(select another --layout; edge-infer inspect shows the outputs)")
 	require.NoError(t, chained.Close())
 }
 
@@ -200,7 +200,7 @@ func TestStagesThatCannotBe(t *testing.T) {
 	defer n.Close()
 	for want, stage := range map[string]cascade.Stage{
 		"a cascade has no name": {Predictor: n},
-		`cascade colour: label "bus" is not one of the first model's: ["car" "person"]`: {Name: "colour", Predictor: n, On: []string{"bus"}},
+		`cascade colour: label "bus" is not one of the first model's: ["car" "person"]`: {Name: "colour", Predictor: n, Classes: []string{"bus"}},
 		"cascade colour: 33 votes must be 1 to 32":                                      {Name: "colour", Predictor: n, Votes: 33},
 		"cascade colour: margin 2 must be 0 to 1":                                       {Name: "colour", Predictor: n, Margin: 2},
 		"cascade colour: model scene.onnx does not classify but gives boxes (a classifier, a reader of text or an embedding is what a cascade takes)": {
@@ -208,7 +208,7 @@ func TestStagesThatCannotBe(t *testing.T) {
 		},
 	} {
 		require.EqualError(t, (&cascade.Chained{Predictor: &scene{}, Stages: []cascade.Stage{stage}}).Open(), want)
-		require.EqualError(t, (&cascade.Attendant{Labels: (&scene{}).Model().Metadata.Labels, Stages: []cascade.Stage{stage}}).Open(), want)
+		require.EqualError(t, (&cascade.Secondary{Labels: (&scene{}).Model().Metadata.Labels, Stages: []cascade.Stage{stage}}).Open(), want)
 	}
 }
 
@@ -232,18 +232,18 @@ func (f *video) show(track int, colour string) {
 	f.frame.Tracks[track].Detection = paint(&f.img, colour, 0, 60*track, 40, 50, 80)
 }
 
-func (f *video) next(a *cascade.Attendant, after time.Duration) []uint64 {
+func (f *video) next(a *cascade.Secondary, after time.Duration) []uint64 {
 	f.frame.Time = f.frame.Time.Add(after)
-	return append([]uint64{}, a.Look(&f.frame)...)
+	return append([]uint64{}, a.Process(&f.frame)...)
 }
 
-func attend(t testing.TB, logger *slog.Logger, stages ...cascade.Stage) *cascade.Attendant {
-	a := &cascade.Attendant{Stages: stages, Labels: []string{"car", "person"}, Logger: logger}
+func attend(t testing.TB, logger *slog.Logger, stages ...cascade.Stage) *cascade.Secondary {
+	a := &cascade.Secondary{Stages: stages, Labels: []string{"car", "person"}, Logger: logger}
 	require.NoError(t, a.Open())
 	return a
 }
 
-func known(a *cascade.Attendant, camera string, track uint64) (value string, looks int) {
+func known(a *cascade.Secondary, camera string, track uint64) (value string, looks int) {
 	for _, said := range a.Attributes(camera, track) {
 		value, looks = value+said.Value, said.Votes
 	}
@@ -251,7 +251,7 @@ func known(a *cascade.Attendant, camera string, track uint64) (value string, loo
 }
 
 func TestLooksVote(t *testing.T) {
-	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), Every: time.Second, Votes: 3})
+	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), Interval: time.Second, Votes: 3})
 	defer a.Close()
 	f := newVideo("gate", 2)
 	f.show(0, "red")
@@ -261,7 +261,7 @@ func TestLooksVote(t *testing.T) {
 	require.Equal(t, "red 1", value+" "+string(rune('0'+looks)))
 
 	require.Empty(t, f.next(a, 400*time.Millisecond), "a second has not passed")
-	require.Equal(t, uint64(2), a.Stats()[0].Looks)
+	require.Equal(t, uint64(2), a.Stats()[0].Crops)
 	f.show(0, "blue")
 	require.Empty(t, f.next(a, 600*time.Millisecond), "one look of two says something else")
 	value, looks = known(a, "gate", 1)
@@ -272,7 +272,7 @@ func TestLooksVote(t *testing.T) {
 	require.Equal(t, "blue", value)
 	said := a.Attributes("gate", 1)[0]
 	require.InDelta(t, 0.67, said.Score, 0.01, "the looks that said otherwise count")
-	require.Equal(t, uint64(6), a.Stats()[0].Looks)
+	require.Equal(t, uint64(6), a.Stats()[0].Crops)
 	require.Equal(t, uint64(3), a.Stats()[0].Requests, "both objects in one request")
 	require.Empty(t, a.Attributes("gate", 3))
 	require.Empty(t, a.Attributes("yard", 1), "the numbers of tracks are a camera's own")
@@ -295,12 +295,12 @@ func TestObjectsAreForgotten(t *testing.T) {
 		f.next(a, 0)
 	}
 	require.Empty(t, a.Attributes("gate", 1))
-	require.Equal(t, uint64(1), a.Stats()[0].Looks)
+	require.Equal(t, uint64(1), a.Stats()[0].Crops)
 }
 
 // What is not wanted, too small, not seen in this frame or unsure is not told.
 func TestWhatIsNotLookedAt(t *testing.T) {
-	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), On: []string{"car"}, MinSize: 20, Reported: 0.9})
+	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: colours(t, 4), Classes: []string{"car"}, MinSize: 20, Confidence: 0.9})
 	defer a.Close()
 	f := newVideo("gate", 5)
 	for i := range f.frame.Tracks {
@@ -311,7 +311,7 @@ func TestWhatIsNotLookedAt(t *testing.T) {
 	f.frame.Tracks[2].Index = -1                                                // predicted
 	f.frame.Tracks[3].Box = postprocess.Box{X1: 400, Y1: 300, X2: 500, Y2: 400} // black: every colour is as likely
 	require.Equal(t, []uint64{5}, f.next(a, 0))
-	require.Equal(t, uint64(2), a.Stats()[0].Looks)
+	require.Equal(t, uint64(2), a.Stats()[0].Crops)
 	require.Empty(t, a.Attributes("gate", 4))
 }
 
@@ -331,7 +331,7 @@ func (u *unsteady) Submit(slot int, images []engine.Image) error {
 func TestFailedLooksAreToldOnceAndTriedAgain(t *testing.T) {
 	var log bytes.Buffer
 	network := &unsteady{Predictor: colours(t, 2), fail: true}
-	a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), cascade.Stage{Name: "colour", Predictor: network, Every: time.Second})
+	a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), cascade.Stage{Name: "colour", Predictor: network, Interval: time.Second})
 	f := newVideo("gate", 3)
 	for i := range f.frame.Tracks {
 		f.show(i, "green")
@@ -345,13 +345,13 @@ func TestFailedLooksAreToldOnceAndTriedAgain(t *testing.T) {
 	require.NoError(t, a.Close())
 	require.NoError(t, a.Close(), "closing twice does nothing")
 	require.Equal(t, 1, strings.Count(log.String(), "the engine is lost"))
-	require.Equal(t, 1, strings.Count(log.String(), "cascade works again"))
+	require.Equal(t, 1, strings.Count(log.String(), "secondary network works again"))
 }
 
 // Live cameras are not held up: while the network is busy their objects gather, and one request looks at those of all.
 func TestManyCamerasShareRequests(t *testing.T) {
 	gate := &gated{Predictor: colours(t, 64), begun: make(chan int), goOn: make(chan struct{})}
-	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: gate, Every: time.Second})
+	a := attend(t, nil, cascade.Stage{Name: "colour", Predictor: gate, Interval: time.Second})
 	var videos []*video
 	for _, name := range []string{"a", "b", "c", "d"} {
 		f := newVideo(name, 10)

@@ -16,7 +16,7 @@ type Chained struct {
 
 	// Of whoever calls Submit and Wait.
 	images     []engine.Image
-	shown      []shown // by stage
+	batches    []cropBatch // by stage
 	detections []*postprocess.Detection
 	details    []postprocess.Detail
 	attributes []postprocess.Attribute
@@ -24,12 +24,12 @@ type Chained struct {
 
 // Open checks the stages. An error leaves everything open.
 func (c *Chained) Open() error {
-	c.shown = make([]shown, len(c.Stages))
+	c.batches = make([]cropBatch, len(c.Stages))
 	if err := open(c.Stages, c.Model().Metadata.Labels); err != nil {
 		return err
 	}
 	for i := range c.Stages {
-		c.shown[i].stage = &c.Stages[i]
+		c.batches[i].stage = &c.Stages[i]
 	}
 	return nil
 }
@@ -47,33 +47,33 @@ func (c *Chained) Submit(slot int, images []engine.Image) error {
 }
 
 // Wait implements predict.Predictor.
-func (c *Chained) Wait(slot int) (*predict.Result, error) {
+func (c *Chained) Wait(slot int) (*predict.BatchResult, error) {
 	result, err := c.Predictor.Wait(slot)
 	if err != nil || result.Contradiction != nil {
 		return result, err
 	}
-	c.equip(result)
-	for i := range c.shown {
-		if err := c.look(&c.shown[i], result); err != nil {
+	c.addDetails(result)
+	for i := range c.batches {
+		if err := c.runStage(&c.batches[i], result); err != nil {
 			return nil, err
 		}
 	}
 	return result, nil
 }
 
-// equip gives every detection a detail with room for as many attributes as there are stages.
-func (c *Chained) equip(result *predict.Result) {
+// addDetails gives every detection a detail with room for as many attributes as there are stages.
+func (c *Chained) addDetails(result *predict.BatchResult) {
 	total := 0
-	for i := range result.Images {
-		total += len(result.Images[i].Detections)
+	for i := range result.Results {
+		total += len(result.Results[i].Detections)
 	}
 	if cap(c.details) < total {
 		c.details = make([]postprocess.Detail, 0, 2*total)
 		c.attributes = make([]postprocess.Attribute, 2*total*len(c.Stages))
 	}
 	c.details = c.details[:0]
-	for i := range result.Images {
-		detections := result.Images[i].Detections
+	for i := range result.Results {
+		detections := result.Results[i].Detections
 		for k := range detections {
 			f := &detections[k]
 			detail := postprocess.Detail{}
@@ -88,47 +88,47 @@ func (c *Chained) equip(result *predict.Result) {
 	}
 }
 
-// look has one network look at what it wants of all images, in as many requests as the crops need.
-func (c *Chained) look(s *shown, result *predict.Result) error {
+// prediction has one network prediction at what it wants of all images, in as many requests as the crops need.
+func (c *Chained) runStage(s *cropBatch, result *predict.BatchResult) error {
 	s.clear()
 	s.vectors, c.detections = s.vectors[:0], c.detections[:0]
-	for i := range result.Images {
-		detections := result.Images[i].Detections
+	for i := range result.Results {
+		detections := result.Results[i].Detections
 		for k := range detections {
 			f := &detections[k]
 			if !s.stage.wants(f) {
 				continue
 			}
-			there, err := s.add(&c.images[i], f.Box)
+			added, err := s.add(&c.images[i], f.Box)
 			if errors.Is(err, errFull) {
-				if err = c.tell(s); err == nil {
-					there, err = s.add(&c.images[i], f.Box)
+				if err = c.apply(s); err == nil {
+					added, err = s.add(&c.images[i], f.Box)
 				}
 			}
 			if err != nil {
 				return err
 			}
-			if there {
+			if added {
 				c.detections = append(c.detections, f)
 			}
 		}
 	}
-	return c.tell(s)
+	return c.apply(s)
 }
 
-// tell runs what is shown and adds what comes of it to the detections.
-func (c *Chained) tell(s *shown) error {
+// apply runs what is shown and adds what comes of it to the detections.
+func (c *Chained) apply(s *cropBatch) error {
 	if err := s.run(); err != nil {
 		return err
 	}
-	for i, seen := range s.looks {
+	for i, p := range s.predictions {
 		detail := c.detections[i].Detail
 		if s.stage.embeds {
-			detail.Embedding = seen.vector
+			detail.Embedding = p.vector
 			continue
 		}
-		if seen.class >= 0 && seen.score >= s.stage.Reported {
-			detail.Attributes = append(detail.Attributes, s.stage.attribute(seen.class, s.stage.spell(seen.text), seen.score, 1))
+		if p.class >= 0 && p.score >= s.stage.Confidence {
+			detail.Attributes = append(detail.Attributes, s.stage.attribute(p.class, s.stage.spell(p.text), p.score, 1))
 		}
 	}
 	s.clear()
@@ -139,8 +139,8 @@ func (c *Chained) tell(s *shown) error {
 // Close implements predict.Predictor.
 func (c *Chained) Close() error {
 	errs := []error{c.Predictor.Close()}
-	for i := range c.shown {
-		c.shown[i].free()
+	for i := range c.batches {
+		c.batches[i].free()
 	}
 	for i := range c.Stages {
 		errs = append(errs, c.Stages[i].Close())

@@ -30,11 +30,11 @@ var directions = map[string][]float32{"red": {1, 0, 0}, "green": {0, 1, 0}, "blu
 
 // TestAppearances: each look is told once with its vector, no more often than the stage allows, and makes no attribute.
 func TestAppearances(t *testing.T) {
-	a := attend(t, nil, cascade.Stage{Name: "person", Predictor: embedder(t, 4), Every: time.Second, Vector: true})
+	a := attend(t, nil, cascade.Stage{Name: "person", Predictor: embedder(t, 4), Interval: time.Second, KeepEmbedding: true})
 	defer a.Close()
 	told := map[uint64][]float32{}
 	f := newVideo("gate", 2)
-	f.frame.Appear = func(track uint64, vector []float32) { told[track] = slices.Clone(vector) }
+	f.frame.OnEmbedding = func(track uint64, vector []float32) { told[track] = slices.Clone(vector) }
 	f.show(0, "red")
 	f.show(1, "blue")
 	require.Empty(t, f.next(a, 0), "a vector is no news of an event")
@@ -61,7 +61,7 @@ func TestDetectionsHaveEmbeddings(t *testing.T) {
 		found = append(found, paint(&img, colour, i%2, 60*i, 10, 40, 60))
 	}
 	chained := &cascade.Chained{Predictor: &scene{found: [][]postprocess.Detection{found}}, Stages: []cascade.Stage{
-		{Name: "person", Predictor: embedder(t, 2), On: []string{"car"}}, {Name: "colour", Predictor: colours(t, 2)},
+		{Name: "person", Predictor: embedder(t, 2), Classes: []string{"car"}}, {Name: "colour", Predictor: colours(t, 2)},
 	}}
 	require.NoError(t, chained.Open())
 	defer chained.Close()
@@ -69,8 +69,8 @@ func TestDetectionsHaveEmbeddings(t *testing.T) {
 		require.NoError(t, chained.Submit(0, []engine.Image{img}))
 		result, err := chained.Wait(0)
 		require.NoError(t, err)
-		for i := range result.Images[0].Detections {
-			f := &result.Images[0].Detections[i]
+		for i := range result.Results[0].Detections {
+			f := &result.Results[0].Detections[i]
 			require.Equal(t, "colour="+order[i], values(f))
 			if i%2 == 1 {
 				require.Empty(t, f.Detail.Embedding, "a person, which is not looked at")
@@ -89,8 +89,8 @@ func TestEmbeddingsThatCannotBe(t *testing.T) {
 		"cascade b: a embeds already, and objects are known again by one vector": {
 			{Name: "a", Predictor: n}, {Name: "b", Predictor: n},
 		},
-		"cascade c: model colours.onnx has no vector to tell but gives the best classes of the image": {{Name: "c", Predictor: c, Vector: true}},
+		"cascade c: model colours.onnx has no vector to tell but gives the best classes of the image": {{Name: "c", Predictor: c, KeepEmbedding: true}},
 	} {
-		require.EqualError(t, (&cascade.Attendant{Stages: stages}).Open(), want)
+		require.EqualError(t, (&cascade.Secondary{Stages: stages}).Open(), want)
 	}
 }

@@ -14,13 +14,13 @@ import (
 
 // What a Stage's fields are where they are zero.
 const (
-	DefaultMinSize = 16
-	DefaultEvery   = 500 * time.Millisecond
-	DefaultVotes   = 5
+	DefaultMinSize  = 16
+	DefaultInterval = 500 * time.Millisecond
+	DefaultVotes    = 5
 )
 
-// MostVotes bounds how many looks at an object have a vote.
-const MostVotes = 32
+// MaxVotes bounds how many looks at an object have a vote.
+const MaxVotes = 32
 
 // Stage is a second network and what it is shown. The fields are set before it is given away.
 type Stage struct {
@@ -29,23 +29,23 @@ type Stage struct {
 	// Predictor is the network: a classifier, a reader of text, or one that embeds, of which there may be one. It belongs to the stage from
 	// then on.
 	predict.Predictor
-	// On are the labels of the first network whose objects are shown; nil for all.
-	On []string
+	// Classes are the labels of the first network whose objects are shown; nil for all.
+	Classes []string
 	// MinSize is the shorter side in pixels that a box must have; Margin the share of its sides that is shown beyond each of them.
 	MinSize, Margin float32
-	// Every is the shortest time between two looks at an object.
-	Every time.Duration
+	// Interval is the shortest time between two looks at an object.
+	Interval time.Duration
 	// Votes is how many of the latest looks decide.
 	Votes int
-	// Reported is the mean score from which an attribute is told.
-	Reported float32
+	// Confidence is the mean score from which an attribute is told.
+	Confidence float32
 	// Recall is for how long an object that was lost is known again by a network that embeds, 0 for what the tracker has. Reported is the
 	// cosine from which two of its looks are at one object then, 0 as well.
-	Recall time.Duration
-	// Vector has Attendant.Embedding tell the vector of a network that embeds.
-	Vector bool
+	MaxLostAge time.Duration
+	// KeepEmbedding has Attendant.Embedding tell the vector of a network that embeds.
+	KeepEmbedding bool
 
-	reads  bool     // a text, of up to MostCharacters
+	reads  bool     // a text, of up to MaxCharacters
 	embeds bool     // by which the tracker knows objects again
 	wanted []bool   // by class of the first network; nil for all
 	values []string // by class of this one
@@ -74,8 +74,8 @@ func (s *Stage) open(labels []string) error {
 	if s.MinSize == 0 {
 		s.MinSize = DefaultMinSize
 	}
-	if s.Every == 0 {
-		s.Every = DefaultEvery
+	if s.Interval == 0 {
+		s.Interval = DefaultInterval
 	}
 	if s.Votes == 0 {
 		s.Votes = DefaultVotes
@@ -87,16 +87,16 @@ func (s *Stage) open(labels []string) error {
 	case !slices.Contains([]engine.Task{engine.Classify, engine.Read, engine.Embed}, model.Recognised.Task):
 		return fmt.Errorf("cascade %s: model %s does not classify but gives %s (a classifier, a reader of text or an embedding is what a "+
 			"cascade takes)", s.Name, model.Path, model.Recognised.Gives)
-	case s.Vector && model.Recognised.Task != engine.Embed:
+	case s.KeepEmbedding && model.Recognised.Task != engine.Embed:
 		return fmt.Errorf("cascade %s: model %s has no vector to tell but gives %s", s.Name, model.Path, model.Recognised.Gives)
 	case !(s.MinSize > 0):
 		return fmt.Errorf("cascade %s: smallest size %v must be over 0", s.Name, s.MinSize)
 	case !(s.Margin >= 0 && s.Margin <= 1):
 		return fmt.Errorf("cascade %s: margin %v must be 0 to 1", s.Name, s.Margin)
-	case s.Every < 0:
-		return fmt.Errorf("cascade %s: %v between looks must be positive", s.Name, s.Every)
-	case s.Votes < 1 || s.Votes > MostVotes:
-		return fmt.Errorf("cascade %s: %d votes must be 1 to %d", s.Name, s.Votes, MostVotes)
+	case s.Interval < 0:
+		return fmt.Errorf("cascade %s: %v between looks must be positive", s.Name, s.Interval)
+	case s.Votes < 1 || s.Votes > MaxVotes:
+		return fmt.Errorf("cascade %s: %d votes must be 1 to %d", s.Name, s.Votes, MaxVotes)
 	}
 	s.reads, s.embeds = model.Recognised.Task == engine.Read, model.Recognised.Task == engine.Embed
 	s.values = make([]string, max(model.Recognised.Classes, len(model.Metadata.Labels)))
@@ -104,11 +104,11 @@ func (s *Stage) open(labels []string) error {
 		s.values[class] = postprocess.Label(model.Metadata.Labels, class)
 	}
 	s.wanted = nil
-	if len(s.On) == 0 {
+	if len(s.Classes) == 0 {
 		return nil
 	}
 	s.wanted = make([]bool, len(labels))
-	for _, label := range s.On {
+	for _, label := range s.Classes {
 		class := slices.Index(labels, label)
 		if class < 0 {
 			return fmt.Errorf("cascade %s: label %q is not one of the first model's: %.400q", s.Name, label, labels)
@@ -123,8 +123,8 @@ func (s *Stage) wants(f *postprocess.Detection) bool {
 	return min(f.Width(), f.Height()) >= s.MinSize && (s.wanted == nil || f.Class >= 0 && f.Class < len(s.wanted) && s.wanted[f.Class])
 }
 
-// look is what one look at an object showed.
-type look struct {
+// prediction is what one prediction at an object showed.
+type prediction struct {
 	class int // 0 for a text, -1 where there was nothing to be seen
 	score float32
 	text  text // of a network that reads
@@ -132,34 +132,34 @@ type look struct {
 	vector []float32
 }
 
-// seen is what a look at an image gave. A vector is the engine's.
-func (s *Stage) seen(found []postprocess.Detection) look {
+// interpret is what a look at an image gave. A vector is the engine's.
+func (s *Stage) interpret(found []postprocess.Detection) prediction {
 	switch {
 	case len(found) == 0:
-		return look{class: -1}
+		return prediction{class: -1}
 	case s.embeds:
-		return look{score: 1, vector: found[0].Detail.Embedding}
+		return prediction{score: 1, vector: found[0].Detail.Embedding}
 	case s.reads:
 		t, score := textOf(found)
-		return look{score: score, text: t}
+		return prediction{score: score, text: t}
 	}
-	return look{class: found[0].Class, score: found[0].Score}
+	return prediction{class: found[0].Class, score: found[0].Score}
 }
 
 // winner is what the latest looks at an object come to: its number, which is another one for every other answer, and its score.
-func (s *Stage) winner(v *votes) (class int, score float32, looks int) {
+func (s *Stage) winner(v *track) (class int, score float32, votes int) {
 	if !s.reads {
 		return v.winner(s.Votes)
 	}
-	t, score, looks := v.reading(s.Votes)
-	if looks == 0 {
+	t, score, votes := v.textVote(s.Votes)
+	if votes == 0 {
 		return -1, 0, 0
 	}
-	if t != v.read || v.spelt == "" {
-		v.read, v.spelt = t, s.spell(t)
-		v.readings++
+	if t != v.lastText || v.spelled == "" {
+		v.lastText, v.spelled = t, s.spell(t)
+		v.textChanges++
 	}
-	return v.readings, score, looks
+	return v.textChanges, score, votes
 }
 
 // spell writes a text in the alphabet.
@@ -180,45 +180,45 @@ func (s *Stage) value(class int) string {
 }
 
 // attribute is what a class comes to, or what a text does that is spelt so.
-func (s *Stage) attribute(class int, spelt string, score float32, looks int) postprocess.Attribute {
+func (s *Stage) attribute(class int, spelled string, score float32, votes int) postprocess.Attribute {
 	if s.reads {
-		return postprocess.Attribute{Name: s.Name, Value: spelt, Class: -1, Score: score, Votes: looks}
+		return postprocess.Attribute{Name: s.Name, Value: spelled, Class: -1, Score: score, Votes: votes}
 	}
-	return postprocess.Attribute{Name: s.Name, Value: s.value(class), Class: class, Score: score, Votes: looks}
+	return postprocess.Attribute{Name: s.Name, Value: s.value(class), Class: class, Score: score, Votes: votes}
 }
 
-// shown are the crops that a network is to look at, side by side in memory that its engine reads.
-type shown struct {
-	stage  *Stage
-	memory *engine.Buffer
-	used   int
-	crops  []engine.Image // Data is set by images, when the memory moves no more
-	starts []int
-	looks  []look // one for each crop, after run; class -1 where there was nothing to be seen
+// cropBatch are the crops that a network is to look at, side by side in memory that its engine reads.
+type cropBatch struct {
+	stage       *Stage
+	memory      *engine.Buffer
+	used        int
+	crops       []engine.Image // Data is set by images, when the memory moves no more
+	starts      []int
+	predictions []prediction // one for each crop, after run; class -1 where there was nothing to be seen
 	// vectors are those of the looks of one request or more, until they are forgotten.
 	vectors []float32
 }
 
-func (s *shown) clear() {
+func (s *cropBatch) clear() {
 	s.used, s.crops, s.starts = 0, s.crops[:0], s.starts[:0]
 }
 
-// keep copies the vector of a look, which is the engine's until its next request.
-func (s *shown) keep(l look) look {
+// copyVector copies the vector of a look, which is the engine's until its next request.
+func (s *cropBatch) copyVector(l prediction) prediction {
 	first := len(s.vectors)
 	s.vectors = append(s.vectors, l.vector...)
 	l.vector = s.vectors[first:len(s.vectors):len(s.vectors)]
 	return l
 }
 
-// mostBytes bounds the memory of the crops of a request.
-const mostBytes = 64 << 20
+// maxBytes bounds the memory of the crops of a request.
+const maxBytes = 64 << 20
 
 // errFull says that there is no room for another crop.
 var errFull = errors.New("too many crops for one request")
 
 // add cuts a box out of an image. It reports false where there is nothing to be seen of it.
-func (s *shown) add(img *engine.Image, box postprocess.Box) (bool, error) {
+func (s *cropBatch) add(img *engine.Image, box postprocess.Box) (bool, error) {
 	part := region(box, s.stage.Margin, img.Width, img.Height)
 	if part.Empty() {
 		return false, nil
@@ -233,11 +233,11 @@ func (s *shown) add(img *engine.Image, box postprocess.Box) (bool, error) {
 }
 
 // reserve makes room for that many bytes.
-func (s *shown) reserve(size int) error {
+func (s *cropBatch) reserve(size int) error {
 	if s.memory != nil && size <= len(s.memory.Data) {
 		return nil
 	}
-	if size > mostBytes && s.used > 0 {
+	if size > maxBytes && s.used > 0 {
 		return errFull
 	}
 	memory, err := s.stage.Alloc(max(2*size, 1<<20))
@@ -253,8 +253,8 @@ func (s *shown) reserve(size int) error {
 }
 
 // run has the network look at all crops, and fills in looks.
-func (s *shown) run() error {
-	s.looks = s.looks[:0]
+func (s *cropBatch) run() error {
+	s.predictions = s.predictions[:0]
 	for i := range s.crops {
 		s.crops[i].Data = s.memory.Data[s.starts[i]:][:len(s.crops[i].Data)]
 	}
@@ -270,15 +270,15 @@ func (s *shown) run() error {
 		if err != nil {
 			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
 		}
-		for i := range result.Images {
-			s.looks = append(s.looks, s.keep(s.stage.seen(result.Images[i].Detections)))
+		for i := range result.Results {
+			s.predictions = append(s.predictions, s.copyVector(s.stage.interpret(result.Results[i].Detections)))
 		}
 	}
 	return nil
 }
 
 // free gives the memory back.
-func (s *shown) free() {
+func (s *cropBatch) free() {
 	if s.memory != nil {
 		s.memory.Free()
 		s.memory = nil

@@ -44,7 +44,7 @@ func (f *video) write(track int, text string) {
 
 // TestTextsVote: looks that misread a letter, or lose one, do not change what the others say.
 func TestTextsVote(t *testing.T) {
-	a := attend(t, nil, cascade.Stage{Name: "plate", Predictor: reader(t), Every: time.Second, Votes: 5})
+	a := attend(t, nil, cascade.Stage{Name: "plate", Predictor: reader(t), Interval: time.Second, Votes: 5})
 	defer a.Close()
 	f := newVideo("gate", 1)
 	read := func(text string) (value string, changed bool) {
@@ -94,6 +94,6 @@ func TestTextOfAImage(t *testing.T) {
 	require.NoError(t, c.Submit(0, []engine.Image{f.img}))
 	result, err := c.Wait(0)
 	require.NoError(t, err)
-	require.Equal(t, "plate=GRB", values(&result.Images[0].Detections[0]))
+	require.Equal(t, "plate=GRB", values(&result.Results[0].Detections[0]))
 	require.NoError(t, c.Close())
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
 
 // oracle is a predictor that finds in every image what it is told.
@@ -17,7 +16,7 @@ type oracle struct {
 	model    predict.Model
 	found    []postprocess.Detection
 	decoding predict.Decoding
-	results  [2]predict.Result
+	results  [2]predict.BatchResult
 	waiting  int
 	closed   bool
 	fails    error
@@ -38,24 +37,24 @@ func (*oracle) Alloc(size int) (*engine.Buffer, error) {
 func (o *oracle) Submit(slot int, images []engine.Image) error {
 	o.waiting++
 	r := &o.results[slot]
-	r.Images = r.Images[:0]
+	r.Results = r.Results[:0]
 	for i := range images {
-		p := predict.Image{Detections: append([]postprocess.Detection{}, o.found...)}
+		p := predict.Result{Detections: append([]postprocess.Detection{}, o.found...)}
 		if images[i].Width == 0 {
 			p.Err = errors.New("no image")
 		}
-		r.Images = append(r.Images, p)
+		r.Results = append(r.Results, p)
 	}
 	return o.fails
 }
 
-func (o *oracle) Wait(slot int) (*predict.Result, error) {
+func (o *oracle) Wait(slot int) (*predict.BatchResult, error) {
 	o.waiting--
 	return &o.results[slot], nil
 }
 
 func (o *oracle) Tune(d predict.Decoding) error {
-	if len(d.Labels) > 0 && d.Labels[0] == o.model.Path {
+	if len(d.Classes) > 0 && d.Classes[0] == o.model.Path {
 		return errors.New("no such label")
 	}
 	o.decoding = d
@@ -76,7 +75,7 @@ func TestNetworksAreAskedTogether(t *testing.T) {
 	a := newOracle("a.onnx", []string{"nut", "bolt"}, 8, at(0, 0.9, 0), at(50, 0.3, 1))
 	b := newOracle("b.onnx", []string{"bolt", "nut"}, 4, at(2, 0.6, 1), at(80, 0.5, 1))
 	e := &Ensemble{
-		Predictors: []predict.Predictor{a, b}, Fuser: fuse.Fuser{Weights: []float32{2, 1}}, Decoding: predict.Decoding{Threshold: 0.15},
+		Predictors: []predict.Predictor{a, b}, Fuser: Fuser{Weights: []float32{2, 1}}, Decoding: predict.Decoding{MinScore: 0.15},
 	}
 	require.NoError(t, e.Open())
 	require.Equal(t, "a.onnx + b.onnx", e.Model().Path)
@@ -87,10 +86,10 @@ func TestNetworksAreAskedTogether(t *testing.T) {
 	require.NoError(t, e.Submit(0, images[:1]))
 	result, err := e.Wait(1)
 	require.NoError(t, err)
-	require.Len(t, result.Images, 3)
-	require.EqualError(t, result.Images[1].Err, "no image")
+	require.Len(t, result.Results, 3)
+	require.EqualError(t, result.Results[1].Err, "no image")
 	for _, i := range []int{0, 2} {
-		found := result.Images[i].Detections
+		found := result.Results[i].Detections
 		require.Len(t, found, 3)
 		require.Equal(t, 0, found[0].Class)
 		require.InDelta(t, (0.9*2+0.6)/3, found[0].Score, 1e-6)
@@ -100,16 +99,16 @@ func TestNetworksAreAskedTogether(t *testing.T) {
 	}
 	_, err = e.Wait(1)
 	require.ErrorContains(t, err, "no request in flight")
-	require.NoError(t, e.Tune(predict.Decoding{Threshold: 0.4}))
-	require.InDelta(t, 0.1, a.decoding.Threshold, 1e-6, "weak detections count for strong objects")
+	require.NoError(t, e.Tune(predict.Decoding{MinScore: 0.4}))
+	require.InDelta(t, 0.1, a.decoding.MinScore, 1e-6, "weak detections count for strong objects")
 	_, err = e.Wait(0)
 	require.NoError(t, err)
 	require.NoError(t, e.Submit(0, images[:1]))
 	result, err = e.Wait(0)
 	require.NoError(t, err)
-	require.Len(t, result.Images[0].Detections, 1)
-	require.Error(t, e.Tune(predict.Decoding{Labels: []string{"b.onnx"}}))
-	require.InDelta(t, 0.1, a.decoding.Threshold, 1e-6, "an error changes nothing")
+	require.Len(t, result.Results[0].Detections, 1)
+	require.Error(t, e.Tune(predict.Decoding{Classes: []string{"b.onnx"}}))
+	require.InDelta(t, 0.1, a.decoding.MinScore, 1e-6, "an error changes nothing")
 
 	b.fails = errors.New("out of memory")
 	require.ErrorIs(t, e.Submit(0, images[:1]), b.fails)
@@ -121,10 +120,10 @@ func TestNetworksAreAskedTogether(t *testing.T) {
 func TestNetworksThatDoNotFit(t *testing.T) {
 	a, b := newOracle("a.onnx", []string{"nut"}, 1), newOracle("b.onnx", []string{"screw"}, 1)
 	e := &Ensemble{Predictors: []predict.Predictor{a, b}}
-	require.EqualError(t, e.Open(), `model b.onnx finds "screw", which a.onnx has no label for (begin with the network that knows all labels)`)
+	require.EqualError(t, e.Open(), `model b.onnx detects "screw", for which a.onnx has no label (name the network with all labels first)`)
 	b.model.Metadata.Labels = nil
 	b.model.Recognised.Task, a.model.Recognised.Task = engine.Pose, engine.Detect
-	require.ErrorContains(t, e.Open(), "they cannot look together")
+	require.ErrorContains(t, e.Open(), "an ensemble needs one task")
 }
 
 func TestNoAllocationsInAnEnsemble(t *testing.T) {
@@ -161,14 +160,14 @@ func TestTheBestClassesStay(t *testing.T) {
 	see := func(activation engine.Activation, always bool) (seen []int) {
 		e := &Ensemble{
 			Predictors: []predict.Predictor{classes(activation, 0.3, 0.05, 0.2), classes(activation, 0.1, 0.05, 0.2)},
-			Decoding:   predict.Decoding{Threshold: 0.25, Always: always, Top: 2},
+			Decoding:   predict.Decoding{MinScore: 0.25, TopAlways: always, TopK: 2},
 		}
 		require.NoError(t, e.Open())
 		require.NoError(t, e.Submit(0, []engine.Image{{Width: 8, Height: 8}}))
 		result, err := e.Wait(0)
 		require.NoError(t, err)
-		for i := range result.Images[0].Detections {
-			seen = append(seen, result.Images[0].Detections[i].Class)
+		for i := range result.Results[0].Detections {
+			seen = append(seen, result.Results[0].Detections[i].Class)
 		}
 		return seen
 	}

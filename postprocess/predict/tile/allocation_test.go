@@ -16,7 +16,7 @@ import (
 // unmoved sees the same boxes in every view.
 type unmoved struct {
 	*oracle
-	seen   *predict.Result
+	seen   *predict.BatchResult
 	counts [2]int
 }
 
@@ -25,22 +25,22 @@ func (u *unmoved) Submit(slot int, views []engine.Image) error {
 	return nil
 }
 
-func (u *unmoved) Wait(slot int) (*predict.Result, error) {
-	u.seen.Images = u.seen.Images[:u.counts[slot]]
+func (u *unmoved) Wait(slot int) (*predict.BatchResult, error) {
+	u.seen.Results = u.seen.Results[:u.counts[slot]]
 	return u.seen, nil
 }
 
 // The race detector allocates on its own.
 func TestNoAllocations(t *testing.T) {
-	u := &unmoved{oracle: newOracle(t, 4, 2, 1), seen: &predict.Result{}}
+	u := &unmoved{oracle: newOracle(t, 4, 2, 1), seen: &predict.BatchResult{}}
 	for range 4 {
-		u.seen.Images = append(u.seen.Images, predict.Image{Detections: []postprocess.Detection{
+		u.seen.Results = append(u.seen.Results, predict.Result{Detections: []postprocess.Detection{
 			{Box: postprocess.Box{X1: 20, Y1: 20, X2: 30, Y2: 30}, Score: 0.9},
 			{Box: postprocess.Box{X2: 9, Y2: 9}, Score: 0.5},
 			{Box: postprocess.Box{X1: 50, Y1: 5, X2: 64, Y2: 30}, Score: 0.4, Class: 1},
 		}})
 	}
-	tiled := open(t, &tile.Tiled{Predictor: u, Tile: 64, Overlap: 0.25, Whole: true})
+	tiled := open(t, &tile.Tiled{Predictor: u, Tile: 64, Overlap: 0.25, WholeImage: true})
 	images := []engine.Image{u.img(300, 200, engine.BGR)}
 	found := 0
 	request := func() {
@@ -52,7 +52,7 @@ func TestNoAllocations(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		found += len(result.Images[0].Detections)
+		found += len(result.Results[0].Detections)
 	}
 	request()
 	require.Zero(t, testing.AllocsPerRun(20, request))

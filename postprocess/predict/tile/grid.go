@@ -31,7 +31,7 @@ func (t *Tiled) part(number int, img *engine.Image, part image.Rectangle) (engin
 	if img.Format != engine.NV12 {
 		return img.Part(part), nil
 	}
-	data, err := t.copies.Room(t.Predictor, number, img.PartBytes(part))
+	data, err := t.buffers.Bytes(t.Predictor, number, img.PartBytes(part))
 	if err != nil {
 		return engine.Image{}, err
 	}

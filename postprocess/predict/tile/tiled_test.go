@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
@@ -35,7 +35,7 @@ type oracle struct {
 	blur    float32                                            // how far off the sides of boxes may be, in pixels
 
 	requests [][]engine.Image // by slot, nil for none
-	result   []predict.Result
+	result   []predict.BatchResult
 	parts    []image.Rectangle // of all views since the start
 	largest  int               // batch
 	fail     error             // of the second Wait
@@ -45,7 +45,7 @@ type oracle struct {
 func newOracle(t *testing.T, batch, slots int, seed uint64) *oracle {
 	return &oracle{
 		t: t, batch: batch, slots: slots, task: engine.Detect, random: rand.New(rand.NewPCG(seed, 1)),
-		requests: make([][]engine.Image, slots), result: make([]predict.Result, slots),
+		requests: make([][]engine.Image, slots), result: make([]predict.BatchResult, slots),
 	}
 }
 
@@ -83,7 +83,7 @@ func (o *oracle) Submit(slot int, views []engine.Image) error {
 	return nil
 }
 
-func (o *oracle) Wait(slot int) (*predict.Result, error) {
+func (o *oracle) Wait(slot int) (*predict.BatchResult, error) {
 	require.NotNil(o.t, o.requests[slot], "nothing is in flight")
 	views := o.requests[slot]
 	o.requests[slot] = nil
@@ -91,13 +91,13 @@ func (o *oracle) Wait(slot int) (*predict.Result, error) {
 		return nil, o.fail
 	}
 	r := &o.result[slot]
-	r.Images = r.Images[:0]
+	r.Results = r.Results[:0]
 	r.Timing = engine.Timing{Submitted: int64(100 + len(o.parts)), Done: int64(200 + len(o.parts)), Inference: 5}
 	for i := range views {
 		require.NoError(o.t, views[i].Check())
 		number, part := o.place(&views[i])
 		o.parts = append(o.parts, part)
-		r.Images = append(r.Images, predict.Image{Detections: o.see(number, part)})
+		r.Results = append(r.Results, predict.Result{Detections: o.see(number, part)})
 	}
 	return r, nil
 }
@@ -185,7 +185,7 @@ func open(t *testing.T, tiled *tile.Tiled) *tile.Tiled {
 	return tiled
 }
 
-func run(t *testing.T, p predict.Predictor, images ...engine.Image) []predict.Image {
+func run(t *testing.T, p predict.Predictor, images ...engine.Image) []predict.Result {
 	seen, err := predict.Run(p, images...)
 	require.NoError(t, err)
 	return seen
@@ -237,8 +237,8 @@ func TestEveryObjectComesOutOnce(t *testing.T) {
 		side := 32 + 2*random.IntN(50)
 		overlap := 0.15 + 0.6*random.Float64()
 		o := newOracle(t, 1+random.IntN(8), 1+random.IntN(3), seed)
-		merge := []fuse.Method{fuse.Best, fuse.Boxes}[seed%2]
-		tiled := open(t, &tile.Tiled{Predictor: o, Tile: side, Overlap: overlap, Whole: random.IntN(2) == 0, Merge: merge})
+		merge := []ensemble.Method{ensemble.NMS, ensemble.WeightedBoxes}[seed%2]
+		tiled := open(t, &tile.Tiled{Predictor: o, Tile: side, Overlap: overlap, WholeImage: random.IntN(2) == 0, Merge: merge})
 		var images []engine.Image
 		for range 1 + random.IntN(3) {
 			width, height := 2*(8+random.IntN(150)), 16+random.IntN(300)
@@ -261,8 +261,8 @@ func TestEveryObjectComesOutOnce(t *testing.T) {
 // TestBlurredObjectsComeOutOnce: views that do not agree about the sides of a box see one object all the same, also where they are parts of
 // an image of two planes; and the mean of what they see is nearer to the truth than what one of them saw.
 func TestBlurredObjectsComeOutOnce(t *testing.T) {
-	off := map[fuse.Method]float64{}
-	for _, merge := range []fuse.Method{fuse.Best, fuse.Boxes} {
+	off := map[ensemble.Method]float64{}
+	for _, merge := range []ensemble.Method{ensemble.NMS, ensemble.WeightedBoxes} {
 		total := 0
 		for seed := range uint64(60) {
 			random := rand.New(rand.NewPCG(seed, 3))
@@ -290,8 +290,8 @@ func TestBlurredObjectsComeOutOnce(t *testing.T) {
 		}
 		off[merge] /= float64(total)
 	}
-	t.Logf("left sides are off by %.2f pixels with the best view, %.2f with the mean", off[fuse.Best], off[fuse.Boxes])
-	require.Less(t, off[fuse.Boxes], 0.9*off[fuse.Best])
+	t.Logf("left sides are off by %.2f pixels with the best view, %.2f with the mean", off[ensemble.NMS], off[ensemble.WeightedBoxes])
+	require.Less(t, off[ensemble.WeightedBoxes], 0.9*off[ensemble.NMS])
 }
 
 // TestAnObjectLargerThanTheOverlapIsPutTogether: every tile cuts it, and its pieces become one box.
@@ -300,7 +300,7 @@ func TestAnObjectLargerThanTheOverlapIsPutTogether(t *testing.T) {
 		large := postprocess.Detection{Box: postprocess.Box{X1: 20, Y1: 30, X2: 190, Y2: 70}}
 		small := postprocess.Detection{Box: postprocess.Box{X1: 60, Y1: 35, X2: 70, Y2: 45}} // of the same class, on the large one
 		o := newOracle(t, 4, 2, 1)
-		tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25, Whole: whole})
+		tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25, WholeImage: whole})
 		seen := run(t, tiled, o.img(200, 100, engine.BGR, large, small))
 		require.ElementsMatch(t, []postprocess.Detection{large, small}, boxes(seen[0].Detections), "whole %v", whole)
 		require.Equal(t, 4, o.largest, "batches are filled")
@@ -334,11 +334,11 @@ func TestAPieceTakenForSomethingElseIsDropped(t *testing.T) {
 // mistaken takes what the first border cuts for class 0 of a low score.
 type mistaken struct{ *oracle }
 
-func (m mistaken) Wait(slot int) (*predict.Result, error) {
+func (m mistaken) Wait(slot int) (*predict.BatchResult, error) {
 	r, err := m.oracle.Wait(slot)
-	for i := range r.Images {
-		for j := range r.Images[i].Detections {
-			if f := &r.Images[i].Detections[j]; f.X1 == 0 {
+	for i := range r.Results {
+		for j := range r.Results[i].Detections {
+			if f := &r.Results[i].Detections[j]; f.X1 == 0 {
 				f.Class, f.Score = 0, 0.05
 			}
 		}
@@ -356,7 +356,7 @@ func TestDetailsMoveWithTheirDetection(t *testing.T) {
 		},
 	}}
 	o := newOracle(t, 2, 2, 1)
-	seen := run(t, open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25, Whole: true}), o.img(200, 150, engine.BGR, object))
+	seen := run(t, open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.25, WholeImage: true}), o.img(200, 150, engine.BGR, object))
 	require.Len(t, seen[0].Detections, 1)
 	got := seen[0].Detections[0]
 	object.Score = got.Score
@@ -385,13 +385,13 @@ func disc(bounds image.Rectangle, step float32) postprocess.Detection {
 // sharp shows a keypoint well only to the views that hold it.
 type sharp struct{ *oracle }
 
-func (s sharp) Wait(slot int) (*predict.Result, error) {
+func (s sharp) Wait(slot int) (*predict.BatchResult, error) {
 	before := len(s.parts)
 	r, err := s.oracle.Wait(slot)
-	for i := range r.Images {
+	for i := range r.Results {
 		part := s.parts[before+i]
-		for j := range r.Images[i].Detections {
-			points := r.Images[i].Detections[j].Detail.Keypoints
+		for j := range r.Results[i].Detections {
+			points := r.Results[i].Detections[j].Detail.Keypoints
 			for k := range points {
 				if points[k].Score = 0.9; points[k].X < 0 || points[k].X >= float32(part.Dx()) {
 					points[k] = postprocess.Keypoint{Score: 0.1} // somewhere
@@ -428,7 +428,7 @@ func TestAnObjectThatEveryBorderCutsIsPutTogether(t *testing.T) {
 
 func TestAImageNoLargerThanATileIsOneView(t *testing.T) {
 	o := newOracle(t, 2, 2, 1)
-	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2, Whole: true})
+	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2, WholeImage: true})
 	seen := run(t, tiled, o.img(64, 40, engine.NV12, postprocess.Detection{Box: postprocess.Box{X1: 1, Y1: 2, X2: 63, Y2: 30}}))
 	require.Len(t, seen[0].Detections, 1)
 	require.Equal(t, []image.Rectangle{image.Rect(0, 0, 64, 40)}, o.parts)
@@ -437,7 +437,7 @@ func TestAImageNoLargerThanATileIsOneView(t *testing.T) {
 // TestABadImageFailsAlone: of one request two are no images, and one shows what it shows.
 func TestABadImageFailsAlone(t *testing.T) {
 	o := newOracle(t, 3, 2, 1)
-	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2, Whole: true, Limit: 1})
+	tiled := open(t, &tile.Tiled{Predictor: o, Tile: 64, Overlap: 0.2, WholeImage: true, Limit: 1})
 	good := o.img(100, 80, engine.BGR, objects(rand.New(rand.NewPCG(1, 1)), 5, 1, 100, 80, 9)...)
 	seen := run(t, tiled, engine.Image{Width: 8, Height: 8, Stride: 8, Format: engine.NV12},
 		engine.Image{Width: 9, Height: 9, Stride: 1}, good)

@@ -14,7 +14,7 @@ const (
 	Linear   Blend = "linear"
 )
 
-func (b Blend) check() error {
+func (b Blend) validate() error {
 	if b != "" && b != Gaussian && b != Linear {
 		return fmt.Errorf("blend %q must be gaussian or linear", b)
 	}

@@ -15,7 +15,7 @@ type frame struct {
 // surround makes room for the window around an input, the same before and behind it, and reports whether it needs any.
 func (s *Sliding) surround(in *engine.Tensor) (f frame, needed bool) {
 	f.own = in.Shape[2:]
-	for d, side := range s.Sides {
+	for d, side := range s.Window {
 		around := max(side, f.own[d])
 		f.around, f.start = append(f.around, around), append(f.start, (around-f.own[d])/2)
 	}

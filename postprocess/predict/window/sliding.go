@@ -19,8 +19,8 @@ type Model interface {
 // multiples of the input's sizes there. The exported fields are set before Run. One goroutine at a time.
 type Sliding struct {
 	Model Model
-	// Sides are those of the window, by dimension behind the channels.
-	Sides []int64
+	// Window are those of the window, by dimension behind the channels.
+	Window []int64
 	// Overlap is the share of a window that its neighbour sees too, 0 to 0.75.
 	Overlap float64
 	// Margin is how many elements at a border between windows do not count: those that the padding inside the network reaches. Negative for
@@ -30,8 +30,8 @@ type Sliding struct {
 	Blend Blend
 	// Batch is how many windows a request has, where the model leaves that open; 1 when 0.
 	Batch int
-	// Memory bounds the bytes of the input, the outputs and a batch together; 0 for no bound.
-	Memory int64
+	// MaxMemory bounds the bytes of the input, the outputs and a batch together; 0 for no bound.
+	MaxMemory int64
 	// Progress, when set, is told after each batch.
 	Progress func(done, total int)
 
@@ -39,7 +39,7 @@ type Sliding struct {
 	batch   []engine.Tensor // one tensor
 	outputs []engine.Tensor
 	scales  [][]int64 // by output and dimension
-	besides int64     // bytes of an input that was surrounded with zeros, 0 for any other
+	extra   int64     // bytes of an input that was surrounded with zeros, 0 for any other
 }
 
 // mostElements bounds a window, and mostAround an input with zeros around it.
@@ -48,26 +48,26 @@ const (
 	mostAround   = 1 << 32
 )
 
-// Check finds what is wrong with the settings.
-func (s *Sliding) Check() error {
+// Validate finds what is wrong with the settings.
+func (s *Sliding) Validate() error {
 	switch {
-	case len(s.Sides) < 2 || len(s.Sides) > 3:
-		return fmt.Errorf("a window of %d sides, must be 2 for images or 3 for volumes", len(s.Sides))
-	case slices.ContainsFunc(s.Sides, func(side int64) bool { return side < 1 || side > 1<<16 }):
-		return fmt.Errorf("a window of %v, sides must be 1 to %d", s.Sides, 1<<16)
-	case engine.Elements(s.Sides) > mostElements:
-		return fmt.Errorf("a window of %v, must be %d elements at most", s.Sides, mostElements)
+	case len(s.Window) < 2 || len(s.Window) > 3:
+		return fmt.Errorf("a window of %d sides, must be 2 for images or 3 for volumes", len(s.Window))
+	case slices.ContainsFunc(s.Window, func(side int64) bool { return side < 1 || side > 1<<16 }):
+		return fmt.Errorf("a window of %v, sides must be 1 to %d", s.Window, 1<<16)
+	case engine.Elements(s.Window) > mostElements:
+		return fmt.Errorf("a window of %v, must be %d elements at most", s.Window, mostElements)
 	case !(s.Overlap >= 0 && s.Overlap <= 0.75):
 		return fmt.Errorf("windows that overlap by %v, must be 0 to 0.75", s.Overlap)
-	case s.Memory < 0:
-		return fmt.Errorf("memory of %d bytes, must not be negative", s.Memory)
+	case s.MaxMemory < 0:
+		return fmt.Errorf("memory of %d bytes, must not be negative", s.MaxMemory)
 	}
-	return s.Blend.check()
+	return s.Blend.validate()
 }
 
-// Shape is that of one batch of windows for an input.
-func (s *Sliding) Shape(input []int64) []int64 {
-	return append([]int64{int64(max(s.Batch, 1)), input[1]}, s.Sides...)
+// BatchShape is that of one batch of windows for an input.
+func (s *Sliding) BatchShape(input []int64) []int64 {
+	return append([]int64{int64(max(s.Batch, 1)), input[1]}, s.Window...)
 }
 
 func refuse(format string, arguments ...any) error {
@@ -77,12 +77,12 @@ func refuse(format string, arguments ...any) error {
 // Run slides over an input of float32 and returns the outputs, which the caller owns. An input that is smaller than the window is
 // surrounded with zeros, and the outputs are of its own sides.
 func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
-	if err := s.Check(); err != nil {
+	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	switch {
-	case len(in.Shape) != len(s.Sides)+2:
-		return nil, refuse("input %v under a window of %v: it needs a batch, channels and %d sides", in.Shape, s.Sides, len(s.Sides))
+	case len(in.Shape) != len(s.Window)+2:
+		return nil, refuse("input %v under a window of %v: it needs a batch, channels and %d sides", in.Shape, s.Window, len(s.Window))
 	case engine.Elements(in.Shape) == 0:
 		return nil, refuse("input %v has no elements", in.Shape)
 	case in.Float32s() == nil:
@@ -90,14 +90,14 @@ func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 	}
 	f, padded := s.surround(&in)
 	if !padded {
-		s.besides = 0
+		s.extra = 0
 		return s.slide(in)
 	}
-	if around := in.Shape[0] * in.Shape[1] * engine.Elements(f.around); around > mostAround || s.Memory > 0 && 4*around > s.Memory {
-		return nil, refuse("input %v with zeros around it for the window %v takes %d MiB (name a smaller window)", in.Shape, s.Sides,
+	if around := in.Shape[0] * in.Shape[1] * engine.Elements(f.around); around > mostAround || s.MaxMemory > 0 && 4*around > s.MaxMemory {
+		return nil, refuse("input %v with zeros around it for the window %v takes %d MiB (name a smaller window)", in.Shape, s.Window,
 			4*around>>20)
 	}
-	s.besides = int64(len(in.Data))
+	s.extra = int64(len(in.Data))
 	outputs, err := s.slide(f.pad(&in))
 	for i := range outputs {
 		outputs[i] = f.cut(&outputs[i], s.scales[i])
@@ -109,7 +109,7 @@ func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 	s.axes = s.axes[:0]
 	windows := int(in.Shape[0])
-	for d, side := range s.Sides {
+	for d, side := range s.Window {
 		a, err := newAxis(in.Shape[d+2], side, s.Overlap, s.Margin, s.Blend)
 		if err != nil {
 			return nil, err
@@ -118,14 +118,14 @@ func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 		windows *= len(a.starts)
 	}
 	s.outputs = nil
-	batch := engine.Tensor{Name: in.Name, Type: engine.Float32, Shape: s.Shape(in.Shape)}
+	batch := engine.Tensor{Name: in.Name, Type: engine.Float32, Shape: s.BatchShape(in.Shape)}
 	batch.Data = make([]byte, 4*engine.Elements(batch.Shape))
 	s.batch = []engine.Tensor{batch}
-	places := make([]place, 0, batch.Shape[0])
+	places := make([]position, 0, batch.Shape[0])
 	for done := 0; done < windows; {
 		places = places[:0]
 		for len(places) < cap(places) && done+len(places) < windows {
-			p := s.place(done + len(places))
+			p := s.position(done + len(places))
 			s.cut(&in, p, len(places))
 			places = append(places, p)
 		}
@@ -156,14 +156,14 @@ func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 	return s.outputs, nil
 }
 
-// place is where a window lies: in which image or volume, and its number along each axis.
-type place struct {
+// position is where a window lies: in which image or volume, and its number along each axis.
+type position struct {
 	item  int64
 	along [3]int
 }
 
-// place is that of a window by its number; the last axis runs fastest.
-func (s *Sliding) place(number int) (p place) {
+// position is that of a window by its number; the last axis runs fastest.
+func (s *Sliding) position(number int) (p position) {
 	for d := len(s.axes) - 1; d >= 0; d-- {
 		n := len(s.axes[d].starts)
 		p.along[d], number = number%n, number/n
@@ -174,7 +174,7 @@ func (s *Sliding) place(number int) (p place) {
 
 // begin makes the outputs after the first batch has shown what they are.
 func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
-	need := int64(len(in.Data)) + int64(len(s.batch[0].Data)) + s.besides
+	need := int64(len(in.Data)) + int64(len(s.batch[0].Data)) + s.extra
 	s.scales = nil
 	for i := range result.Outputs {
 		out := &result.Outputs[i]
@@ -182,19 +182,19 @@ func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
 			return refuse("output %q is %v %v: what slides gives float32 with the input's dimensions", out.Name, out.Type, out.Shape)
 		}
 		shape, scales := []int64{in.Shape[0], out.Shape[1]}, []int64{}
-		for d, side := range s.Sides {
+		for d, side := range s.Window {
 			if out.Shape[d+2] < side || out.Shape[d+2]%side != 0 {
-				return refuse("output %q is %v for a window of %v: sides must be the same or whole multiples", out.Name, out.Shape, s.Sides)
+				return refuse("output %q is %v for a window of %v: sides must be the same or whole multiples", out.Name, out.Shape, s.Window)
 			}
 			scales = append(scales, out.Shape[d+2]/side)
 			shape = append(shape, in.Shape[d+2]*scales[d])
 		}
 		need += 4*engine.Elements(shape) + int64(len(out.Data))
-		if s.besides > 0 { // the output is cut
+		if s.extra > 0 { // the output is cut
 			need += 4 * engine.Elements(shape)
 		}
-		if s.Memory > 0 && need > s.Memory {
-			return refuse("input and outputs take %d MiB, the bound is %d (raise --memory, or cut the input)", need>>20, s.Memory>>20)
+		if s.MaxMemory > 0 && need > s.MaxMemory {
+			return refuse("input and outputs take %d MiB, the bound is %d (raise --memory, or cut the input)", need>>20, s.MaxMemory>>20)
 		}
 		s.outputs = append(s.outputs, engine.Tensor{Name: out.Name, Type: engine.Float32, Shape: shape})
 		s.scales = append(s.scales, scales)
@@ -208,7 +208,7 @@ func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
 // window is the shape of an output for one window.
 func (s *Sliding) window(output int) []int64 {
 	shape := []int64{s.outputs[output].Shape[1]}
-	for d, side := range s.Sides {
+	for d, side := range s.Window {
 		shape = append(shape, side*s.scales[output][d])
 	}
 	return shape
@@ -231,21 +231,21 @@ func rows(sizes, sides, start []int64, each func(inTensor, inBlock, outer, middl
 }
 
 // cut copies a window of the input into the batch.
-func (s *Sliding) cut(in *engine.Tensor, p place, at int) {
+func (s *Sliding) cut(in *engine.Tensor, p position, at int) {
 	from, to := in.Float32s(), s.batch[0].Float32s()
 	sizes, start := in.Shape[2:], s.start(p, nil)
-	whole, block := engine.Elements(sizes), engine.Elements(s.Sides)
-	width := s.Sides[len(s.Sides)-1]
+	whole, block := engine.Elements(sizes), engine.Elements(s.Window)
+	width := s.Window[len(s.Window)-1]
 	for c := range in.Shape[1] {
 		source, target := (p.item*in.Shape[1]+c)*whole, (int64(at)*in.Shape[1]+c)*block
-		rows(sizes, s.Sides, start, func(inTensor, inBlock, _, _ int64) {
+		rows(sizes, s.Window, start, func(inTensor, inBlock, _, _ int64) {
 			copy(to[target+inBlock:target+inBlock+width], from[source+inTensor:source+inTensor+width])
 		})
 	}
 }
 
 // start is where a window begins in a tensor that is larger by those scales, nil for the input.
-func (s *Sliding) start(p place, scales []int64) []int64 {
+func (s *Sliding) start(p position, scales []int64) []int64 {
 	start := make([]int64, len(s.axes))
 	for d := range s.axes {
 		start[d] = s.axes[d].starts[p.along[d]]
@@ -257,7 +257,7 @@ func (s *Sliding) start(p place, scales []int64) []int64 {
 }
 
 // add adds what a window gave to an output, each element by its share. The shares of all windows there add up to 1.
-func (s *Sliding) add(output int, p place, values []float32) {
+func (s *Sliding) add(output int, p position, values []float32) {
 	out := &s.outputs[output]
 	to, scales := out.Float32s(), s.scales[output]
 	sides := s.window(output)[1:]

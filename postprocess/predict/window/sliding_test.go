@@ -91,7 +91,7 @@ func TestAWindowGivesWhatTheWholeGives(t *testing.T) {
 		whole, err := network.Tensors(in)
 		require.NoError(t, err)
 		s := Sliding{
-			Model: network, Sides: sides, Overlap: 0.34 + random.Float64()*0.3, Margin: network.radius, Batch: 1 + random.IntN(3),
+			Model: network, Window: sides, Overlap: 0.34 + random.Float64()*0.3, Margin: network.radius, Batch: 1 + random.IntN(3),
 			Blend: []Blend{Gaussian, Linear}[random.IntN(2)],
 		}
 		network.batches = nil
@@ -127,23 +127,23 @@ func TestSharesAddUp(t *testing.T) {
 
 func TestWhatCannotSlide(t *testing.T) {
 	for want, s := range map[string]Sliding{
-		"a window of 1 sides, must be 2 for images or 3 for volumes":                               {Sides: []int64{4}},
-		"windows that overlap by 1, must be 0 to 0.75":                                             {Sides: []int64{4, 4}, Overlap: 1},
-		`blend "none" must be gaussian or linear`:                                                  {Sides: []int64{4, 4}, Blend: "none"},
-		"a margin of 2 at both sides of a seam, where windows of 4 share 2 (overlap them more)":    {Sides: []int64{4, 4}, Overlap: 0.5, Margin: 2},
-		"slide: input [1 1 8 8] under a window of [4 4 4]: it needs a batch, channels and 3 sides": {Sides: []int64{4, 4, 4}},
-		"slide: input and outputs take 0 MiB, the bound is 0 (raise --memory, or cut the input)":   {Sides: []int64{4, 4}, Memory: 100},
-		"slide: input and outputs take 3 MiB, the bound is 2 (raise --memory":                      {Sides: []int64{400, 400}, Memory: 2 << 20},
-		"with zeros around it for the window [400 400] takes 0 MiB (name a smaller window)":        {Sides: []int64{400, 400}, Memory: 1 << 18},
-		"a window of [65536 65536], must be 268435456 elements at most":                            {Sides: []int64{65536, 65536}},
+		"a window of 1 sides, must be 2 for images or 3 for volumes":                               {Window: []int64{4}},
+		"windows that overlap by 1, must be 0 to 0.75":                                             {Window: []int64{4, 4}, Overlap: 1},
+		`blend "none" must be gaussian or linear`:                                                  {Window: []int64{4, 4}, Blend: "none"},
+		"a margin of 2 at both sides of a seam, where windows of 4 share 2 (overlap them more)":    {Window: []int64{4, 4}, Overlap: 0.5, Margin: 2},
+		"slide: input [1 1 8 8] under a window of [4 4 4]: it needs a batch, channels and 3 sides": {Window: []int64{4, 4, 4}},
+		"slide: input and outputs take 0 MiB, the bound is 0 (raise --memory, or cut the input)":   {Window: []int64{4, 4}, MaxMemory: 100},
+		"slide: input and outputs take 3 MiB, the bound is 2 (raise --memory":                      {Window: []int64{400, 400}, MaxMemory: 2 << 20},
+		"with zeros around it for the window [400 400] takes 0 MiB (name a smaller window)":        {Window: []int64{400, 400}, MaxMemory: 1 << 18},
+		"a window of [65536 65536], must be 268435456 elements at most":                            {Window: []int64{65536, 65536}},
 	} {
 		s.Model = &filter{times: 1}
 		_, err := s.Run(tensor(1, 1, 8, 8))
 		require.ErrorContains(t, err, want)
 	}
-	empty := Sliding{Model: &filter{times: 1}, Sides: []int64{4, 4}}
+	empty := Sliding{Model: &filter{times: 1}, Window: []int64{4, 4}}
 	_, err := empty.Run(tensor(1, 1, 0, 8))
 	require.ErrorContains(t, err, "slide: input [1 1 0 8] has no elements")
-	_, err = (&Sliding{Model: &filter{times: 1}, Sides: []int64{1 << 12, 1 << 16}}).Run(tensor(1, 1, 1<<17, 1))
+	_, err = (&Sliding{Model: &filter{times: 1}, Window: []int64{1 << 12, 1 << 16}}).Run(tensor(1, 1, 1<<17, 1))
 	require.ErrorContains(t, err, "takes 32768 MiB (name a smaller window)")
 }

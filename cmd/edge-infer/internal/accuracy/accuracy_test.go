@@ -14,7 +14,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -90,7 +89,7 @@ func newDemoGate(t *testing.T, count int) *demoGate {
 		g.comparer.Truths = append(g.comparer.Truths, unseen.Images[i].Truths)
 	}
 	g.Gate = quantize.Gate{Samples: images(t, unseen), Compare: g.comparer.Compare, MatchRate: 0.97}
-	require.NoError(t, g.Refer(context.Background(), g.comparer.Run(quantize.Reference, predictor(t, demo.Model()))))
+	require.NoError(t, g.RunReference(context.Background(), g.comparer.Run(quantize.Reference, predictor(t, demo.Model()))))
 	return g
 }
 
@@ -135,32 +134,12 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 	assert.EqualValues(t, 1, v.Comparison.MatchRate)
 
 	half := m.Clone()
-	_, err = quantize.ToHalf(half, quantize.HalfOptions{})
+	_, err = quantize.ConvertFP16(half, quantize.FP16Options{})
 	require.NoError(t, err)
 	v, size, each = gate.judge(t, half)
 	report(t, "fp16", v, size, each)
 	assert.True(t, v.Passed, v.Reasons)
 	assert.InDelta(t, v.Comparison.ReferenceAccuracy.MAP, v.Comparison.CandidateAccuracy.MAP, 0.002)
-
-	comparer := &gate.comparer
-	curves := comparer.Curves()
-	require.Len(t, curves, 2)
-	mean := 0.0
-	for _, precision := range curves[quantize.Candidate].Y {
-		mean += precision / 101
-	}
-	assert.InDelta(t, v.Comparison.CandidateAccuracy.MAP50, mean, 1e-4, "the area under the curve is the average precision")
-	scores := comparer.Scores()
-	assert.GreaterOrEqual(t, len(scores.X), v.Comparison.Matched)
-	for i := range scores.X {
-		assert.InDelta(t, scores.X[i], scores.Y[i], 0.05)
-	}
-	drawing := string((&plot.Figure{Title: "FP16 against FP32", Panels: comparer.panels()}).SVG())
-	for _, text := range []string{
-		"FP16 against FP32", "precision at IoU 0.5", "candidate", "score of the reference", "score of the candidate",
-	} {
-		assert.Contains(t, drawing, ">"+text+"<")
-	}
 
 	prepared, err := quantize.Prepare(m)
 	require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -34,7 +33,7 @@ type Comparer struct {
 }
 
 // Run has a predictor that decodes from the floor on be one side of a gate.
-func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.Run {
+func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.RunSample {
 	c.times = nil
 	return func(i int, s quantize.Sample) error {
 		if err := p.Submit(0, []engine.Image{s.Image}); err != nil {
@@ -42,13 +41,13 @@ func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.Run {
 		}
 		result, err := p.Wait(0)
 		if err == nil {
-			err = result.Images[0].Err
+			err = result.Results[0].Err
 		}
 		if err != nil {
 			return err
 		}
 		c.times = append(c.times, time.Duration(result.Timing.Inference))
-		c.Add(side, i, slices.Clone(result.Images[0].Detections))
+		c.Add(side, i, slices.Clone(result.Results[0].Detections))
 		return nil
 	}
 }
@@ -149,45 +148,4 @@ func above(threshold float32, all []postprocess.Detection) (kept []postprocess.D
 		}
 	}
 	return kept
-}
-
-// Curves are the precision-recall curves of both sides, averaged over the classes; nil without labels.
-func (c *Comparer) Curves() (curves []plot.Series) {
-	if c.Truths == nil {
-		return nil
-	}
-	for side, name := range []string{"reference", "candidate"} {
-		result := c.Accuracy(quantize.Side(side))
-		all, _ := newCurves(&result, nil)
-		if all == nil {
-			return nil
-		}
-		mean := series(all.PrecisionRecall[:1])[0]
-		mean.Name, mean.Bold = name, false
-		curves = append(curves, mean)
-	}
-	return curves
-}
-
-// Scores are the candidate's scores over the reference's, of the boxes that both see, from half of the threshold on.
-func (c *Comparer) Scores() plot.Series {
-	pairs := plot.Series{Style: plot.Points}
-	half := c.reportedThreshold() / 2
-	for _, i := range c.samples() {
-		candidates := above(half, c.seen[quantize.Candidate][i])
-		for _, r := range above(half, c.seen[quantize.Reference][i]) {
-			best, overlap := -1, float32(0.5)
-			for j := range candidates {
-				if iou := r.IoU(candidates[j].Box); candidates[j].Class == r.Class && iou >= overlap {
-					best, overlap = j, iou
-				}
-			}
-			if best >= 0 {
-				pairs.X = append(pairs.X, float64(r.Score))
-				pairs.Y = append(pairs.Y, float64(candidates[best].Score))
-				candidates = slices.Delete(candidates, best, best+1)
-			}
-		}
-	}
-	return pairs
 }

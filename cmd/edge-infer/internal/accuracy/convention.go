@@ -34,14 +34,14 @@ func newConvention(name string, detect *config.Detect) (Convention, error) {
 	case Published:
 		return published(), nil
 	case Service:
-		return Convention{Name: Service, IoU: float32(detect.IoU), Limit: detect.Max, Threshold: postprocess.EvaluationMinScore}, nil
+		return Convention{Name: Service, IoU: float32(detect.IoU), Limit: detect.MaxDetections, Threshold: postprocess.EvaluationMinScore}, nil
 	}
 	return Convention{}, config.Usagef("--convention %q must be %s or %s", name, Published, Service)
 }
 
 // decode has a network give the detections of the convention.
 func (c *Convention) decode(to *predict.Decoding) {
-	to.MultiLabel, to.IoU, to.Limit, to.Threshold = c.MultiLabel, c.IoU, c.Limit, c.Threshold
+	to.MultiLabel, to.IoU, to.Limit, to.MinScore = c.MultiLabel, c.IoU, c.Limit, c.Threshold
 }
 
 // String says what counts.

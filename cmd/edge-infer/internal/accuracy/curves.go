@@ -1,11 +1,9 @@
 package accuracy
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 )
@@ -100,24 +98,6 @@ func f1(c evaluate.Curve) []float64 {
 	return values
 }
 
-// panels draw the curves over recall and confidence.
-func (c *Curves) panels() (precision, f1 plot.Panel) {
-	share := func(label string) plot.Axis { return plot.Axis{Label: label, Min: 0, Max: 1} }
-	return &plot.Chart{Title: "Precision and recall", X: share("recall"), Y: share("precision at IoU 0.5"), Series: series(c.PrecisionRecall)},
-		&plot.Chart{Title: "F1 over confidence", X: share("confidence"), Y: share("F1 at IoU 0.5"), Series: series(c.F1)}
-}
-
-func series(curves []Curve) (all []plot.Series) {
-	x := make([]float64, steps)
-	for i := range x {
-		x[i] = float64(i) / (steps - 1)
-	}
-	for i, curve := range curves {
-		all = append(all, plot.Series{Name: cmp.Or(curve.Label, "all classes"), X: x, Y: curve.Values, Bold: i == 0})
-	}
-	return all
-}
-
 // Confusion is how often which class is seen where another one is, from the reported threshold on. The last row and column are the
 // background: what is seen and not there, and what is there and not seen.
 type Confusion struct {
@@ -140,18 +120,4 @@ func newConfusion(dataset *evaluate.Dataset, seen [][]postprocess.Detection, lab
 	}
 	c.Counts = counts
 	return c
-}
-
-// panel draws the counts.
-func (c *Confusion) panel() plot.Panel {
-	names := append(slices.Clone(c.Labels), "background")
-	m := &plot.Matrix{Title: "Confusion", RowLabel: "labelled as", ColumnLabel: "seen as", Rows: names, Columns: names, ByRow: true}
-	for _, row := range c.Counts {
-		values := make([]float64, len(row))
-		for i, count := range row {
-			values[i] = float64(count)
-		}
-		m.Values = append(m.Values, values)
-	}
-	return m
 }

@@ -111,7 +111,7 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 		}
 	}
 	defer g.show("held-out images in FP32")()
-	return g.gate.Refer(ctx, g.comparer.Run(quantize.Reference, reference))
+	return g.gate.RunReference(ctx, g.comparer.Run(quantize.Reference, reference))
 }
 
 // wrap decodes by the convention of published figures, and closes the engine that it cannot decode.

@@ -54,13 +54,13 @@ func (m *mapNetwork) add(seen *postprocess.DenseMap, timing engine.Timing, frame
 }
 
 // look has the network say something of an image that another one has seen.
-func (m *mapNetwork) look(frame *capture.Frame) (*predict.Result, error) {
+func (m *mapNetwork) look(frame *capture.Frame) (*predict.BatchResult, error) {
 	if err := m.predictor.Submit(0, []engine.Image{frame.Image()}); err != nil {
 		return nil, err
 	}
 	result, err := m.predictor.Wait(0)
 	if err == nil {
-		err = result.Images[0].Err
+		err = result.Results[0].Err
 	}
 	return result, err
 }
@@ -69,8 +69,8 @@ func (m *mapNetwork) look(frame *capture.Frame) (*predict.Result, error) {
 // reference. The network is nil where it has not been opened yet; one that is given belongs to the caller.
 func (v *Validate) maps(ctx context.Context, labelled []evaluate.LabelledImage, o *opened) (*Report, error) {
 	switch {
-	case v.Predictions != "" || v.Plot != "":
-		return nil, config.Usagef("--predictions and --plot are for networks that find objects; %s is for one of maps", v.Data)
+	case v.Predictions != "":
+		return nil, config.Usagef("--predictions is for networks that detect objects; %s holds labels of maps", v.Data)
 	case !v.Limits.Off():
 		return nil, config.Usagef("the gate is for networks that find objects; %s is for one of maps, of which the agreement is printed", v.Data)
 	case v.Limit > 0:
@@ -159,7 +159,7 @@ func (v *Validate) eachMap(
 	defer step.Close()
 	seen := 0
 	files := &media.Run{Predictors: []predict.Predictor{candidate.predictor}, Each: func(_ string, number int, frame *capture.Frame,
-		img *predict.Image, timing engine.Timing,
+		img *predict.Result, timing engine.Timing,
 	) (err error) {
 		if number > 0 {
 			return errors.New("is not a single image")
@@ -176,8 +176,8 @@ func (v *Validate) eachMap(
 			if err != nil {
 				return fmt.Errorf("reference: %w", err)
 			}
-			reference.add(other.Images[0].Map, other.Timing, frame, labels)
-			agreement.Add(img.Map, other.Images[0].Map, frame.Width, frame.Height)
+			reference.add(other.Results[0].Map, other.Timing, frame, labels)
+			agreement.Add(img.Map, other.Results[0].Map, frame.Width, frame.Height)
 		}
 		seen++
 		step.Count(seen, len(paths))

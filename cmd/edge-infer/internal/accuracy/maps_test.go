@@ -87,8 +87,8 @@ func TestValidateSemanticSegmentation(t *testing.T) {
 	report, err = measured(t, "semantic", dir, func(v *Validate) { v.Limit = 1 })
 	require.NoError(t, err)
 	require.InDelta(t, 1, *report.PixelAccuracy, .02)
-	_, err = measured(t, "semantic", dir, func(v *Validate) { v.Plot = "x.svg" })
-	require.ErrorContains(t, err, "are for networks that find objects")
+	_, err = measured(t, "semantic", dir, func(v *Validate) { v.Predictions = "x.json" })
+	require.ErrorContains(t, err, "--predictions is for networks that detect objects")
 }
 
 func TestValidateDepth(t *testing.T) {

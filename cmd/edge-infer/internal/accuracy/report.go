@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -128,15 +127,6 @@ func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection
 	r.Confusion = newConfusion(dataset, seen, labels, float32(detect.Confidence), float32(detect.IoU))
 }
 
-// figures are what is drawn of the labels.
-func (r *Report) figures() (all []figure) {
-	if r.Curves == nil {
-		return nil
-	}
-	precision, f1 := r.Curves.panels()
-	return []figure{{"precision-recall", []plot.Panel{precision}}, {"f1", []plot.Panel{f1}}, {"confusion", []plot.Panel{r.Confusion.panel()}}}
-}
-
 // String says what ran and how large and fast it is.
 func (m *Measurement) String() string {
 	text := fmt.Sprintf("%s on %s %s: %d bytes, p50 of a request %.3f ms", m.Model, m.Backend, m.Precision, m.Bytes, m.Request)
@@ -193,7 +183,7 @@ func (r *Report) Print(out io.Writer) error {
 		}
 	}
 	if r.Best != nil {
-		fmt.Fprintf(table, "best mean F1 %.4f at --conf %.2f\n", r.Best.F1, r.Best.Confidence)
+		fmt.Fprintf(table, "best mean F1 %.4f at --confidence %.2f\n", r.Best.F1, r.Best.Confidence)
 	}
 	if r.Reference != nil {
 		fmt.Fprintf(table, "reference %s\n", r.Reference)

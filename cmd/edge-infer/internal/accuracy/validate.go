@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -37,7 +36,6 @@ type Validate struct {
 	Reference      string // engine to compare with, in FP32; none when empty
 	ReferenceModel string // that the reference runs as it is, instead of the same model
 	Predictions    string // file for what was found, as COCO's list of results
-	Plot           string // SVG or PNG file, or directory for both of each figure
 	Convention     string // name of what average precision counts
 	Limits         Limits
 
@@ -65,9 +63,6 @@ func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.ReferenceModel, "reference-model", "",
 		"ONNX file that the reference runs as it is, demo for the embedded one, instead of the same model")
 	flags.StringVar(&v.Predictions, "predictions", "", "JSON file for everything found, as the list of results that COCO's tools read")
-	flags.StringVar(&v.Plot, "plot", "",
-		"SVG or PNG file, or directory for one of each figure: precision and recall by class, F1 over confidence, "+
-			"confusion, and how far both engines agree")
 	flags.StringVar(&v.Convention, "convention", Published,
 		"which detections average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
 			Service+", the best class of a box and the settings --iou and --max")
@@ -100,13 +95,7 @@ func (v *Validate) Check() error {
 	if v.Reference == "" && (v.ReferenceModel != "" || !v.Limits.Off()) {
 		return config.Usagef("--reference-model and --gate compare with --reference ENGINE")
 	}
-	if err := v.Limits.Check(); err != nil {
-		return err
-	}
-	if v.Plot == "" {
-		return nil
-	}
-	return checkFigures(v.Plot)
+	return v.Limits.Check()
 }
 
 // Run measures. A refusal of the gate is part of the report, see Report.Refusal.
@@ -153,12 +142,12 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		dataset = nil
 	}
 	report := &Report{Version: 1, Convention: v.counted, Measurement: *candidate, Images: len(paths)}
-	if look := &v.Config.Look; look.Tile > 0 {
+	if look := &v.Config.Inference; look.Tile > 0 {
 		report.Tiles = &Tiles{look.Tile, look.Overlap}
 	}
-	report.Augment = v.Config.Look.Augment
+	report.Augment = v.Config.Inference.Augment
 	if dataset != nil {
-		if err := dataset.Relabel(labels, v.Config.Detect.Labels); err != nil {
+		if err := dataset.Relabel(labels, v.Config.Detect.Classes); err != nil {
 			return nil, err
 		}
 		report.score(dataset, seen, labels, &v.Config.Detect)
@@ -166,7 +155,6 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	if err := v.write(dataset, paths, seen); err != nil {
 		return nil, err
 	}
-	figures, title := report.figures(), fmt.Sprintf("%s on %s %s", filepath.Base(report.Model), report.Backend, report.Precision)
 	if v.Reference != "" {
 		other, known, err := v.refer(ctx, reference, paths, candidate)
 		if err != nil {
@@ -176,14 +164,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		if dataset != nil {
 			other.score(dataset, known)
 		}
-		comparer, err := v.compare(report, dataset, paths, known, seen)
-		if err != nil {
-			return nil, err
-		}
-		figures, title = append(figures, figure{"agreement", comparer.panels()}), title+" against "+v.Reference
-	}
-	if v.Plot != "" {
-		if err := writeFigures(v.Plot, title, figures); err != nil {
+		if err := v.compare(report, dataset, paths, known, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -282,7 +263,7 @@ func (v *Validate) ReferenceConfig() (config.Config, error) {
 // compare judges both engines. The dataset may be nil.
 func (v *Validate) compare(
 	report *Report, dataset *evaluate.Dataset, paths []string, reference, seen [][]postprocess.Detection,
-) (*Comparer, error) {
+) error {
 	comparer := &Comparer{Reported: float32(v.Config.Detect.Confidence), IoU: float32(v.Config.Detect.IoU)}
 	if dataset != nil {
 		for i := range dataset.Images {
@@ -296,14 +277,14 @@ func (v *Validate) compare(
 	agreement := comparer.Agreement()
 	report.Agreement = &agreement
 	if v.Limits.Off() {
-		return comparer, nil
+		return nil
 	}
 	gate := quantize.Gate{
 		MatchRate: v.Limits.MatchRate, MaxLoss: v.Limits.MaxLoss, Samples: &quantize.Images{Files: paths}, Compare: comparer.Compare,
 	}
 	verdict, err := gate.Decide(nil)
 	report.Verdict = verdict
-	return comparer, err
+	return err
 }
 
 // opened is a network that is measured.
@@ -318,19 +299,19 @@ type opened struct {
 func (v *Validate) open(ctx context.Context, c config.Config, paths []string, other *Measurement) (*opened, error) {
 	options := network.Options(&c, postprocess.EvaluationMinScore, v.Logger)
 	v.counted.decode(&options.Decoding)
-	options.Decoding.Top, options.Decoding.Always = 5, true // top-5 is measured, however unlikely they are
-	options.Build = network.Builder{Progress: v.Progress}.Build
+	options.Decoding.TopK, options.Decoding.TopAlways = 5, true // top-5 is measured, however unlikely they are
+	options.Build = network.PlanBuilder{Progress: v.Progress}.Build
 	if v.look == nil {
-		v.look = sync.OnceValue(func() []engine.Size { return aspect.Files(ctx, paths, v.Config.Look.Tile) })
+		v.look = sync.OnceValue(func() []engine.Size { return aspect.ProbeFiles(ctx, paths, v.Config.Inference.Tile) })
 	}
-	options.Look = v.look
+	options.ProbeSizes = v.look
 	if err := options.Load(); err != nil {
 		return nil, err
 	}
 	if other != nil && options.Sources != nil { // it sees what the other one saw, which may be a plan of another shape
 		options.Width, options.Height = other.width, other.height
 	}
-	sight := network.Sight{Look: c.Look}
+	sight := network.PredictorBuilder{Inference: c.Inference}
 	predictor, err := sight.Open(ctx, options)
 	if err != nil {
 		return nil, err
@@ -371,7 +352,7 @@ func (v *Validate) detect(ctx context.Context, o *opened, paths []string, datase
 	seen := make([][]postprocess.Detection, 0, len(paths))
 	var times clocks
 	files := &media.Run{Predictors: []predict.Predictor{o.predictor}, Each: func(_ string, number int, frame *capture.Frame,
-		img *predict.Image, timing engine.Timing,
+		img *predict.Result, timing engine.Timing,
 	) error {
 		if number > 0 {
 			return errors.New("is not a single image")

@@ -20,7 +20,7 @@ func TestVerdictOn(t *testing.T) {
 	file := []byte("a model")
 	require.NoError(t, os.WriteFile(half, file, 0o600))
 	saved := &quantize.Verdict{Passed: true}
-	saved.Of(file, engine.FP16)
+	saved.SetModel(file, engine.FP16)
 	require.NoError(t, SaveVerdict(saved, half))
 	v, err := VerdictOn(engine.Model{Path: half})
 	require.NoError(t, err)

@@ -33,9 +33,9 @@ func TestLook(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.png"), img.Bytes(), 0o600))
 	uris := []string{"demo?width=160&height=120", filepath.Join(dir, "none.png"), "demo?width=320&height=240", dir, "bad://"}
 	assert.Equal(t, []engine.Size{{Width: 160, Height: 120}, {}, {Width: 320, Height: 240}, {Width: 30, Height: 70}, {}},
-		Look(t.Context(), uris, time.Minute))
-	assert.Equal(t, []engine.Size{{}}, Look(t.Context(), []string{silent(t)}, 50*time.Millisecond))
-	assert.Empty(t, Look(t.Context(), nil, time.Minute))
+		Probe(t.Context(), uris, time.Minute))
+	assert.Equal(t, []engine.Size{{}}, Probe(t.Context(), []string{silent(t)}, 50*time.Millisecond))
+	assert.Empty(t, Probe(t.Context(), nil, time.Minute))
 }
 
 // A camera that is away at a start has the size that it had; one whose address has changed, or that was never there, has none, and then
@@ -52,9 +52,9 @@ func TestMemory(t *testing.T) {
 	m := Open(dir)
 	assert.Nil(t, m.Sizes(t.Context(), cameras, logger))
 	assert.Contains(t, log.String(), "camera=gate")
-	assert.False(t, m.Note(away, engine.Size{}), "no image yet")
-	assert.True(t, m.Note(away, hd))
-	assert.False(t, m.Note(away, hd))
+	assert.False(t, m.Update(away, engine.Size{}), "no image yet")
+	assert.True(t, m.Update(away, hd))
+	assert.False(t, m.Update(away, hd))
 	require.NoError(t, m.Save())
 	written, err := os.ReadFile(filepath.Join(dir, "images.json"))
 	require.NoError(t, err)
@@ -72,6 +72,6 @@ func TestMemory(t *testing.T) {
 		assert.Nil(t, Open(dir).Sizes(t.Context(), cameras, logger), damaged)
 	}
 	forgets := Open("")
-	assert.True(t, forgets.Note(away, hd))
+	assert.True(t, forgets.Update(away, hd))
 	require.NoError(t, forgets.Save())
 }

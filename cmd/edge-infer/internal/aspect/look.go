@@ -12,9 +12,9 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Look takes one image of every source that the URIs name, all at the same time, and gives their sizes in that order: a zero one where
+// Probe takes one image of every source that the URIs name, all at the same time, and gives their sizes in that order: a zero one where
 // none came within the limit. A decoder that hangs is left behind, as a camera would leave it.
-func Look(ctx context.Context, uris []string, limit time.Duration) []engine.Size {
+func Probe(ctx context.Context, uris []string, limit time.Duration) []engine.Size {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	type answer struct {
@@ -40,9 +40,9 @@ func Look(ctx context.Context, uris []string, limit time.Duration) []engine.Size
 // filesLooked is how many files are looked at to fit a network's size to all of them.
 const filesLooked = 16
 
-// Files gives the sizes of images from all over the files, or that of a tile, where the network sees squares of tile pixels; 0 is none.
+// ProbeFiles gives the sizes of images from all over the files, or that of a tile, where the network sees squares of tile pixels; 0 is none.
 // What cannot be read has none, and is told when its turn comes.
-func Files(ctx context.Context, files []string, tile int) []engine.Size {
+func ProbeFiles(ctx context.Context, files []string, tile int) []engine.Size {
 	if tile > 0 {
 		return []engine.Size{{Width: tile, Height: tile}}
 	}
@@ -50,7 +50,7 @@ func Files(ctx context.Context, files []string, tile int) []engine.Size {
 	for i := range min(len(files), filesLooked) {
 		some = append(some, files[i*len(files)/min(len(files), filesLooked)])
 	}
-	return slices.DeleteFunc(Look(ctx, some, patience), func(s engine.Size) bool { return s.Width == 0 })
+	return slices.DeleteFunc(Probe(ctx, some, patience), func(s engine.Size) bool { return s.Width == 0 })
 }
 
 // look takes one image. What is wrong with a source is told when it is opened to be used.

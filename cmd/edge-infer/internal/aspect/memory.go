@@ -19,9 +19,9 @@ const patience = 10 * time.Second
 // Camera is one whose images' size matters.
 type Camera struct{ Name, URI string }
 
-// Memory knows from earlier runs how large the images of cameras are, so that a camera that is away at a start does not change the
+// Cache knows from earlier runs how large the images of cameras are, so that a camera that is away at a start does not change the
 // network's shape, which would have its engine plan built anew. One goroutine at a time.
-type Memory struct {
+type Cache struct {
 	path  string // empty: it forgets
 	known map[string]known
 }
@@ -33,8 +33,8 @@ type known struct {
 }
 
 // Open reads what the directory holds; an empty one keeps nothing. What cannot be read is found out again.
-func Open(dir string) *Memory {
-	m := &Memory{known: map[string]known{}}
+func Open(dir string) *Cache {
+	m := &Cache{known: map[string]known{}}
 	if dir == "" {
 		return m
 	}
@@ -47,7 +47,7 @@ func Open(dir string) *Memory {
 
 // Sizes are those of the cameras' images, which are looked at where they are not known. They are nil unless all of them are: a shape that
 // fits some would show the others smaller than they need be.
-func (m *Memory) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logger) []engine.Size {
+func (m *Cache) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logger) []engine.Size {
 	sizes := make([]engine.Size, len(cameras))
 	var uris []string
 	var places []int
@@ -58,7 +58,7 @@ func (m *Memory) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logge
 		uris, places = append(uris, c.URI), append(places, i)
 	}
 	missing := false
-	for i, size := range Look(ctx, uris, patience) {
+	for i, size := range Probe(ctx, uris, patience) {
 		if c := cameras[places[i]]; size.Width == 0 {
 			missing = true
 			logger.Warn("the network's size is not fitted to the cameras: one has shown no image (set --imgsz, or start again when it has)",
@@ -73,15 +73,15 @@ func (m *Memory) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logge
 }
 
 // Size is that of a camera's images, zero where it is not known.
-func (m *Memory) Size(c Camera) engine.Size {
+func (m *Cache) Size(c Camera) engine.Size {
 	if was := m.known[c.Name]; was.URI == capture.Redact(c.URI) && was.Width > 0 && was.Height > 0 {
 		return engine.Size{Width: was.Width, Height: was.Height}
 	}
 	return engine.Size{}
 }
 
-// Note remembers how large a camera's images are, and reports whether that is news.
-func (m *Memory) Note(c Camera, size engine.Size) bool {
+// Update remembers how large a camera's images are, and reports whether that is news.
+func (m *Cache) Update(c Camera, size engine.Size) bool {
 	now := known{URI: capture.Redact(c.URI), Width: size.Width, Height: size.Height}
 	if size.Width == 0 || m.known[c.Name] == now {
 		return false
@@ -91,7 +91,7 @@ func (m *Memory) Note(c Camera, size engine.Size) bool {
 }
 
 // Save keeps what is known for the next run.
-func (m *Memory) Save() error {
+func (m *Cache) Save() error {
 	if m.path == "" {
 		return nil
 	}

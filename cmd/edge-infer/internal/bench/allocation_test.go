@@ -36,14 +36,14 @@ func TestNoAllocationsPerFrame(t *testing.T) {
 	client := &mqtt.Client{Device: "gate", Brokers: []string{"tcp://127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)}
 	require.NoError(t, client.Open())
 	defer client.Close()
-	follower := &pipeline.Follower{Labels: labels, Reported: 0.25}
+	follower := &pipeline.Tracker{Labels: labels, Confidence: 0.25}
 	follower.Config.Objects.StationaryAfter = time.Hour // events may allocate, and would come while this measures
 	require.NoError(t, follower.Open())
 
 	var before, after runtime.MemStats
 	ended, detections := make(chan struct{}), 0
 	count := 0
-	watch := sinkFunc(func(in *pipeline.Inferred) {
+	watch := sinkFunc(func(in *pipeline.Result) {
 		detections += len(in.Detections)
 		switch count++; count {
 		case warm:
@@ -55,8 +55,8 @@ func TestNoAllocationsPerFrame(t *testing.T) {
 	})
 	source := &memoryCamera{images: images, width: 320, height: 240}
 	p := &pipeline.Pipeline{
-		Predictor: n, Labels: labels, Reported: 0.25, Decoded: 0.1, Logger: slog.New(slog.DiscardHandler),
-		Cameras: []pipeline.Camera{{Name: "cam0", Source: untilClosed{source, ended}, Lossless: true, Follower: follower}},
+		Predictor: n, Labels: labels, Confidence: 0.25, MinScore: 0.1, Logger: slog.New(slog.DiscardHandler),
+		Cameras: []pipeline.Camera{{Name: "cam0", Source: untilClosed{source, ended}, Lossless: true, Tracker: follower}},
 		Sinks:   []pipeline.Sink{&sink.Publisher{Client: client}, watch},
 	}
 	require.NoError(t, p.Open())

@@ -38,8 +38,7 @@ type Bench struct {
 	Shapes           []string
 	MQTT             string // embedded, off or a broker's address
 	WaitIdle         time.Duration
-	Output           string   // file of the document
-	Plots            []string // files of the diagrams
+	Output           string // file of the document
 	Require          string
 	Level            int // effort of TensorRT's builder for a missing plan, -1 for its own
 
@@ -48,7 +47,7 @@ type Bench struct {
 	Logger     *slog.Logger
 	Progress   progress.Reporter
 
-	threads *process.Capture // how those of cameras and of the loop run; nil for as the others
+	threads *process.ThreadScheduling // how those of cameras and of the loop run; nil for as the others
 	require []requirement.Requirement
 	shapes  map[string][]int64
 }
@@ -65,7 +64,6 @@ func (b *Bench) Flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&b.What, "what", nil, "engine, transfers, loop or all, several separated by commas (default loop)")
 	flags.StringSliceVar(&b.Drives, "drive", nil, "closed, flat-out or paced, or several of them (default flat-out; paced with --rate)")
 	flags.IntSliceVar(&b.Batches, "batch", []int{1}, "images in one inference, one run for each")
-	config.Formerly(flags, "batches", "batch")
 	flags.Var(&b.Duration, "duration", "length of each run: a time, or frames like 24576x")
 	flags.Var(&b.Warmup, "warmup", "before measuring: a time, or frames like 200x")
 	flags.IntVar(&b.Cameras, "cameras", 1, "cameras that give images; without --rate as many as fill a batch")
@@ -79,7 +77,6 @@ func (b *Bench) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&b.MQTT, "mqtt", "embedded", "where the loop's messages go: embedded, off, or a broker's address")
 	flags.DurationVar(&b.WaitIdle, "wait-idle", 0, "wait so long at most for a machine that has been quiet for a second")
 	flags.StringVar(&b.Output, "output", "", "write the JSON document to a file as well")
-	flags.StringSliceVar(&b.Plots, "plot", nil, "draw latencies by percentile and the sweep of batches: FILE.svg or FILE.png")
 	flags.StringVar(&b.Require, "require", "", "fail unless p99<=1ms,throughput>=10000,memory<=512MiB; see above")
 	flags.IntVar(&b.Level, "opt-level", -1, "effort of TensorRT's builder for a plan that is missing, 0 to 5; -1: its own")
 }
@@ -190,7 +187,7 @@ func (b *Bench) Run(ctx context.Context) (*result.Report, error) {
 	var failed []error
 	for i, c := range b.Contenders {
 		b.threads = &process.Apply(c.Runtime, "", slog.New(slog.DiscardHandler)).Capture // as in a run
-		b.threads.Expect(b.Cameras)
+		b.threads.SetCameraCount(b.Cameras)
 		for _, batch := range b.Batches {
 			s, err := b.open(ctx, c, batch)
 			if err == nil {
@@ -219,10 +216,10 @@ func (b *Bench) Run(ctx context.Context) (*result.Report, error) {
 
 // options are those of a contender's network.
 func (b *Bench) options(c *config.Config, batch int) predict.Options {
-	options := network.Options(c, pipeline.Decoded(c.Detect.Confidence), b.Logger)
-	options.Build = network.Builder{Progress: b.Progress}.Build
+	options := network.Options(c, pipeline.MinScore(c.Detect.Confidence), b.Logger)
+	options.Build = network.PlanBuilder{Progress: b.Progress}.Build
 	options.MaxBatch, options.Slots, options.Spin = batch, b.Slots, b.Spin
-	options.Look = func() []engine.Size { return []engine.Size{{Width: b.Width, Height: b.Height}} }
+	options.ProbeSizes = func() []engine.Size { return []engine.Size{{Width: b.Width, Height: b.Height}} }
 	if b.Level >= 0 {
 		options.Level = &b.Level
 	}

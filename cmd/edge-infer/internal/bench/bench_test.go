@@ -28,7 +28,7 @@ func TestBench(t *testing.T) {
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	b.Flags(flags)
 	require.NoError(t, flags.Parse([]string{
-		"--duration", "500ms", "--warmup", "50ms", "--images", "2", "--width", "320", "--height", "240", "--batches", "1,5", "--cameras", "2",
+		"--duration", "500ms", "--warmup", "50ms", "--images", "2", "--width", "320", "--height", "240", "--batch", "1,5", "--cameras", "2",
 	}))
 	require.NoError(t, b.Check())
 	report, err := b.Run(t.Context())
@@ -63,7 +63,7 @@ func TestBatchesThatCannotBeFilled(t *testing.T) {
 	b := newTestBench()
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	b.Flags(flags)
-	require.NoError(t, flags.Parse([]string{"--batches", "1,4", "--rate", "30", "--cameras", "2"}))
+	require.NoError(t, flags.Parse([]string{"--batch", "1,4", "--rate", "30", "--cameras", "2"}))
 	require.EqualError(t, b.Check(), "--batch 4 with --rate: a camera has one image at a time, so that takes --cameras 4")
 	b.Cameras = 4
 	require.NoError(t, b.Check())
@@ -72,7 +72,7 @@ func TestBatchesThatCannotBeFilled(t *testing.T) {
 // forgetful loses every second request.
 type forgetful struct {
 	predict.Predictor
-	results [1]predict.Result
+	results [1]predict.BatchResult
 	asked   int
 }
 
@@ -80,14 +80,14 @@ func (*forgetful) Model() predict.Model { return predict.Model{Model: engine.Mod
 func (*forgetful) Slots() int           { return 1 }
 
 func (f *forgetful) Submit(_ int, images []engine.Image) error {
-	f.results[0].Images = make([]predict.Image, len(images))
+	f.results[0].Results = make([]predict.Result, len(images))
 	if f.asked++; f.asked%2 == 0 {
 		return errors.New("out of memory")
 	}
 	return nil
 }
 
-func (f *forgetful) Wait(int) (*predict.Result, error) { return &f.results[0], nil }
+func (f *forgetful) Wait(int) (*predict.BatchResult, error) { return &f.results[0], nil }
 
 func TestLostRequestsAreAnError(t *testing.T) {
 	b := newTestBench()

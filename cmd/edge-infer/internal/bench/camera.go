@@ -43,9 +43,9 @@ func (c *memoryCamera) Take() (capture.Frame, bool) {
 }
 
 // pace wakes the frame loop at the moment a frame falls due, by a thread like that of a live camera.
-func pace(ctx context.Context, threads *process.Capture, notify *capture.Wakeup, sources []*memoryCamera) {
+func pace(ctx context.Context, threads *process.ThreadScheduling, notify *capture.Wakeup, sources []*memoryCamera) {
 	runtime.LockOSThread() // for good, as a live camera's
-	threads.Enter()
+	threads.SetupCaptureThread()
 	for n := int64(0); ; n++ {
 		for _, source := range sources { // in the order in which they fall due
 			sleepUntil(source.start + n*int64(source.interval))

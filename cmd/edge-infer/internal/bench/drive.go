@@ -50,9 +50,9 @@ func (p *pictured) wait(slot int) (engine.Timing, int, error) {
 		return engine.Timing{}, p.batch, err
 	}
 	lost := 0
-	for i := range r.Images {
-		if r.Images[i].Err != nil {
-			lost, err = lost+1, r.Images[i].Err
+	for i := range r.Results {
+		if r.Results[i].Err != nil {
+			lost, err = lost+1, r.Results[i].Err
 		}
 	}
 	return r.Timing, lost, err

@@ -14,9 +14,9 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-type sinkFunc func(*pipeline.Inferred)
+type sinkFunc func(*pipeline.Result)
 
-func (f sinkFunc) Frame(in *pipeline.Inferred) { f(in) }
+func (f sinkFunc) Frame(in *pipeline.Result) { f(in) }
 
 // queue is what a camera is without a mailbox: the oldest of the last four frames comes first, and what does not fit is lost.
 type queue struct {
@@ -53,22 +53,22 @@ func ages(b *testing.B, source pipeline.Source, put func(capture.Frame), lost fu
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	threads := programThreads()
 	notify, ended := new(capture.Wakeup), make(chan struct{})
-	watch := sinkFunc(func(in *pipeline.Inferred) {
+	watch := sinkFunc(func(in *pipeline.Result) {
 		if in.Frame != nil {
 			all = append(all, time.Duration(in.Timing.Submitted-in.Captured))
 		}
 	})
 	p := &pipeline.Pipeline{
-		Predictor: &requests{Predictor: &sleeper{takes: 3 * freshInterval}, batch: 1}, Notify: notify,
-		Thread:  threads.EnterLoop,
-		Logger:  slog.New(slog.DiscardHandler),
-		Cameras: []pipeline.Camera{{Name: "cam0", Source: source}}, Sinks: []pipeline.Sink{watch},
+		Predictor: &requests{Predictor: &sleeper{takes: 3 * freshInterval}, batch: 1}, Wakeup: notify,
+		SetupThread: threads.SetupLoopThread,
+		Logger:      slog.New(slog.DiscardHandler),
+		Cameras:     []pipeline.Camera{{Name: "cam0", Source: source}}, Sinks: []pipeline.Sink{watch},
 	}
 	require.NoError(b, p.Open())
 	go func() {
 		defer close(ended)
 		runtime.LockOSThread() // for good, as a live camera's
-		threads.Enter()
+		threads.SetupCaptureThread()
 		start := capture.Monotonic()
 		for i := range int64(freshFrames) {
 			due := start + i*int64(freshInterval)

@@ -161,7 +161,7 @@ func (p *Profile) print(out io.Writer) error {
 	sorted := slices.SortedStableFunc(slices.Values(p.Layers), func(a, b LayerTime) int { return cmp.Compare(b.Mean, a.Mean) })
 	for _, l := range sorted {
 		fmt.Fprintf(table, "%.1f\t%.1f %%\t%s\t%s\t%s\t%s\n",
-			l.Mean, 100*l.Share, l.Device, cmp.Or(l.Precision, "-"), cmp.Or(l.Kind, "-"), l.Name)
+			l.Mean, 100*l.Share, l.Device, cmp.Or(l.Precision, "-"), cmp.Or(l.Type, "-"), l.Name)
 	}
 	if err := table.Flush(); err != nil {
 		return err

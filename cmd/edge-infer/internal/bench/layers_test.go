@@ -18,7 +18,7 @@ func TestLayerProfile(t *testing.T) {
 		{Layer: "a", Time: 20 * time.Microsecond},
 		{Layer: "new", Time: 5 * time.Microsecond},
 	}, []tensorrt.Layer{
-		{Name: "a", Precision: "int8", Device: "GPU", Kind: "Conv"},
+		{Name: "a", Precision: "int8", Device: "GPU", Type: "Conv"},
 		{Name: "unused"},
 		{Name: "a", Precision: "fp16", Device: "DLA"},
 		{Name: "copy", Precision: "fp16", Device: "GPU"},

@@ -53,7 +53,7 @@ func (s *subject) loop(ctx context.Context, r *result.Result) error {
 }
 
 // publish opens a client that sends to a broker, the embedded one unless another was named. The clocks hear of acknowledgements.
-func (b *Bench) publish(ctx context.Context, clocks *stage.Clocks) (client *mqtt.Client, end func(), err error) {
+func (b *Bench) publish(ctx context.Context, clocks *stage.Times) (client *mqtt.Client, end func(), err error) {
 	var closers []func()
 	end = func() {
 		for i := len(closers) - 1; i >= 0; i-- {
@@ -89,7 +89,7 @@ func (b *Bench) publish(ctx context.Context, clocks *stage.Clocks) (client *mqtt
 type frameLoop struct {
 	*pipeline.Pipeline
 	notify   *capture.Wakeup
-	threads  *process.Capture
+	threads  *process.ThreadScheduling
 	sources  []*memoryCamera
 	stages   *stages
 	requests *requests
@@ -97,13 +97,13 @@ type frameLoop struct {
 
 // newLoop makes a frame loop of cameras in memory.
 func newLoop(
-	b *Bench, c Contender, n *requests, drive result.Drive, images [][]byte, sinks []pipeline.Sink, clocks *stage.Clocks,
+	b *Bench, c Contender, n *requests, drive result.Drive, images [][]byte, sinks []pipeline.Sink, clocks *stage.Times,
 ) (*frameLoop, error) {
 	l := &frameLoop{notify: new(capture.Wakeup), threads: b.threads, stages: newStages(), requests: n}
 	reported, labels := c.Detect.Confidence, n.Model().Metadata.Labels
 	l.Pipeline = &pipeline.Pipeline{
-		Predictor: n, Labels: labels, Notify: l.notify, Thread: b.threads.EnterLoop, Sinks: append(sinks, l.stages),
-		Reported: float32(reported), Decoded: float32(pipeline.Decoded(reported)), Logger: b.Logger, Clocks: clocks,
+		Predictor: n, Labels: labels, Wakeup: l.notify, SetupThread: b.threads.SetupLoopThread, Sinks: append(sinks, l.stages),
+		Confidence: float32(reported), MinScore: float32(pipeline.MinScore(reported)), Logger: b.Logger, Stages: clocks,
 	}
 	cameras := b.cameras(drive, n.batch)
 	for i := range cameras {
@@ -113,12 +113,12 @@ func newLoop(
 			source.start = capture.Monotonic() + int64(i)*int64(source.interval)/int64(cameras)
 		}
 		l.sources = append(l.sources, source)
-		follower := &pipeline.Follower{Labels: labels, Reported: l.Reported}
+		follower := &pipeline.Tracker{Labels: labels, Confidence: l.Confidence}
 		if err := follower.Open(); err != nil {
 			return nil, err
 		}
 		l.Cameras = append(l.Cameras, pipeline.Camera{
-			Name: fmt.Sprintf("cam%d", i), Source: source, Lossless: drive != result.Paced, Follower: follower,
+			Name: fmt.Sprintf("cam%d", i), Source: source, Lossless: drive != result.Paced, Tracker: follower,
 		})
 	}
 	return l, l.Open()
@@ -139,11 +139,11 @@ func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.R
 	first, late := l.Stats(), l.displaced()
 	requestsBefore, imagesBefore := l.requests.counts()
 	m.begin()
-	l.Clocks.Recent() // what came before counts for nothing
+	l.Stages.Recent() // what came before counts for nothing
 	l.stages.on.Store(true)
 	err := l.wait(ctx, b.Duration, done)
 	l.stages.on.Store(false)
-	r.Frames, r.Clocks = l.stages.frames.Load(), clocked(l.Clocks.Recent())
+	r.Frames, r.Clocks = l.stages.frames.Load(), clocked(l.Stages.Recent())
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.R
 	fairness := float64(least) / float64(max(most, 1))
 	r.Fairness = &fairness
 	for _, camera := range l.Totals() {
-		r.Lost += camera.Failed
+		r.Lost += camera.DroppedError
 	}
 	return nil
 }

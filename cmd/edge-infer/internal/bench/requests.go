@@ -45,14 +45,14 @@ func (r *requests) Submit(slot int, images []engine.Image) error {
 }
 
 // Wait implements pipeline.Predictor.
-func (r *requests) Wait(slot int) (*predict.Result, error) {
+func (r *requests) Wait(slot int) (*predict.BatchResult, error) {
 	result, err := r.Predictor.Wait(slot)
 	if err != nil {
 		r.failed = err
 		return nil, err
 	}
-	for i := range result.Images {
-		if err := result.Images[i].Err; err != nil {
+	for i := range result.Results {
+		if err := result.Results[i].Err; err != nil {
 			r.failed = err
 		}
 	}

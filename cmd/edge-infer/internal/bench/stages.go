@@ -43,7 +43,7 @@ func (s *stages) after(frames uint64) <-chan struct{} {
 }
 
 // Frame implements pipeline.Sink.
-func (s *stages) Frame(in *pipeline.Inferred) {
+func (s *stages) Frame(in *pipeline.Result) {
 	if in.Frame == nil {
 		return
 	}

@@ -79,7 +79,7 @@ func (b *Bench) onlyLoop() bool { return len(b.What) == 1 && b.What[0] == string
 // openRaw opens the network for tensors.
 func (s *subject) openRaw(ctx context.Context) error {
 	options := s.options(s.contender.Config, s.batch)
-	options.Arrays, options.Slots = true, 1
+	options.TensorInputs, options.Slots = true, 1
 	if err := options.Load(); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 type sleeper struct {
 	predict.Predictor
 	takes   time.Duration
-	results [2]predict.Result
+	results [2]predict.BatchResult
 	until   [2]int64
 }
 
@@ -29,9 +29,9 @@ func (*sleeper) Model() predict.Model { return predict.Model{Model: engine.Model
 func (*sleeper) Slots() int           { return 2 }
 
 func (s *sleeper) Submit(slot int, images []engine.Image) error {
-	s.results[slot].Images = s.results[slot].Images[:0]
+	s.results[slot].Results = s.results[slot].Results[:0]
 	for range images {
-		s.results[slot].Images = append(s.results[slot].Images, predict.Image{})
+		s.results[slot].Results = append(s.results[slot].Results, predict.Result{})
 	}
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
@@ -42,14 +42,14 @@ func (s *sleeper) Submit(slot int, images []engine.Image) error {
 	return nil
 }
 
-func (s *sleeper) Wait(slot int) (*predict.Result, error) {
+func (s *sleeper) Wait(slot int) (*predict.BatchResult, error) {
 	sleepUntil(s.until[slot])
 	s.results[slot].Timing.Done = s.until[slot]
 	return &s.results[slot], nil
 }
 
 // programThreads are as those of a run.
-func programThreads() *process.Capture {
+func programThreads() *process.ThreadScheduling {
 	return &process.Apply(process.DefaultSettings(), "", slog.New(slog.DiscardHandler)).Capture
 }
 
@@ -69,7 +69,7 @@ func tail(b *testing.B, processors, burden int) time.Duration {
 	defer busy.Wait()
 	defer func() { stop <- struct{}{} }()
 	bench := newTestBench()
-	if processors == process.Processors() {
+	if processors == process.DefaultProcessors() {
 		bench.threads = programThreads()
 	}
 	bench.Cameras, bench.Width, bench.Height, bench.Rate, bench.Logger = 1, 2, 2, 100, slog.New(slog.DiscardHandler)
@@ -87,7 +87,7 @@ func tail(b *testing.B, processors, burden int) time.Duration {
 // BenchmarkLoadedTail says how much later frames come through when every CPU has a busy goroutine: with the number of Go processors that
 // the program sets, and with one for each CPU, which is Go's own. In turns.
 func BenchmarkLoadedTail(b *testing.B) {
-	cpus, processors := runtime.NumCPU(), process.Processors()
+	cpus, processors := runtime.NumCPU(), process.DefaultProcessors()
 	var ours, naive, quiet []float64
 	for b.Loop() {
 		for _, one := range []struct {

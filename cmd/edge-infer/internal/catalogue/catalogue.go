@@ -1,5 +1,4 @@
-// Package catalogue knows networks by name: what they are, who publishes them under which licence, and by which hash a file is that version
-// and no other. Store keeps those that were fetched.
+// Package catalogue describes models by name: their task, publisher, licence and the hash of their file. Store keeps the downloaded files.
 package catalogue
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Entry is a network of the catalogue.
+// Entry is a model of the catalogue.
 type Entry struct {
 	Name      string `yaml:"name" json:"name"`
 	Task      string `yaml:"task" json:"task"`
@@ -25,10 +24,10 @@ type Entry struct {
 	Bytes     int64  `yaml:"bytes" json:"bytes"`
 	Input     string `yaml:"input" json:"input"` // width x height in pixels
 	Layout    string `yaml:"layout" json:"layout"`
-	// Preprocess is how its images are made, Labels the name of the list of its classes.
+	// Preprocess is the preprocessing of its images, Labels the name of its list of classes.
 	Preprocess engine.Preprocess `yaml:"preprocess" json:"preprocess"`
 	Labels     string            `yaml:"labels" json:"labels"`
-	Accuracy   string            `yaml:"accuracy" json:"accuracy"` // as published, and by whom
+	Accuracy   string            `yaml:"accuracy" json:"accuracy"` // as published, with the source
 }
 
 var (
@@ -38,7 +37,7 @@ var (
 	coco string
 )
 
-// Entries lists the catalogue.
+// Entries returns the catalogue.
 func Entries() []Entry {
 	var all []Entry
 	if err := yaml.Unmarshal(catalogue, &all); err != nil {
@@ -47,7 +46,7 @@ func Entries() []Entry {
 	return all
 }
 
-// Lookup finds an entry by its name.
+// Lookup returns the entry of that name.
 func Lookup(name string) (Entry, error) {
 	all := Entries()
 	at := slices.IndexFunc(all, func(e Entry) bool { return e.Name == name })
@@ -61,7 +60,7 @@ func Lookup(name string) (Entry, error) {
 	return all[at], nil
 }
 
-// labels are the lists of classes, one a line.
+// labels returns a list of class names, one per line.
 func labels(list string) string {
 	if list == "coco" {
 		return coco

@@ -44,7 +44,7 @@ func TestEntriesAreComplete(t *testing.T) {
 	}
 }
 
-// publisher serves one file, as far as it lets.
+// publisher is a server with one file.
 type publisher struct {
 	*httptest.Server
 	data   []byte
@@ -86,7 +86,7 @@ func TestPullGoesOnWhereItWasInterrupted(t *testing.T) {
 		server.whole.Store(whole)
 		var last, total int
 		p := &Pull{
-			Store: Store{t.TempDir()}, From: server.URL + "/of/mine.onnx", SHA256: hashed(data),
+			Store: Store{t.TempDir()}, Source: server.URL + "/of/mine.onnx", SHA256: hashed(data),
 			Progress: func(string) progress.Step { return &counted{&last, &total} },
 		}
 		_, err := p.Run(t.Context())
@@ -109,7 +109,7 @@ func TestPullGoesOnWhereItWasInterrupted(t *testing.T) {
 
 		result, err = p.Run(t.Context())
 		require.NoError(t, err)
-		assert.True(t, result.Was)
+		assert.True(t, result.AlreadyPresent)
 		assert.Len(t, *server.ranges.Load(), 2, "what is here is not fetched again")
 	}
 }
@@ -124,7 +124,7 @@ func TestPullKeepsNothingElse(t *testing.T) {
 	server := publish(t, []byte("another network"))
 	store := Store{t.TempDir()}
 	wanted := hashed([]byte("the network"))
-	_, err := (&Pull{Store: store, From: server.URL + "/n.onnx", SHA256: wanted}).Run(t.Context())
+	_, err := (&Pull{Store: store, Source: server.URL + "/n.onnx", SHA256: wanted}).Run(t.Context())
 	require.EqualError(t, err, "model n: what came from "+server.URL+"/n.onnx has sha256 "+hashed([]byte("another network"))+", not "+wanted+
 		": it is another file, or was changed on its way; nothing of it was kept")
 	left, err := os.ReadDir(store.Dir)
@@ -133,12 +133,12 @@ func TestPullKeepsNothingElse(t *testing.T) {
 
 	gone := httptest.NewServer(http.NotFoundHandler())
 	defer gone.Close()
-	_, err = (&Pull{Store: store, From: gone.URL + "/n.onnx", SHA256: wanted}).Run(t.Context())
+	_, err = (&Pull{Store: store, Source: gone.URL + "/n.onnx", SHA256: wanted}).Run(t.Context())
 	require.ErrorContains(t, err, "model n: the server answers 404 Not Found (fetch ")
 
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
-	_, err = (&Pull{Store: store, From: silent.URL + "/n.onnx", SHA256: wanted, Patience: time.Millisecond}).Run(t.Context())
+	_, err = (&Pull{Store: store, Source: silent.URL + "/n.onnx", SHA256: wanted, StallTimeout: time.Millisecond}).Run(t.Context())
 	require.ErrorContains(t, err, "model n: nothing came for 1ms (fetch ")
 }
 
@@ -158,21 +158,21 @@ func TestPullRefuses(t *testing.T) {
 		},
 		{file, hashed([]byte("n")), "../n", `model name "../n": letters, digits and dashes make a name`},
 	} {
-		_, err := (&Pull{Store: Store{t.TempDir()}, From: c.from, SHA256: c.hash, Name: c.name}).Run(t.Context())
+		_, err := (&Pull{Store: Store{t.TempDir()}, Source: c.from, SHA256: c.hash, Name: c.name}).Run(t.Context())
 		assert.EqualError(t, err, c.want)
 	}
 }
 
-// A network is found by its name, with its labels and its way of taking images, once it was fetched.
+// A downloaded model is resolved by its name, with its labels and preprocessing.
 func TestNetworksAreFoundByName(t *testing.T) {
 	t.Setenv("CACHE_DIRECTORY", t.TempDir())
 	t.Chdir(t.TempDir())
 	store, err := Open()
 	require.NoError(t, err)
-	_, _, err = Find("yolox-s")
+	_, _, err = Resolve("yolox-s")
 	require.EqualError(t, err, "model yolox-s: not on this machine yet (run edge-infer model pull yolox-s)")
 	for _, model := range []string{"", "demo", "mine.onnx", "/somewhere/yolox-s"} {
-		path, labels, err := Find(model)
+		path, labels, err := Resolve(model)
 		require.NoError(t, err)
 		assert.Equal(t, []string{model, ""}, []string{path, labels})
 	}
@@ -183,7 +183,7 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	entry, err := Lookup("yolox-s")
 	require.NoError(t, err)
 	require.NoError(t, store.keep(&entry, part))
-	path, names, err := Find("yolox-s")
+	path, names, err := Resolve("yolox-s")
 	require.NoError(t, err)
 	assert.Equal(t, store.Path("yolox-s"), path)
 	text, err := os.ReadFile(names)
@@ -208,13 +208,13 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	require.Error(t, store.Remove("../yolox-s"))
 }
 
-// A file with the hash of a network of the catalogue is that network, whatever it is called.
+// A file with the hash of a catalogue entry is that model, whatever its name.
 func TestFilesAreKnownByTheirHash(t *testing.T) {
-	p := &Pull{From: filepath.Join(t.TempDir(), "downloaded.onnx"), SHA256: strings.ToUpper(Entries()[0].SHA256)}
-	require.NoError(t, os.WriteFile(p.From, nil, 0o600))
+	p := &Pull{Source: filepath.Join(t.TempDir(), "downloaded.onnx"), SHA256: strings.ToUpper(Entries()[0].SHA256)}
+	require.NoError(t, os.WriteFile(p.Source, nil, 0o600))
 	e, err := p.entry()
 	require.NoError(t, err)
 	assert.Equal(t, "yolox-nano", e.Name)
-	assert.Equal(t, p.From, e.URL)
+	assert.Equal(t, p.Source, e.URL)
 	assert.Equal(t, "coco", e.Labels)
 }

@@ -7,20 +7,20 @@ import (
 	"text/tabwriter"
 )
 
-// Listing is the catalogue and what of it, and beside it, is on this machine.
+// Listing is the catalogue and the models installed on this machine.
 type Listing struct {
 	Version int    `json:"v"`
 	Dir     string `json:"directory"`
 	Models  []Item `json:"models"`
 }
 
-// Item is a network of a Listing. Of one that is not of the catalogue only the name is known.
+// Item is a model of a Listing. If it is not in the catalogue, only its name is known.
 type Item struct {
 	Entry
-	Here bool `json:"here"`
+	Installed bool `json:"here"`
 }
 
-// List lists them, those of the catalogue first.
+// List returns the models of the catalogue, then the other installed ones.
 func (s Store) List() (*Listing, error) {
 	here, err := s.Names()
 	if err != nil {
@@ -40,13 +40,13 @@ func (s Store) List() (*Listing, error) {
 	return l, nil
 }
 
-// Print writes a line for each.
+// Print writes the listing as a table.
 func (l *Listing) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tTASK\tINPUT\tSIZE\tLICENCE\tACCURACY\tHERE")
 	for _, m := range l.Models {
 		here, size := "-", "-"
-		if m.Here {
+		if m.Installed {
 			here = "yes"
 		}
 		if m.Bytes > 0 {
@@ -65,17 +65,17 @@ func orDash(text string) string {
 	return text
 }
 
-// Print says what was fetched, and how it is run.
-func (r *Result) Print(out io.Writer) error {
+// Print writes the result as text.
+func (r *PullResult) Print(out io.Writer) error {
 	was := "fetched and checked"
-	if r.Was {
+	if r.AlreadyPresent {
 		was = "is here already"
 	}
 	_, err := fmt.Fprintf(out, "%s %s: %s\nrun it with --model %s\n", r.Name, was, r.Path, r.Name)
 	return err
 }
 
-// Print says all of it, a line for each.
+// Print writes the entry as text.
 func (e *Entry) Print(out io.Writer) error {
 	for _, line := range []struct{ name, value string }{
 		{"name", e.Name},

@@ -17,43 +17,43 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 )
 
-// Pull fetches a network into the store: one of the catalogue by its name, or any by its address or file with its hash.
+// Pull downloads a model into the store: a model of the catalogue by its name, or any model by its URL or file and its hash.
 type Pull struct {
 	Store Store
-	// From is a name of the catalogue, an address or a file; SHA256 the hash that it must have, which the catalogue knows of its own.
-	From, SHA256 string
-	// Name is what it is called here; the catalogue's name, or that of the file, when empty.
+	// Source is a name of the catalogue, a URL or a file; SHA256 is the file's hash, not needed for a model of the catalogue.
+	Source, SHA256 string
+	// Name is the model's name in the store; by default the catalogue's name, or the file's.
 	Name string
-	// Progress hears how many KiB have come.
+	// Progress receives the number of KiB read.
 	Progress progress.Reporter
-	// Patience is how long nothing may come; a minute when 0.
-	Patience time.Duration
-	// Client fetches; http.DefaultClient when nil.
+	// StallTimeout is the longest time without data; a minute if 0.
+	StallTimeout time.Duration
+	// Client performs the requests; http.DefaultClient if nil.
 	Client *http.Client
 }
 
-// Result says what was fetched.
-type Result struct {
+// PullResult is a downloaded model.
+type PullResult struct {
 	Entry
 	Path string `json:"path"`
-	// Was says that it was here already.
-	Was bool `json:"was"`
+	// AlreadyPresent is set if the model had been downloaded before.
+	AlreadyPresent bool `json:"was"`
 }
 
-// mostBytes bounds what is fetched of something whose size nobody knows.
+// mostBytes limits downloads of unknown size.
 const mostBytes = 4 << 30
 
 var hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Run fetches it. What came of an interrupted download stays, and the next one goes on from there.
-func (p *Pull) Run(ctx context.Context) (*Result, error) {
+// Run downloads the model. It resumes an interrupted download.
+func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 	e, err := p.entry()
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{Entry: e, Path: p.Store.Path(e.Name)}
+	result := &PullResult{Entry: e, Path: p.Store.Path(e.Name)}
 	if have, err := hashOf(result.Path); err == nil && have == e.SHA256 {
-		result.Was = true
+		result.AlreadyPresent = true
 		return result, nil
 	}
 	if err := os.MkdirAll(p.Store.Dir, 0o755); err != nil {
@@ -83,14 +83,14 @@ func (p *Pull) Run(ctx context.Context) (*Result, error) {
 	return result, nil
 }
 
-// entry is what is to be fetched. Something with the hash of a network of the catalogue is that network, wherever it comes from.
+// entry returns the model to download. A file with the hash of a catalogue entry is that model, whatever its source.
 func (p *Pull) entry() (Entry, error) {
 	hash := strings.ToLower(p.SHA256)
-	_, err := os.Stat(p.From)
-	if !isAddress(p.From) && err != nil {
-		e, lookup := Lookup(p.From)
+	_, err := os.Stat(p.Source)
+	if !isAddress(p.Source) && err != nil {
+		e, lookup := Lookup(p.Source)
 		switch {
-		case lookup != nil && strings.ContainsAny(p.From, "./\\"):
+		case lookup != nil && strings.ContainsAny(p.Source, "./\\"):
 			return Entry{}, fmt.Errorf("model: %w", err)
 		case lookup != nil:
 			return Entry{}, lookup
@@ -101,17 +101,17 @@ func (p *Pull) entry() (Entry, error) {
 	}
 	if !hashForm.MatchString(hash) {
 		return Entry{}, fmt.Errorf("model %s: --sha256 %q is no hash of 64 hexadecimal digits, and without one nobody knows what file this is "+
-			"(its publisher names it, or sha256sum FILE)", p.From, p.SHA256)
+			"(its publisher names it, or sha256sum FILE)", p.Source, p.SHA256)
 	}
 	e := Entry{SHA256: hash, Name: p.Name}
 	all := Entries()
 	if at := slices.IndexFunc(all, func(e Entry) bool { return e.SHA256 == hash }); at >= 0 {
 		e = all[at]
 	}
-	e.URL = p.From
+	e.URL = p.Source
 	if e.Name == "" {
-		base := filepath.Base(p.From)
-		if address, err := url.Parse(p.From); err == nil && isAddress(p.From) {
+		base := filepath.Base(p.Source)
+		if address, err := url.Parse(p.Source); err == nil && isAddress(p.Source) {
 			base = filepath.Base(address.Path)
 		}
 		e.Name = strings.TrimSuffix(base, filepath.Ext(base))
@@ -137,7 +137,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, target.Close())
 }
 
-// download appends to part what it lacks of the network.
+// download appends the missing part of the model to the file part.
 func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	file, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -153,7 +153,7 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	patience := p.Patience
+	patience := p.StallTimeout
 	if patience == 0 {
 		patience = time.Minute
 	}
@@ -164,7 +164,7 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 		return cause(ctx, err)
 	}
 	defer response.Body.Close()
-	if from != have { // the server begins anew
+	if from != have { // the server starts over
 		if err := file.Truncate(from); err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	return file.Sync()
 }
 
-// request asks for what comes after have bytes, and says from where on it comes.
+// request requests the content from byte have on and returns the offset at which the response starts.
 func (p *Pull) request(ctx context.Context, address string, have int64) (*http.Response, int64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -220,26 +220,26 @@ func (p *Pull) request(ctx context.Context, address string, have int64) (*http.R
 		return response, 0, nil
 	case response.StatusCode == http.StatusPartialContent && strings.HasPrefix(response.Header.Get("Content-Range"), begin):
 		return response, have, nil
-	case have > 0: // what is there is longer than the file, or the server cannot go on: once more from the start
-		_ = response.Body.Close() // nothing of it is wanted
+	case have > 0: // part is longer than the file, or the server does not support ranges
+		_ = response.Body.Close() // discarded
 		return p.request(ctx, address, 0)
 	}
-	_ = response.Body.Close() // nothing of it is wanted
+	_ = response.Body.Close() // discarded
 	return nil, 0, fmt.Errorf("the server answers %s", response.Status)
 }
 
-// cause says why a context ended an operation, where it did.
+// cause returns the reason why a context was cancelled, or the error itself.
 func cause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil {
 		return why
 	}
-	if asked, ok := errors.AsType[*url.Error](err); ok { // which names the address again
+	if asked, ok := errors.AsType[*url.Error](err); ok { // it repeats the URL
 		return asked.Err
 	}
 	return err
 }
 
-// listener tells how much was read.
+// listener reports the number of bytes read.
 type listener struct {
 	from  io.Reader
 	count int64

@@ -18,10 +18,11 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// Store is a directory of fetched networks: NAME.onnx, its labels in NAME.labels.txt and how it takes images in NAME.preprocess.yaml.
+// Store is a directory of downloaded models: NAME.onnx with labels in NAME.labels.txt and preprocessing in NAME.preprocess.yaml.
 type Store struct{ Dir string }
 
-// Open finds the store: models below $CACHE_DIRECTORY of a systemd unit, else below $XDG_CACHE_HOME/edge-infer or ~/.cache/edge-infer.
+// Open returns the store: models below $CACHE_DIRECTORY in a systemd unit, otherwise below $XDG_CACHE_HOME/edge-infer or
+// ~/.cache/edge-infer.
 func Open() (Store, error) {
 	dir := os.Getenv("CACHE_DIRECTORY")
 	if dir == "" {
@@ -34,21 +35,21 @@ func Open() (Store, error) {
 	return Store{filepath.Join(dir, "models")}, nil
 }
 
-// Path is where a network lies once it was fetched.
+// Path returns the file of a model in the store.
 func (s Store) Path(name string) string { return filepath.Join(s.Dir, name+".onnx") }
 
-// LabelsPath is where the labels of a network lie.
+// LabelsPath returns the file of a model's labels.
 func (s Store) LabelsPath(name string) string { return filepath.Join(s.Dir, name+".labels.txt") }
 
-// Has reports whether a network was fetched.
+// Has reports whether a model was downloaded.
 func (s Store) Has(name string) bool {
 	_, err := os.Stat(s.Path(name))
 	return err == nil
 }
 
-// Find takes a model as a user names it to its file, and to a labels file where it has one: a file that is there, else a network that was
-// fetched. What is neither stays as it is, but for a network of the catalogue, whose error says how to get it.
-func Find(model string) (path, labels string, err error) {
+// Resolve returns the file of a model that a user names, and its labels file if it has one: an existing file, or a downloaded model. Other
+// names are returned unchanged, except for those of the catalogue, whose error explains how to download the model.
+func Resolve(model string) (path, labels string, err error) {
 	if model == "" || strings.ContainsRune(model, filepath.Separator) {
 		return model, "", nil
 	}
@@ -71,7 +72,7 @@ func Find(model string) (path, labels string, err error) {
 	return model, "", nil
 }
 
-// Names lists what was fetched.
+// Names lists the downloaded models.
 func (s Store) Names() ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(s.Dir, "*.onnx"))
 	if err != nil {
@@ -84,7 +85,7 @@ func (s Store) Names() ([]string, error) {
 	return found, nil
 }
 
-// Remove removes a network, and what of it an interrupted download has left.
+// Remove removes a model with its labels and preprocessing.
 func (s Store) Remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -100,7 +101,7 @@ func (s Store) Remove(name string) error {
 	return nil
 }
 
-// keep puts a file whose hash was checked in its place, with what the catalogue says of it.
+// keep moves a verified file to its place and writes the catalogue's labels and preprocessing next to it.
 func (s Store) keep(e *Entry, file string) error {
 	if text := labels(e.Labels); text != "" {
 		if err := atomicfile.Write(s.LabelsPath(e.Name), []byte(text), 0o644); err != nil {
@@ -119,7 +120,7 @@ func (s Store) keep(e *Entry, file string) error {
 	return atomicfile.Move(file, s.Path(e.Name))
 }
 
-// checkName refuses names that would leave the directory.
+// checkName rejects names that would leave the directory.
 func checkName(name string) error {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 		return fmt.Errorf("model name %q: letters, digits and dashes make a name", name)
@@ -127,7 +128,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// hashOf is the SHA-256 of a file, in hexadecimal digits.
+// hashOf returns the SHA-256 of a file in hexadecimal digits.
 func hashOf(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {

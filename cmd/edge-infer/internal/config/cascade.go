@@ -34,19 +34,25 @@ const DefaultCascadeBatch, mostVotes = 16, 32
 // cascadeSettings lists every value of a cascade in the order of the default file.
 func cascadeSettings() []ListSetting {
 	return []ListSetting{
-		{"name", "colour", "name of the attribute"},
-		{"model", "colour.onnx", "a classifier, a reader of text (layout ctc) or an embedding (layout embedding): ONNX file or TensorRT engine"},
-		{"labels", "colours.txt", "file with one label a line, instead of the model's own"},
-		{"layout", Auto, "what the outputs mean, as model.layout"},
-		{"on", "[car, truck]", "labels of the first model whose objects it looks at; empty: all"},
-		{"min_size", "16", "shorter side in pixels that an object must have"},
-		{"margin", "0.1", "share of the box's sides that is shown around it"},
-		{"every", "500ms", "shortest time between two looks at an object"},
-		{"votes", "5", "how many of the latest looks decide"},
-		{"confidence", "0.5", "mean score from which an attribute is told; of an embedding the cosine of two looks at one object, else 0.7"},
-		{"batch", fmt.Sprint(DefaultCascadeBatch), "objects in one inference at most"},
-		{"remember", "30s", "for so long an object that was lost is known again by an embedding"},
-		{"vector", "false", "the vector of an embedding goes out with the events update and end"},
+		{Key: "name", Example: "colour", Help: "name of the attribute", Common: true},
+		{
+			Key: "model", Example: "colour.onnx", Common: true,
+			Help: "classifier, text recognition (layout ctc) or embedding (layout embedding): ONNX file or TensorRT engine",
+		},
+		{Key: "labels", Example: "colours.txt", Help: "file of class names, one per line; empty: the model's own"},
+		{Key: "layout", Example: Auto, Help: "output layout, as model.layout"},
+		{Key: "on", Example: "[car, truck]", Help: "labels of the first model; empty: all", Common: true},
+		{Key: "min_size", Example: "16", Help: "shortest side of an object in pixels"},
+		{Key: "margin", Example: "0.1", Help: "context around the box, as a share of its sides"},
+		{Key: "every", Example: "500ms", Help: "shortest interval between two inferences on an object"},
+		{Key: "votes", Example: "5", Help: "number of most recent results that vote"},
+		{
+			Key: "confidence", Example: "0.5",
+			Help: "mean score from which an attribute is reported; for an embedding the cosine similarity of one object, default 0.7",
+		},
+		{Key: "batch", Example: fmt.Sprint(DefaultCascadeBatch), Help: "largest batch of objects"},
+		{Key: "remember", Example: "30s", Help: "longest absence after which an embedding identifies an object again"},
+		{Key: "vector", Example: "false", Help: "add the embedding to update and end events"},
 	}
 }
 

@@ -124,9 +124,9 @@ func (r *Remote) checkTimeout() error {
 	return must(r.Timeout, "must be 1ms to 1h")
 }
 
-func (e *Engine) checkDevice() error {
-	if _, _, err := parseDevices(e.Device); err != nil {
-		return must(e.Device, err.Error())
+func (e *Engine) checkGPU() error {
+	if _, _, err := parseDevices(e.GPU); err != nil {
+		return must(e.GPU, err.Error())
 	}
 	return nil
 }

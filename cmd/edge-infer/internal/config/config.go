@@ -15,13 +15,13 @@ import (
 
 // Config is everything that a run can be told. Default gives the built-in values.
 type Config struct {
-	Device    string           `yaml:"device"`
+	Name      string           `yaml:"name"`
 	Cameras   []Camera         `yaml:"cameras"`
 	Model     Model            `yaml:"model"`
 	Engine    Engine           `yaml:"engine"`
 	Remote    Remote           `yaml:"remote"`
 	Detect    Detect           `yaml:"detect"`
-	Look      look.Look        `yaml:"look"`
+	Inference look.Inference   `yaml:"inference"`
 	Cascade   []Cascade        `yaml:"cascade"`
 	MQTT      MQTT             `yaml:"mqtt"`
 	History   History          `yaml:"history"`
@@ -83,7 +83,7 @@ type Model struct {
 type Engine struct {
 	Backend   string `yaml:"backend"`
 	Precision string `yaml:"precision"`
-	Device    string `yaml:"device"` // see Devices
+	GPU       string `yaml:"gpu"` // see GPUs
 	Threads   int    `yaml:"threads"`
 	Batch     int    `yaml:"batch"`
 	Library   string `yaml:"library"`
@@ -109,16 +109,16 @@ type Remote struct {
 
 // Detect is which boxes count.
 type Detect struct {
-	Confidence float64  `yaml:"confidence"`
-	IoU        float64  `yaml:"iou"`
-	Max        int      `yaml:"max"`
-	Top        int      `yaml:"top"`
-	Labels     []string `yaml:"labels"`
-	Track      bool     `yaml:"track"`
-	Profile    string   `yaml:"profile"`
-	Masks      string   `yaml:"masks"`
-	MapSide    int      `yaml:"map_side"`
-	DepthUnit  string   `yaml:"depth_unit"`
+	Confidence    float64  `yaml:"confidence"`
+	IoU           float64  `yaml:"iou"`
+	MaxDetections int      `yaml:"max_detections"`
+	Top           int      `yaml:"top"`
+	Classes       []string `yaml:"classes"`
+	Track         bool     `yaml:"track"`
+	Profile       string   `yaml:"profile"`
+	Masks         string   `yaml:"masks"`
+	MapSide       int      `yaml:"map_side"`
+	DepthUnit     string   `yaml:"depth_unit"`
 }
 
 // MQTT is where detections go.
@@ -162,7 +162,7 @@ type Web struct {
 	PasswordFile string `yaml:"password_file"`
 	Certificate  string `yaml:"certificate"`
 	Key          string `yaml:"key"`
-	ImageRate    int    `yaml:"image_rate"`
+	FrameRate    int    `yaml:"frame_rate"`
 	Profiling    bool   `yaml:"profiling"`
 }
 
@@ -187,17 +187,17 @@ const (
 // Default returns the built-in values. The device is named after the host.
 func Default() *Config {
 	return &Config{
-		Device:    hostName(),
-		Engine:    Engine{Backend: Auto, Precision: Auto, Device: "0", Plugins: []string{}},
+		Name:      hostName(),
+		Engine:    Engine{Backend: Auto, Precision: Auto, GPU: "0", Plugins: []string{}},
 		Model:     Model{Layout: Auto, Activation: Auto},
 		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: triton.SystemMemory, Wire: triton.Auto},
-		Detect:    Detect{Confidence: 0.25, IoU: 0.45, Max: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon", DepthUnit: "relative"},
-		Look:      look.Default(),
+		Detect:    Detect{Confidence: 0.25, IoU: 0.45, MaxDetections: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon", DepthUnit: "relative"},
+		Inference: look.Default(),
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true, DeepStreamSchema: DeepStreamMinimal},
 		History:   History{Days: 31},
 		Snapshots: Snapshots{Keep: 500},
-		Web:       Web{Listen: Off, ImageRate: 12},
-		Motion:    Motion{Sensitivity: defaultSensitivity, FloorRate: defaultFloorRate},
+		Web:       Web{Listen: Off, FrameRate: 12},
+		Motion:    Motion{Sensitivity: defaultSensitivity, MinRate: defaultMinRate},
 		Thermal:   Thermal{Hysteresis: 5},
 		Runtime:   process.DefaultSettings(),
 		Log:       "info",

@@ -27,8 +27,8 @@ func TestMistakesOfACamera(t *testing.T) {
 	c := Default()
 	gate := Camera{Name: "gate", URI: "rtsp://192.0.2.10/stream"}
 	c.Cameras = []Camera{gate}
-	require.NoError(t, validate(c, Everything()))
-	require.Equal(t, cascade.MostVotes, mostVotes)
+	require.NoError(t, validate(c, AllSections()))
+	require.Equal(t, cascade.MaxVotes, mostVotes)
 	for want, spoil := range map[string]func(*Camera){
 		`cameras[0].tile: tiles of 7 pixels, must be an even number from 32 to 32768`: func(c *Camera) { side := 7; c.Tile = &side },
 		`cameras[0].overlap: tiles that overlap by 1, must be 0 to 0.75`:              func(c *Camera) { overlap := 1.0; c.Overlap = &overlap },
@@ -44,11 +44,11 @@ func TestMistakesOfACamera(t *testing.T) {
 	} {
 		c.Cameras[0] = gate
 		spoil(&c.Cameras[0])
-		require.EqualError(t, validate(c, Everything()), want)
+		require.EqualError(t, validate(c, AllSections()), want)
 	}
 	gate.Model = &Model{Path: "a"}
 	c.Cameras[0], c.Engine.Backend = gate, "triton=grpc://127.0.0.1:8001/parts"
-	require.EqualError(t, validate(c, Everything()), "cameras[0].model: the servers of engine.backend run one model, that of all cameras")
+	require.EqualError(t, validate(c, AllSections()), "cameras[0].model: the servers of engine.backend run one model, that of all cameras")
 }
 
 // The default file holds every setting of a camera and of a cascade that there is, and no other.
@@ -111,21 +111,21 @@ func TestEverySettingHasAFlag(t *testing.T) {
 func TestOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	require.NoError(t, os.WriteFile(path,
-		[]byte("device: gate\nmqtt:\n  url: tcp://one:1883\ndetect:\n  confidence: 0.5\n  iou: 0.6\n"), 0o600))
+		[]byte("name: gate\nmqtt:\n  url: tcp://one:1883\ndetect:\n  confidence: 0.5\n  iou: 0.6\n"), 0o600))
 	t.Setenv("EDGE_INFER_MQTT", "tcp://two:1883")
-	t.Setenv("EDGE_INFER_CONF", "0.6")
+	t.Setenv("EDGE_INFER_CONFIDENCE", "0.6")
 	t.Setenv("EDGE_INFER_CAMERA", "demo gate=rtsp://h/x")
 	var s Sources
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	s.Flags(flags)
-	require.NoError(t, flags.Parse([]string{"--config", path, "--conf", "0.7"}))
+	require.NoError(t, flags.Parse([]string{"--config", path, "--confidence", "0.7"}))
 	c, err := s.Load()
 	require.NoError(t, err)
-	require.Equal(t, "gate", c.Device)
+	require.Equal(t, "gate", c.Name)
 	require.Equal(t, "tcp://two:1883", c.MQTT.URL)
 	require.Equal(t, 0.7, c.Detect.Confidence)
 	require.Equal(t, 0.6, c.Detect.IoU)
-	require.Equal(t, 300, c.Detect.Max)
+	require.Equal(t, 300, c.Detect.MaxDetections)
 	require.Equal(t, []Camera{{Name: "cam0", URI: "demo"}, {Name: "gate", URI: "rtsp://h/x"}}, c.Cameras)
 }
 
@@ -136,9 +136,9 @@ func TestFileErrors(t *testing.T) {
 		{"cameras: [{name: a, uri: demo, zones: []}]\n", ` line 1: unknown key "zones" here, it is cameras[].analytics.zones`},
 		{"detect:\n  confidense: 0.5\n", ` line 2: unknown key "confidense", did you mean "confidence"?`},
 		{"zzzzzzzz: 1\n", ` line 1: unknown key "zzzzzzzz"`},
-		{"detect:\n  max: many\n", ` line 2: detect.max "many" must be a whole number`},
-		{"device: a\n\ndevice: b\n", ` line 3: device is set already on line 1: keep one of them`},
-		{"log: debug\ndevice: [a\n", ` line 2: sequence end token ']' not found`},
+		{"detect:\n  max_detections: many\n", ` line 2: detect.max_detections "many" must be a whole number`},
+		{"name: a\n\nname: b\n", ` line 3: name is set already on line 1: keep one of them`},
+		{"log: debug\nname: [a\n", ` line 2: sequence end token ']' not found`},
 		{strings.Repeat("[", 200_000), ": nested too deeply"},
 		{"cameras: " + strings.Repeat("{a: ", 50_000), ": nested too deeply"},
 		{strings.Repeat("- ", 100_000), ": nested too deeply"},
@@ -154,13 +154,13 @@ func TestFileErrors(t *testing.T) {
 // TestFileOfWindows: what editors there put before the first key belongs to no key.
 func TestFileOfWindows(t *testing.T) {
 	c := Default()
-	lines, found, err := c.merge([]byte("\xef\xbb\xbfdevice: gate\r\ndetect: {max: 7}\r\n"))
+	lines, found, err := c.merge([]byte("\xef\xbb\xbfname: gate\r\ndetect: {max_detections: 7}\r\n"))
 	require.NoError(t, err)
 	require.Empty(t, found)
-	require.Equal(t, "gate", c.Device)
-	require.Equal(t, 7, c.Detect.Max)
-	require.Equal(t, 1, lines["device"])
-	require.Equal(t, 2, lines["detect.max"])
+	require.Equal(t, "gate", c.Name)
+	require.Equal(t, 7, c.Detect.MaxDetections)
+	require.Equal(t, 1, lines["name"])
+	require.Equal(t, 2, lines["detect.max_detections"])
 }
 
 // A file that says nothing leaves every value as it is.
@@ -212,10 +212,10 @@ func TestService(t *testing.T) {
 }
 
 func TestEnvironmentErrors(t *testing.T) {
-	t.Setenv("EDGE_INFER_CONF", "high")
+	t.Setenv("EDGE_INFER_CONFIDENCE", "high")
 	_, err := new(Sources).Load()
-	require.EqualError(t, err, `environment EDGE_INFER_CONF: detect.confidence "high" must be a number`)
-	t.Setenv("EDGE_INFER_CONF", "0.5")
+	require.EqualError(t, err, `environment EDGE_INFER_CONFIDENCE: detect.confidence "high" must be a number`)
+	t.Setenv("EDGE_INFER_CONFIDENCE", "0.5")
 	t.Setenv("EDGE_INFER_CAMERA", "gate= x")
 	_, err = new(Sources).Load()
 	require.NoError(t, err)
@@ -227,17 +227,17 @@ func TestValidate(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		{func(c *Config) { c.Device = "a/b" }, `device "a/b" must be a name without + / #`},
+		{func(c *Config) { c.Name = "a/b" }, `name "a/b" must be a name without + / #`},
 		{func(c *Config) { c.MQTT.Frigate = "frigate/#" }, `mqtt.frigate "frigate/#" must be a topic without +, #, a leading $ and empty levels`},
 		{func(c *Config) { c.MQTT.Frigate = "/frigate" }, `mqtt.frigate "/frigate" must be a topic without +, #, a leading $ and empty levels`},
 		{func(c *Config) { c.MQTT.Frigate = "a//b" }, `mqtt.frigate "a//b" must be a topic without +, #, a leading $ and empty levels`},
 		{func(c *Config) { c.MQTT.Frigate = "$SYS" }, `mqtt.frigate "$SYS" must be a topic without +, #, a leading $ and empty levels`},
-		{func(c *Config) { c.Device = ".." }, `device ".." must be a name, of more than dots`},
+		{func(c *Config) { c.Name = ".." }, `name ".." must be a name, of more than dots`},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a"}} }, `cameras[0].uri "" must be an address, a file, a device number or demo`},
-		{func(c *Config) { c.Device = "a\x1bb" }, `device "a\x1bb" must be a name of characters that can be seen`},
+		{func(c *Config) { c.Name = "a\x1bb" }, `name "a\x1bb" must be a name of characters that can be seen`},
 		{
-			func(c *Config) { c.Device = strings.Repeat("a", 101) },
-			`device "` + strings.Repeat("a", 101) + `" must be a name of at most 100 bytes, not 101`,
+			func(c *Config) { c.Name = strings.Repeat("a", 101) },
+			`name "` + strings.Repeat("a", 101) + `" must be a name of at most 100 bytes, not 101`,
 		},
 		{
 			func(c *Config) { c.Cameras = []Camera{{Name: "..", URI: "0"}} },
@@ -272,7 +272,7 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Detect.Confidence = 0 }, `detect.confidence "0" must be over 0 and under 1`},
 		{func(c *Config) { c.Detect.Confidence = 1 }, `detect.confidence "1" must be over 0 and under 1`},
 		{func(c *Config) { c.Detect.IoU = 2 }, `detect.iou "2" must be over 0 and at most 1`},
-		{func(c *Config) { c.Detect.Max = 0 }, `detect.max "0" must be 1 to 30000`},
+		{func(c *Config) { c.Detect.MaxDetections = 0 }, `detect.max_detections "0" must be 1 to 30000`},
 		{func(c *Config) { c.MQTT.URL = "broker" }, `mqtt.url "broker" must be embedded, off, or like tcp://host:1883`},
 		{func(c *Config) { c.MQTT.URL = "ftp://h:1" }, `mqtt.url: broker "ftp://h:1": unknown scheme "ftp" (use tcp, tls, ws or wss)`},
 		{func(c *Config) { c.MQTT.URL = "tcp://h:1,1.2.3.4:x" }, `mqtt.url: broker "tcp://1.2.3.4:x": invalid port ":x" after host ` +
@@ -286,8 +286,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.MQTT.MaxPacket = 1000 }, `mqtt.max_packet "1000" must be 0, or 1024 to 268435456`},
 		{func(c *Config) { c.MQTT.Key = "k" }, `mqtt.certificate and mqtt.key: one needs the other`},
 		{func(c *Config) { c.Web.Listen = "8080" }, `web.listen "8080" must be host:port or off`},
-		{func(c *Config) { c.Web.ImageRate = 0 }, `web.image_rate "0" must be 1 to 48`},
-		{func(c *Config) { c.Web.ImageRate = 49 }, `web.image_rate "49" must be 1 to 48`},
+		{func(c *Config) { c.Web.FrameRate = 0 }, `web.frame_rate "0" must be 1 to 48`},
+		{func(c *Config) { c.Web.FrameRate = 49 }, `web.frame_rate "49" must be 1 to 48`},
 		{func(c *Config) { c.Web.Key = "k" }, `web.certificate and web.key: one needs the other`},
 		{func(c *Config) { c.Web.User = "me" }, `web.user and web.password_file: one needs the other`},
 		{func(c *Config) { c.Web.PasswordFile = "f" }, `web.user and web.password_file: one needs the other`},
@@ -302,21 +302,21 @@ func TestValidate(t *testing.T) {
 	} {
 		c := Default()
 		test.change(c)
-		require.EqualError(t, validate(c, Everything()), test.want)
+		require.EqualError(t, validate(c, AllSections()), test.want)
 	}
-	require.NoError(t, validate(Default(), Everything()))
+	require.NoError(t, validate(Default(), AllSections()))
 }
 
 // What a command does not use need not be right.
 func TestValidateByScope(t *testing.T) {
 	c := Default()
 	c.MQTT.URL, c.Web.Listen, c.Cameras = "broker", "8080", []Camera{{}}
-	require.NoError(t, validate(c, Network()))
-	require.ErrorContains(t, validate(c, Broker()), "mqtt.url")
+	require.NoError(t, validate(c, NetworkSections()))
+	require.ErrorContains(t, validate(c, BrokerSections()), "mqtt.url")
 	c = Default()
-	c.Detect.Max = 0
-	require.NoError(t, validate(c, Broker()))
-	require.ErrorContains(t, validate(c, Network()), "detect.max")
+	c.Detect.MaxDetections = 0
+	require.NoError(t, validate(c, BrokerSections()))
+	require.ErrorContains(t, validate(c, NetworkSections()), "detect.max_detections")
 }
 
 func TestValidateTakes(t *testing.T) {
@@ -331,7 +331,7 @@ func TestValidateTakes(t *testing.T) {
 	} {
 		c := Default()
 		change(c)
-		require.NoError(t, validate(c, Everything()), "%+v", c.MQTT)
+		require.NoError(t, validate(c, AllSections()), "%+v", c.MQTT)
 	}
 }
 
@@ -350,7 +350,7 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte("cameras:\n  - {name: a, uri: demo}\n"))
 	f.Add([]byte("detect: [1, 2"))
 	f.Add([]byte("cameras:\n  ! 0"))
-	f.Add([]byte("look: {weights: [1, a, 2]}\ncameras: [1, {name: a, name: b}]\nlog: &l debug\nlogs: *l\n"))
+	f.Add([]byte("inference: {weights: [1, a, 2]}\ncameras: [1, {name: a, name: b}]\nlog: &l debug\nlogs: *l\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := &layers{Config: Default(), at: places{}}
 		before := *l.Config
@@ -363,7 +363,7 @@ func FuzzFile(f *testing.F) {
 			require.NotContains(t, told(&misfit).Error(), "\n")
 			l.wrong(location{}, told(&misfit), misfit.Key, meant(&misfit))
 		}
-		l.check(Everything())
+		l.check(AllSections())
 	})
 }
 

@@ -8,41 +8,42 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// DeviceKey is the setting whose default is the host's name.
-const DeviceKey = "device"
+// NameKey is the key of the device's name, whose default is the host name.
+const NameKey = "name"
 
-// Setting is what documents tell of one setting.
+// Setting describes one setting for the documentation.
 type Setting struct {
-	Key, Flag, Variable, Help string
+	Key, Flag, Variable, Help string // Flag is "" for a setting without one
 	Default                   string // in YAML
+	Common                    bool   // the short default file contains it
 }
 
-// List is a list of the file, with what each of its elements may hold.
+// List describes a list of the file and the settings of its elements.
 type List struct {
 	Key      string
 	About    string // one sentence
 	Settings []ListSetting
 }
 
-// ListSetting is one value of a list's element in the file.
+// ListSetting describes one setting of a list element.
 type ListSetting struct {
-	Key     string // path; [] behind a list, * for any label
+	Key     string // path; [] after a list, * for any label
 	Example string // in YAML
 	Help    string
+	Common  bool // the short default file contains it
 }
 
 // Settings describes every single value of the configuration, in the order of the default file.
 func Settings() ([]Setting, error) {
 	c := Default()
-	flags := pflag.NewFlagSet("settings", pflag.ContinueOnError)
-	Flags(c, flags, Everything())
+	values := byKey(c)
 	var all []Setting
 	for _, s := range settings(c) {
-		value, err := inYAML(flags.Lookup(s.flag).Value)
+		value, err := inYAML(values.Lookup(s.key).Value)
 		if err != nil {
 			return nil, fmt.Errorf("default of %s: %w", s.key, err)
 		}
-		all = append(all, Setting{s.key, s.flag, s.variable(), s.help, value})
+		all = append(all, Setting{s.key, s.flag, s.variable(), s.help, value, s.isCommon()})
 	}
 	return all, nil
 }
@@ -50,9 +51,9 @@ func Settings() ([]Setting, error) {
 // Lists describes the lists of the configuration.
 func Lists() []List {
 	return []List{
-		{"cameras", "Cameras, and what to look for in their images; only name and uri are needed.", cameraSettings()},
+		{"cameras", "Cameras and their analytics; only name and uri are required.", cameraSettings()},
 		{
-			"cascade", "Second networks that look at the objects which the model finds; only name and model are needed.",
+			"cascade", "Secondary networks, which run on each detected object; only name and model are required.",
 			cascadeSettings(),
 		},
 	}

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// AllDevices stands for every GPU in Engine.Device.
+// AllDevices stands for every GPU in Engine.GPU.
 const AllDevices = "all"
 
-// Devices are the GPU numbers that a valid Device names, at least one; all stands for every GPU there is, and numbers is empty then.
-func (e *Engine) Devices() (numbers []int, all bool) {
-	numbers, all, _ = parseDevices(e.Device)
+// GPUs are the GPU numbers that a valid Device names, at least one; all stands for every GPU there is, and numbers is empty then.
+func (e *Engine) GPUs() (numbers []int, all bool) {
+	numbers, all, _ = parseDevices(e.GPU)
 	return numbers, all
 }
 
-// FirstDevice is the GPU of the commands that use one.
-func (e *Engine) FirstDevice() int {
-	if numbers, _ := e.Devices(); len(numbers) > 0 {
+// FirstGPU is the GPU of the commands that use one.
+func (e *Engine) FirstGPU() int {
+	if numbers, _ := e.GPUs(); len(numbers) > 0 {
 		return numbers[0]
 	}
 	return 0
@@ -26,8 +26,8 @@ func (e *Engine) FirstDevice() int {
 
 // OneDevice is a UsageError where several GPUs are named for a command that uses one.
 func (e *Engine) OneDevice(command string) error {
-	if numbers, all := e.Devices(); all || len(numbers) > 1 {
-		return Usagef("engine.device %q: %s uses one GPU, name it as in --gpu 0; run spreads its cameras over several", e.Device, command)
+	if numbers, all := e.GPUs(); all || len(numbers) > 1 {
+		return Usagef("engine.gpu %q: %s uses one GPU, name it as in --gpu 0; run spreads its cameras over several", e.GPU, command)
 	}
 	return nil
 }

@@ -1,10 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
-
-	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/spelling"
 )
@@ -12,29 +11,23 @@ import (
 const (
 	variablePrefix = "EDGE_INFER_"
 	cameraVariable = variablePrefix + "CAMERA"
-	testsPrefix    = variablePrefix + "TEST_" // what the tests tell each other
+	testsPrefix    = variablePrefix + "TEST_" // read by the tests
 )
 
-// variable is the setting's environment variable.
-func (s *setting) variable() string { return variable(s.flag) }
+// variable returns the setting's environment variable: EDGE_INFER_ and its flag, or its key if it has no flag.
+func (s *setting) variable() string { return variable(cmp.Or(s.flag, s.key)) }
 
-func variable(flag string) string {
-	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+func variable(name string) string {
+	return variablePrefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 }
 
-// applyEnvironment sets what EDGE_INFER_* variables say.
+// applyEnvironment applies the EDGE_INFER_* variables.
 func (l *layers) applyEnvironment() {
-	flags := pflag.NewFlagSet("environment", pflag.ContinueOnError)
-	Flags(l.Config, flags, Everything())
+	values := byKey(l.Config)
 	for _, s := range settings(l.Config) {
 		name := s.variable()
-		value, set := l.lookup(name)
-		if !set && s.former() != "" {
-			name = variable(s.former())
-			value, set = l.lookup(name)
-		}
-		if set {
-			l.set(&s, flags.Lookup(s.flag).Value, value, location{source: ofEnvironment, name: name})
+		if value, set := l.lookup(name); set {
+			l.set(&s, values.Lookup(s.key).Value, value, location{source: ofEnvironment, name: name})
 		}
 	}
 	if value, set := l.lookup(cameraVariable); set {
@@ -43,8 +36,8 @@ func (l *layers) applyEnvironment() {
 	}
 }
 
-// StrayVariables gives a line for each variable of this program's in an environment, as os.Environ gives it, that nothing reads or that has
-// another name now. Values are not told: they may be secrets.
+// StrayVariables returns a line for each EDGE_INFER_* variable of an environment (as os.Environ returns it) that is not read or was renamed.
+// Values may be secrets and are not included.
 func StrayVariables(environment []string) (lines []string) {
 	known := []string{
 		cameraVariable, passwordVariable, tokenVariable, remotePasswordVariable, "EDGE_INFER_TENSORRT", "EDGE_INFER_ONNXRUNTIME",
@@ -63,7 +56,7 @@ func StrayVariables(environment []string) (lines []string) {
 		switch {
 		case !strings.HasPrefix(name, variablePrefix) || isKnown[name] || strings.HasPrefix(name, testsPrefix):
 		case former[name] != "":
-			lines = append(lines, fmt.Sprintf("environment %s is called %s now", name, former[name]))
+			lines = append(lines, fmt.Sprintf("environment %s is named %s now", name, former[name]))
 		default:
 			lines = append(lines, stray(name, known))
 		}

@@ -1,50 +1,70 @@
 package config
 
 import (
+	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
 func TestStrayVariables(t *testing.T) {
 	require.Equal(t, []string{
-		"environment EDGE_INFER_CONFF is not read, did you mean EDGE_INFER_CONF?",
+		"environment EDGE_INFER_CONFIDENCEE is not read, did you mean EDGE_INFER_CONFIDENCE?",
 		"environment EDGE_INFER_MQTT_PASSWORT is not read, did you mean EDGE_INFER_MQTT_PASSWORD?",
 		"environment EDGE_INFER_CONFIG is not read, give --config FILE",
 		"environment EDGE_INFER_XYZZY is not read; edge-infer config defaults names every variable",
-		"environment EDGE_INFER_DEVICE is called EDGE_INFER_GPU now",
+		"environment EDGE_INFER_DEVICE is named EDGE_INFER_GPU now",
 	}, StrayVariables([]string{
-		"PATH=/bin", "EDGE_INFER_CONF=0.5", "EDGE_INFER_CONFF=0.5", "EDGE_INFER_CAMERA=demo", "EDGE_INFER_MQTT_PASSWORT=secret",
+		"PATH=/bin", "EDGE_INFER_CONFIDENCE=0.5", "EDGE_INFER_CONFIDENCEE=0.5", "EDGE_INFER_CAMERA=demo", "EDGE_INFER_MQTT_PASSWORT=secret",
 		"EDGE_INFER_CONFIG=x",
 		"EDGE_INFER_XYZZY=", "EDGE_INFER_TENSORRT=/opt", "EDGE_INFER_TEST_GPU=1", "EDGE_INFER_DEVICE=1", "EDGE_INFER_GPU=1",
 	}))
 }
 
-// Flags and variables are understood by the names that they had, and the names of now go before them.
-func TestFormerNames(t *testing.T) {
-	load := func(environment map[string]string, args ...string) (*Config, []string) {
-		s := Sources{Environment: func(name string) (string, bool) { value, set := environment[name]; return value, set }}
-		flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-		s.Flags(flags)
-		around := pflag.NewFlagSet("root", pflag.ContinueOnError) // as the root command takes the flags of run
-		around.AddFlagSet(flags)
-		require.NoError(t, around.Parse(args))
-		c, err := s.Load()
-		require.NoError(t, err)
-		return c, FormerFlags(around)
+// A setting without a flag is set by a variable named after its key.
+func TestVariableOfASettingWithoutAFlag(t *testing.T) {
+	environment := map[string]string{"EDGE_INFER_RUNTIME_GC_PERCENT": "50", "EDGE_INFER_WEB_USER": "me", "EDGE_INFER_GPU": "2"}
+	s := Sources{Environment: func(name string) (string, bool) { value, set := environment[name]; return value, set }}
+	c, _ := s.Check()
+	require.Equal(t, "50", c.Runtime.GC)
+	require.Equal(t, "me", c.Web.User)
+	require.Equal(t, "2", c.Engine.GPU)
+}
+
+// A flag that does not exist is answered with the setting or the flag that was meant.
+func TestFlagHint(t *testing.T) {
+	for flag, want := range map[string]string{
+		"source": "did you mean --camera?", "fp16": "did you mean --precision fp16?", "onnx": "did you mean --model?",
+		"conf": "did you mean --confidence?", "only": "did you mean --classes?", "device-name": "did you mean --name?",
+		"save":       "to save annotated images use edge-infer infer FILES --save DIR",
+		"mqtt-ca":    "set mqtt.ca in the file of --config, or EDGE_INFER_MQTT_CA",
+		"gc-percent": "set runtime.gc_percent in the file of --config, or EDGE_INFER_RUNTIME_GC_PERCENT",
+		"nonsense":   "",
+	} {
+		require.Equal(t, want, FlagHint(flag), flag)
 	}
-	c, said := load(nil, "--name", "gate", "--device", "1,2")
-	require.Equal(t, "gate", c.Device)
-	require.Equal(t, "1,2", c.Engine.Device)
-	require.Equal(t, []string{"--device is called --gpu now", "--name is called --device-name now"}, said)
-	c, said = load(map[string]string{"EDGE_INFER_NAME": "yard", "EDGE_INFER_DEVICE": "3"}, "--gpu", "1")
-	require.Equal(t, "yard", c.Device)
-	require.Equal(t, "1", c.Engine.Device)
-	require.Empty(t, said)
-	c, _ = load(map[string]string{
-		"EDGE_INFER_DEVICE_NAME": "gate", "EDGE_INFER_NAME": "yard", "EDGE_INFER_GPU": "2", "EDGE_INFER_DEVICE": "3",
-	})
-	require.Equal(t, "gate", c.Device)
-	require.Equal(t, "2", c.Engine.Device)
+}
+
+// Every renamed key is refused with its present name, and every present name exists.
+func TestFormerKeys(t *testing.T) {
+	all, err := Settings()
+	require.NoError(t, err)
+	known := map[string]bool{"inference": true}
+	for _, setting := range all {
+		known[setting.Key] = true
+	}
+	for _, former := range FormerKeys() {
+		if !strings.HasPrefix(former.Key, "cameras[]") {
+			require.True(t, known[former.Now], former.Now)
+		}
+		require.Contains(t, migrateHint(strings.ReplaceAll(former.Key, "[]", "[3]")), former.Now+" now: edge-infer config migrate FILE")
+	}
+	variables := map[string]bool{}
+	for _, setting := range all {
+		variables[setting.Variable] = true
+	}
+	for once, now := range FormerVariables() {
+		require.True(t, variables[now], now)
+		require.False(t, variables[once], once)
+	}
 }

@@ -2,72 +2,101 @@ package config
 
 import (
 	"fmt"
-
-	"github.com/spf13/pflag"
+	"strings"
 )
 
-// former is the name that the setting's flag had once, "" for none: it and its variable are still understood.
-func (s *setting) former() string {
-	switch s.key {
-	case "device":
-		return "name"
-	case "engine.device":
-		return "device"
+// FormerKey is a key of earlier configuration files and the key that replaces it. Elements of lists are written as in cameras[].
+type FormerKey struct{ Key, Now string }
+
+// FormerKeys lists every key that was renamed, outer keys first. Loading refuses them; config migrate rewrites them.
+func FormerKeys() []FormerKey {
+	return []FormerKey{
+		{"device", NameKey},
+		{"engine.device", "engine.gpu"},
+		{"detect.labels", "detect.classes"},
+		{"detect.max", "detect.max_detections"},
+		{"look", "inference"},
+		{"look.merge", "inference.tile_merge"},
+		{"web.picture_rate", "web.frame_rate"},
+		{"motion.floor_rate", "motion.min_rate"},
+		{"cameras[].motion.floor_rate", "cameras[].motion.min_rate"},
+		{FormerWebKey, "web.listen"},
 	}
-	return ""
 }
 
-// Formerly lets a flag be given by the name that it had once, which help does not show.
-func Formerly(flags *pflag.FlagSet, once, now string) {
-	flag := flags.Lookup(now)
-	flags.AddFlag(&pflag.Flag{Name: once, Usage: "see --" + now, Hidden: true, Value: &renamed{flag.Value, flag}})
-}
+// FormerWebKey is the one renamed key that is a section now: its value moves into the section.
+const FormerWebKey = "web"
 
-// renamed is the value of a flag under its former name.
-type renamed struct {
-	pflag.Value
-	now *pflag.Flag
-}
-
-// Set gives the value to the flag itself.
-func (r *renamed) Set(text string) error {
-	r.now.Changed = true
-	return r.now.Value.Set(text)
-}
-
-// FormerFlags gives a line for each flag that was given by its former name.
-func FormerFlags(flags *pflag.FlagSet) (lines []string) {
-	flags.Visit(func(flag *pflag.Flag) {
-		if r, ok := flag.Value.(*renamed); ok {
-			lines = append(lines, fmt.Sprintf("--%s is called --%s now", flag.Name, r.now.Name))
-		}
-	})
-	return lines
-}
-
-// FormerVariables are the names that variables had once, each with its name now.
+// FormerVariables returns the present name of each environment variable that was renamed.
 func FormerVariables() map[string]string {
 	former := map[string]string{}
-	for _, s := range settings(Default()) {
-		if s.former() != "" {
-			former[variable(s.former())] = s.variable()
-		}
+	for once, now := range map[string]string{
+		"DEVICE_NAME": "NAME", "DEVICE": "GPU", "ONLY": "CLASSES", "CONF": "CONFIDENCE", "WEB_PICTURE_RATE": "WEB_FRAME_RATE",
+		"MOTION_FLOOR": "MOTION_MIN_RATE", "PROCESSORS": "RUNTIME_PROCESSORS", "GC_PERCENT": "RUNTIME_GC_PERCENT",
+		"MEMORY_LIMIT": "RUNTIME_MEMORY_LIMIT", "CAPTURE_CPUS": "RUNTIME_CAPTURE_CPUS", "CAPTURE_PRIORITY": "RUNTIME_CAPTURE_PRIORITY",
+	} {
+		former[variablePrefix+once] = variablePrefix + now
 	}
 	return former
 }
 
-// FormerKey is a key of the file that had a value of its own once, and the setting that has it now.
-type FormerKey struct{ Key, Now string }
-
-// FormerKeys are all of them. They are not understood any more: config migrate writes them anew.
-func FormerKeys() []FormerKey { return []FormerKey{{"web", "web.listen"}} }
-
-// migratable is the hint for a value that stands where one stood once.
-func migratable(key string) string {
+// migrateHint returns the hint for a renamed key, and "" for any other. Indices of lists are ignored.
+func migrateHint(key string) string {
+	var plain strings.Builder
+	for part := range strings.SplitSeq(key, "[") {
+		if _, rest, indexed := strings.Cut(part, "]"); indexed {
+			part = "[]" + rest
+		}
+		plain.WriteString(part)
+	}
 	for _, former := range FormerKeys() {
-		if former.Key == key {
+		if former.Key == plain.String() {
 			return fmt.Sprintf(" (it is %s now: edge-infer config migrate FILE)", former.Now)
 		}
 	}
 	return ""
 }
+
+// FlagHint suggests what to use instead of a flag that does not exist: the setting that has no flag, or the name of this program for what
+// other tools call it. It returns "" if it knows nothing.
+func FlagHint(flag string) string {
+	for _, s := range settings(Default()) {
+		if s.flag == "" && (flag == dashed(s.key) || flag == dashed(strings.TrimPrefix(s.key, s.section()+"."))) {
+			return fmt.Sprintf("set %s in the file of --config, or %s", s.key, s.variable())
+		}
+	}
+	switch flag {
+	case "source", "input-source", "video", "rtsp", "uri":
+		return "did you mean --camera?"
+	case "onnx", "weight", "engine-file":
+		return "did you mean --model?"
+	case "fp16", "half":
+		return "did you mean --precision fp16?"
+	case "int8":
+		return "did you mean --precision int8?"
+	case "save", "save-txt", "project":
+		return "to save annotated images use edge-infer infer FILES --save DIR"
+	case "conf", "conf-thres", "conf-threshold", "threshold", "score-threshold":
+		return "did you mean --confidence?"
+	case "iou-thres", "nms":
+		return "did you mean --iou?"
+	case "only", "class", "filter":
+		return "did you mean --classes?"
+	case "device", "cuda":
+		return "did you mean --gpu?"
+	case "device-name":
+		return "did you mean --name?"
+	case "img", "img-size", "size":
+		return "did you mean --imgsz?"
+	case "names", "class-names":
+		return "did you mean --labels?"
+	case "broker", "host", "mqtt-url", "mqtt-host":
+		return "did you mean --mqtt?"
+	case "show", "view-img", "display":
+		return "did you mean --web 127.0.0.1:8080?"
+	}
+	return ""
+}
+
+// dashed returns the key as a flag would be written.
+func dashed(key string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(key) }

@@ -60,7 +60,7 @@ func (l location) String() string {
 	return fmt.Sprintf("config %s line %d", l.name, l.line)
 }
 
-// places are those of every key that a source has, by its path in the whole configuration as in detect.max or cameras[3].uri.
+// places are those of every key that a source has, by its path in the whole configuration as in detect.max_detections or cameras[3].uri.
 type places map[string]location
 
 // of is the place of a key, or that of what it would be in; nothing for one of which no source speaks.
@@ -149,9 +149,9 @@ func (l *layers) err() error {
 }
 
 // mistakes are those in the order of the sources and their lines.
-func (l *layers) mistakes() Mistakes {
+func (l *layers) mistakes() Errors {
 	slices.SortStableFunc(l.found, func(a, b located) int { return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.line, b.line)) })
-	all := make(Mistakes, len(l.found))
+	all := make(Errors, len(l.found))
 	for i, m := range l.found {
 		all[i] = m.error
 		if m.name != "" {

@@ -22,9 +22,9 @@ func TestReferences(t *testing.T) {
 	secret := write(t, filepath.Join(dir, "password"), "p@ss/w:rd 1%\n")
 	environment := map[string]string{"GATE_USER": "admin", "BROKER": "tcp://broker:1883"}
 	s := Sources{
-		Scope: Everything(),
+		Scope: AllSections(),
 		File: write(t, filepath.Join(dir, "edge-infer.yaml"), `
-device: plain-$${HOME}-${GATE_USER}
+name: plain-$${HOME}-${GATE_USER}
 mqtt: {url: "${BROKER}", user: "${file:`+secret+`}"}
 cameras:
   - {name: gate, uri: "rtsp://${GATE_USER}:${file:`+secret+`}@192.0.2.1/stream"}
@@ -33,7 +33,7 @@ cameras:
 	}
 	c, mistakes := s.Check()
 	require.Empty(t, mistakes)
-	assert.Equal(t, "plain-${HOME}-admin", c.Device)
+	assert.Equal(t, "plain-${HOME}-admin", c.Name)
 	assert.Equal(t, "tcp://broker:1883", c.MQTT.URL)
 	assert.Equal(t, "p@ss/w:rd 1%", c.MQTT.User)
 	assert.Equal(t, "rtsp://admin:p%40ss%2Fw%3Ard%201%25@192.0.2.1/stream", c.Cameras[0].URI)
@@ -43,7 +43,7 @@ cameras:
 func TestReferencesToNothing(t *testing.T) {
 	dir := t.TempDir()
 	empty := write(t, filepath.Join(dir, "empty"), "\n")
-	path := write(t, filepath.Join(dir, "edge-infer.yaml"), "device: ${NOBODY_SET_THIS}\nmqtt:\n  user: ${file:"+empty+
+	path := write(t, filepath.Join(dir, "edge-infer.yaml"), "name: ${NOBODY_SET_THIS}\nmqtt:\n  user: ${file:"+empty+
 		"}\n  ca: ${file:/nowhere/ca}\n")
 	_, mistakes := (&Sources{File: path}).Check()
 	var told []string
@@ -51,7 +51,7 @@ func TestReferencesToNothing(t *testing.T) {
 		told = append(told, mistake.Error())
 	}
 	assert.Equal(t, []string{
-		"config " + path + " line 1: device: ${NOBODY_SET_THIS}: there is no such environment variable " +
+		"config " + path + " line 1: name: ${NOBODY_SET_THIS}: there is no such environment variable " +
 			"(set it, or write ${file:PATH}, or $${ for a plain ${)",
 		"config " + path + " line 3: mqtt.user: ${file:" + empty + "}: the file is empty",
 		"config " + path + " line 4: mqtt.ca: ${file:/nowhere/ca}: no such file or directory (name a file that this user can read)",
@@ -62,10 +62,10 @@ func TestReferencesToNothing(t *testing.T) {
 // own file and line.
 func TestFragments(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "odd[name]*")
-	s := Sources{Scope: Everything(), File: write(t, filepath.Join(dir, "edge-infer.yaml"),
-		"log: debug\ndetect: {max: 10, confidence: 0.5}\ncameras:\n  - {name: gate, uri: demo}\n")}
-	write(t, filepath.Join(dir, "conf.d", "20-yard.yaml"), "detect: {max: 30}\ncameras:\n  - {name: yard, uri: demo}\n")
-	second := write(t, filepath.Join(dir, "conf.d", "10-door.yaml"), "detect: {max: 20}\ncameras:\n  - {name: door, uri: demo}\n")
+	s := Sources{Scope: AllSections(), File: write(t, filepath.Join(dir, "edge-infer.yaml"),
+		"log: debug\ndetect: {max_detections: 10, confidence: 0.5}\ncameras:\n  - {name: gate, uri: demo}\n")}
+	write(t, filepath.Join(dir, "conf.d", "20-yard.yaml"), "detect: {max_detections: 30}\ncameras:\n  - {name: yard, uri: demo}\n")
+	second := write(t, filepath.Join(dir, "conf.d", "10-door.yaml"), "detect: {max_detections: 20}\ncameras:\n  - {name: door, uri: demo}\n")
 	write(t, filepath.Join(dir, "conf.d", "notes.txt"), "no settings")
 	c, err := s.Load()
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestFragments(t *testing.T) {
 	}
 	assert.Equal(t, []string{"gate", "door", "yard"}, names)
 	assert.Equal(t, Detect{
-		Confidence: 0.5, IoU: 0.45, Max: 30, Top: 5, Track: true, Profile: "static", Masks: "polygon", DepthUnit: "relative",
+		Confidence: 0.5, IoU: 0.45, MaxDetections: 30, Top: 5, Track: true, Profile: "static", Masks: "polygon", DepthUnit: "relative",
 	}, c.Detect)
 	assert.Equal(t, "debug", c.Log)
 

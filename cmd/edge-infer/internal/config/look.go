@@ -4,52 +4,51 @@ import (
 	"cmp"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
-func lookSettings(l *look.Look) []setting {
+func inferenceSettings(l *look.Inference) []setting {
 	return []setting{
 		{
-			"look.tile", "tile", whole(&l.Tile), l.CheckTile,
-			"look at large images in tiles of so many pixels, and whole, for small objects; 0: whole only",
+			"inference.tile", "tile", whole(&l.Tile), l.ValidateTile,
+			"run the network on tiles of this side in pixels and on the whole image, for small objects; 0: whole image only",
 		},
 		{
-			"look.overlap", "overlap", number(&l.Overlap), l.CheckOverlap,
-			"share of a tile that its neighbour sees too: the largest objects that must come out whole",
+			"inference.overlap", "overlap", number(&l.Overlap), l.ValidateOverlap,
+			"overlap of neighbouring tiles as a share of their side; larger objects may be cut",
 		},
 		{
-			"look.merge", "tile-merge", text(&l.Merge), oneOf(&l.Merge, string(fuse.Best), string(fuse.Boxes)),
-			"box of an object that several tiles saw whole: nms (of the tile that saw it best) or wbf (weighted box fusion: the mean of all)",
+			"inference.tile_merge", "tile-merge", text(&l.TileMerge), oneOf(&l.TileMerge, string(ensemble.NMS), string(ensemble.WeightedBoxes)),
+			"box of an object that several tiles contain: nms (the best tile's) or wbf (weighted mean)",
 		},
-		{"look.ensemble", "ensemble", list(&l.Ensemble), nil, "networks that look too, beside --model: A.onnx,B.onnx; what all find is fused"},
+		{"inference.ensemble", "ensemble", list(&l.Ensemble), nil, "additional models; detections of all models are fused (see --fusion)"},
 		{
-			"look.weights", "weights", numbers(&l.Weights), l.CheckWeights,
-			"what each network counts in the ensemble, --model first; empty: all the same",
-		},
-		{
-			"look.augment", "augment", list(&l.Augment), l.CheckAugment,
-			"show each image in other ways too and fuse what is found: flip (left to right), scale=0.83 (smaller), flip+scale=0.83",
+			"inference.weights", "weights", numbers(&l.Weights), l.ValidateWeights,
+			"weight of each model in the ensemble, --model first; empty: equal",
 		},
 		{
-			"look.fusion", "fusion", text(&l.Fusion), oneOf(&l.Fusion, string(fuse.Boxes), string(fuse.Vote), string(fuse.Best)),
-			"how detections become one: wbf (weighted box fusion: the mean of the boxes, and lower scores for what not all have seen), " +
-				"vote (what more than half of the weight has seen), nms (the best box)",
+			"inference.augment", "augment", list(&l.Augment), l.ValidateAugment,
+			"test-time augmentation: additional views such as flip, scale=0.83, flip+scale=0.83, separated by commas",
 		},
 		{
-			"look.fusion_iou", "fusion-iou", number(&l.FusionIoU), openShare(&l.FusionIoU),
-			"overlap over which two detections of a class are one object to --fusion",
+			"inference.fusion", "fusion", text(&l.Fusion), oneOf(&l.Fusion, string(ensemble.WeightedBoxes), string(ensemble.MajorityVote), string(ensemble.NMS)),
+			"fusion of detections: wbf (weighted box fusion), vote (majority by weight) or nms (best box)",
+		},
+		{
+			"inference.fusion_iou", "fusion-iou", number(&l.FusionIoU), openShare(&l.FusionIoU),
+			"IoU from which two detections of one class are fused",
 		},
 	}
 }
 
-// checkView finds what is wrong with what a camera says of its network.
+// checkView validates the camera's own tiles, confidence, tracker profile and model.
 func (c *Camera) checkView(e *element) {
 	if c.Tile != nil {
-		e.add("tile", (&look.Look{Tile: *c.Tile}).CheckTile())
+		e.add("tile", (&look.Inference{Tile: *c.Tile}).ValidateTile())
 	}
 	if c.Overlap != nil {
-		e.add("overlap", (&look.Look{Overlap: *c.Overlap}).CheckOverlap())
+		e.add("overlap", (&look.Inference{Overlap: *c.Overlap}).ValidateOverlap())
 	}
 	e.must(c.Confidence >= 0 && c.Confidence < 1, "confidence", c.Confidence, "must be 0 or more and under 1")
 	if c.Profile != "" {

@@ -9,11 +9,11 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/form"
 )
 
-// Mistakes are all that is wrong with a configuration. Each tells its file and line, its variable or its flag.
-type Mistakes []error
+// Errors are all that is wrong with a configuration. Each tells its file and line, its variable or its flag.
+type Errors []error
 
 // Error tells the first one, on one line.
-func (m Mistakes) Error() string {
+func (m Errors) Error() string {
 	if more := len(m) - 1; more > 0 {
 		return fmt.Sprintf("%v (and %d more: edge-infer config check tells all)", m[0], more)
 	}
@@ -21,15 +21,18 @@ func (m Mistakes) Error() string {
 }
 
 // Unwrap gives them.
-func (m Mistakes) Unwrap() []error { return m }
+func (m Errors) Unwrap() []error { return m }
 
 // told says what of a file does not fit the configuration in form.
 func told(m *form.Misfit) error {
 	switch {
 	case m.Want != "":
-		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migratable(m.Key))
+		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migrateHint(m.Key))
 	case m.First != 0:
 		return fmt.Errorf("%s is set already on line %d: keep one of them", m.Key, m.First)
+	}
+	if hint := migrateHint(m.Key); hint != "" {
+		return fmt.Errorf("unknown key %q%s", m.Unknown, hint)
 	}
 	return fmt.Errorf("unknown key %q%s", m.Unknown, m.Hint())
 }

@@ -23,20 +23,20 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		`line 2: unknown key "confidense", did you mean "confidence"?`,
-		`line 3: detect.max "many" must be a whole number`,
+		`line 3: detect.max_detections "many" must be a whole number`,
 		`line 4: detect.track "perhaps" must be true or false`,
 		`line 5: mqtt "embedded" must be a group of settings on indented lines of their own`,
 		`line 9: cameras[0].stall "soon" must be a time like 5s or 1m30s`,
 		`line 10: cameras[1].analytics.zones "yard" must be a list, as in [a, b] or on lines that begin with -`,
 		`line 11: thermal.margin "[1, 2]" must be a number`,
 	}, check(
-		"detect:", "  confidense: 0.5", "  max: many", "  track: perhaps", "mqtt: embedded", "cameras:", "  - name: a",
+		"detect:", "  confidense: 0.5", "  max_detections: many", "  track: perhaps", "mqtt: embedded", "cameras:", "  - name: a",
 		"    uri: demo", "    stall: soon",
 		"  - {name: b, uri: demo, analytics: {zones: yard}}", "thermal: {margin: [1, 2]}"))
-	told := check("device: a/b", "detect:", "  confidence: 2", "cameras:", "  - {name: a, uri: demo}", "  - {name: a, uri: demo}",
+	told := check("name: a/b", "detect:", "  confidence: 2", "cameras:", "  - {name: a, uri: demo}", "  - {name: a, uri: demo}",
 		"  - name: c", "    uri: foo://x", "web:", "  user: me")
 	require.Len(t, told, 5)
-	require.Equal(t, `line 1: device "a/b" must be a name without + / #`, told[0])
+	require.Equal(t, `line 1: name "a/b" must be a name without + / #`, told[0])
 	require.Equal(t, `line 3: detect.confidence "2" must be over 0 and under 1`, told[1])
 	require.Equal(t, `line 6: cameras[1].name "a" is used twice`, told[2])
 	require.Contains(t, told[3], "line 8: camera c: parse foo://x: unknown scheme")
@@ -49,7 +49,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 // nothing is an environment without variables.
 func nothing(string) (string, bool) { return "", false }
 
-// Mistakes of every kind and of every source are told together, in the order of the files and their lines, then of the environment and the
+// Errors of every kind and of every source are told together, in the order of the files and their lines, then of the environment and the
 // flags. What only follows from one of them is not told.
 func TestMistakesOfEveryKindAndSource(t *testing.T) {
 	dir := t.TempDir()
@@ -63,13 +63,13 @@ cameras:
   - door
   - {name: yard}
 web: {user: me}
-device: ${NOBODY_SET_THIS}
+name: ${NOBODY_SET_THIS}
 log: debug
 log: loud
 `)
 	more := write(t, filepath.Join(dir, "conf.d", "more.yaml"), `cameras:
   - {name: gate, uri: "foo://x", tile: 7}
-look:
+inference:
   weights: [1, much]
 thermal: {margin: -1}
 `)
@@ -81,9 +81,9 @@ thermal: {margin: -1}
 	s.Flags(flags)
 	s.CascadeFlag(flags)
 	require.NoError(t, flags.Parse([]string{
-		"--config", main, "--top", "0", "--history-days", "few", "--remote-timeout=soon", "--cascade", "a b",
+		"--config", main, "--top", "0", "--max-detections", "few", "--remote-timeout=soon", "--cascade", "a b",
 	}))
-	require.Contains(t, flags.FlagUsages(), `GPU number; several separated by commas, or all: run spreads the cameras over them (default "0")`)
+	require.Contains(t, flags.FlagUsages(), `GPU number, several separated by commas, or all; run distributes the cameras over them (default "0")`)
 	c, mistakes := s.Check()
 	var all []string
 	for _, mistake := range mistakes {
@@ -100,21 +100,21 @@ thermal: {margin: -1}
 		"config " + main + ` line 8: cameras[1] "door" must be a group of settings on indented lines of their own`,
 		"config " + main + ` line 9: cameras[2].uri "" must be an address, a file, a device number or demo`,
 		"config " + main + ` line 10: web.user and web.password_file: one needs the other`,
-		"config " + main + ` line 11: device: ${NOBODY_SET_THIS}: there is no such environment variable ` +
+		"config " + main + ` line 11: name: ${NOBODY_SET_THIS}: there is no such environment variable ` +
 			"(set it, or write ${file:PATH}, or $${ for a plain ${)",
 		"config " + main + ` line 13: log is set already on line 12: keep one of them`,
 		"config " + more + ` line 2: camera gate: parse foo://x: unknown scheme foo:// ` +
 			`(give a device number, /dev/videoN, csi://N, rtsp://, http://, a file, a directory, gst:PIPELINE or demo)`,
 		"config " + more + ` line 2: cameras[3].name "gate" is used twice`,
 		"config " + more + ` line 2: cameras[3].tile: tiles of 7 pixels, must be an even number from 32 to 32768`,
-		"config " + more + ` line 4: look.weights[1] "much" must be a number`,
+		"config " + more + ` line 4: inference.weights[1] "much" must be a number`,
 		"config " + more + ` line 5: thermal.margin "-1" must be 0 to 100`,
 		`environment EDGE_INFER_BATCH: engine.batch "some" must be a whole number`,
 		`environment EDGE_INFER_MQTT_CONTROL: mqtt.control: "perhaps" is not on or off`,
 		`environment EDGE_INFER_THREADS: engine.threads "-4" must be 0 to 1024`,
 		`--cascade: cascade "a b" must be NAME=MODEL.onnx, with the name that the attribute gets`,
 		`--remote-timeout: remote.timeout "soon" must be a time like 5s or 1m30s`,
-		`--history-days: history.days "few" must be a whole number`,
+		`--max-detections: detect.max_detections "few" must be a whole number`,
 		`--top: detect.top "0" must be 1 to 1000`,
 	}, all)
 	require.Equal(t, "debug", c.Log)
@@ -126,21 +126,21 @@ thermal: {margin: -1}
 // A file that is no YAML hides nothing of the others; what may follow from what stands in it is not told.
 func TestMistakesBesideAFileThatIsNoYAML(t *testing.T) {
 	dir := t.TempDir()
-	main := write(t, filepath.Join(dir, "edge-infer.yaml"), "web: {user: me}\nmqtt: {key: k.pem}\ndevice: a/b\n")
+	main := write(t, filepath.Join(dir, "edge-infer.yaml"), "web: {user: me}\nmqtt: {key: k.pem}\nname: a/b\n")
 	more := write(t, filepath.Join(dir, "conf.d", "more.yaml"), "web: {password_file: p\n")
 	_, mistakes := (&Sources{File: main, Environment: nothing}).Check()
 	require.Len(t, mistakes, 2)
-	require.EqualError(t, mistakes[0], "config "+main+` line 3: device "a/b" must be a name without + / #`)
+	require.EqualError(t, mistakes[0], "config "+main+` line 3: name "a/b" must be a name without + / #`)
 	require.ErrorContains(t, mistakes[1], "config "+more+" line 1: ")
 }
 
 // What follows the syntax in an unusual way is read as before.
 func TestUnusualFilesFit(t *testing.T) {
 	for _, text := range []string{
-		"detect: {<<: {max: 5}}\n", "device: 12\n", "detect:\n", "cameras: []\n", "cameras:\n- uri: 0\n  name: a\n",
-		"device: &d gate\nmqtt: {user: *d}\n",
-		"device: !!str 12\n", "detect: {confidence: 1}\n",
-		"cameras: [{name: a, uri: demo, analytics: {objects: {score: {person: 0.5}}}}]\n", "device: |\n  gate\n",
+		"detect: {<<: {max_detections: 5}}\n", "name: 12\n", "detect:\n", "cameras: []\n", "cameras:\n- uri: 0\n  name: a\n",
+		"name: &d gate\nmqtt: {user: *d}\n",
+		"name: !!str 12\n", "detect: {confidence: 1}\n",
+		"cameras: [{name: a, uri: demo, analytics: {objects: {score: {person: 0.5}}}}]\n", "name: |\n  gate\n",
 	} {
 		_, found, err := Default().merge([]byte(text))
 		require.NoError(t, err, text)

@@ -21,7 +21,7 @@ func (p *Preprocess) UnmarshalYAML(group []byte) error {
 	return nil
 }
 
-// Images is how images get into the network; the zero value leaves it to the file.
+// ImageSections is how images get into the network; the zero value leaves it to the file.
 func (m *Model) Images() (engine.Preprocess, error) {
 	return engine.ParsePreprocess([]byte(m.Preprocess))
 }

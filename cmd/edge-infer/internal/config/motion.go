@@ -2,18 +2,18 @@ package config
 
 import "cmp"
 
-// Motion leaves still images out.
+// Motion configures the motion filter, which skips frames in which nothing moves.
 type Motion struct {
 	Enabled     bool    `yaml:"enabled"`
 	Sensitivity float64 `yaml:"sensitivity"`
-	FloorRate   float64 `yaml:"floor_rate"` // inferences a second while nothing moves
+	MinRate     float64 `yaml:"min_rate"` // inferences per second while nothing moves
 }
 
-// CameraMotion are one camera's own settings; a sensitivity or floor rate of 0 is that of all cameras.
+// CameraMotion are one camera's own settings; a sensitivity or minimum rate of 0 is that of all cameras.
 type CameraMotion struct {
 	Enabled     bool    `yaml:"enabled"`
 	Sensitivity float64 `yaml:"sensitivity,omitempty"`
-	FloorRate   float64 `yaml:"floor_rate,omitempty"`
+	MinRate     float64 `yaml:"min_rate,omitempty"`
 	ROI         *Area   `yaml:"roi,omitempty"` // where motion counts
 }
 
@@ -27,37 +27,31 @@ type Area struct {
 
 const (
 	defaultSensitivity = 0.5
-	defaultFloorRate   = 1
+	defaultMinRate     = 1
 )
 
 func (m *Motion) settings() []setting {
 	return []setting{
 		{
 			"motion.enabled", "motion", yes(&m.Enabled), nil,
-			"leave images out in which nothing moves; what was found last holds. A camera may have settings of its own",
+			"skip frames without motion; the last detections stay valid. A camera can have its own settings",
 		},
-		{
-			"motion.sensitivity", "motion-sensitivity", number(&m.Sensitivity), share(&m.Sensitivity),
-			"how little counts as motion: up to 1, which a bird moves",
-		},
-		{
-			"motion.floor_rate", "motion-floor", number(&m.FloorRate), within(&m.FloorRate, 0.01, 1000),
-			"inferences a second while nothing moves",
-		},
+		{"motion.sensitivity", "", number(&m.Sensitivity), share(&m.Sensitivity), "sensitivity, over 0 to 1; at 1 a bird counts as motion"},
+		{"motion.min_rate", "", number(&m.MinRate), within(&m.MinRate, 0.01, 1000), "inferences per second while nothing moves"},
 	}
 }
 
-// MotionOf gives what is in force for a camera.
+// MotionOf returns the motion settings in force for a camera.
 func (c *Config) MotionOf(camera *Camera) CameraMotion {
 	all := CameraMotion{Enabled: c.Motion.Enabled}
 	if camera.Motion != nil {
 		all = *camera.Motion
 	}
-	all.Sensitivity, all.FloorRate = cmp.Or(all.Sensitivity, c.Motion.Sensitivity), cmp.Or(all.FloorRate, c.Motion.FloorRate)
+	all.Sensitivity, all.MinRate = cmp.Or(all.Sensitivity, c.Motion.Sensitivity), cmp.Or(all.MinRate, c.Motion.MinRate)
 	return all
 }
 
-// mistake is what is wrong with it, nil for nothing and for no area.
+// mistake returns an error unless the area is nil or lies within the image.
 func (a *Area) mistake() error {
 	if a == nil || a.X >= 0 && a.Y >= 0 && a.Width > 0 && a.Height > 0 && a.X+a.Width <= 1+1e-9 && a.Y+a.Height <= 1+1e-9 {
 		return nil

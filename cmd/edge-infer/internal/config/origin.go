@@ -3,8 +3,6 @@ package config
 import (
 	"fmt"
 
-	"github.com/spf13/pflag"
-
 	"github.com/edge-infer/edge-infer/capture"
 )
 
@@ -23,11 +21,10 @@ func (s *Sources) Origins() ([]Origin, error) {
 	if err := l.err(); err != nil {
 		return nil, UsageError{err}
 	}
-	flags := pflag.NewFlagSet("origins", pflag.ContinueOnError)
-	Flags(l.Config, flags, Everything())
+	values := byKey(l.Config)
 	var all []Origin
 	for _, setting := range settings(l.Config) {
-		all = append(all, Origin{setting.key, capture.Redact(flags.Lookup(setting.flag).Value.String()), l.at.from(setting.key)})
+		all = append(all, Origin{setting.key, capture.Redact(values.Lookup(setting.key).Value.String()), l.at.from(setting.key)})
 	}
 	for i := range l.Cameras {
 		camera := &l.Cameras[i]

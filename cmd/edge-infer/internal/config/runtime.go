@@ -4,26 +4,19 @@ import "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 
 func runtimeSettings(s *process.Settings) []setting {
 	return []setting{
+		{"runtime.processors", "", text(&s.Processors), s.ValidateProcessors, "GOMAXPROCS; auto: twice the CPUs plus 4"},
+		{"runtime.gc_percent", "", text(&s.GC), s.ValidateGC, "GOGC, heap growth in percent before a garbage collection, or off; auto: 100"},
 		{
-			"runtime.processors", "processors", text(&s.Processors), s.CheckProcessors,
-			"Go's processors (GOMAXPROCS); auto: twice the CPUs and 4 more",
+			"runtime.memory_limit", "", text(&s.MemoryLimit), s.ValidateMemoryLimit,
+			"GOMEMLIMIT, for example 256MiB, or off; auto: half of the control group's limit",
 		},
 		{
-			"runtime.gc_percent", "gc-percent", text(&s.GC), s.CheckGC,
-			"how much the heap grows before garbage is collected (GOGC), or off; auto: 100",
+			"runtime.capture_cpus", "", text(&s.CaptureCPUs), s.ValidateCaptureCPUs,
+			"CPUs of the capture threads, for example 0,2-3, or off; auto: the CPUs isolated by isolcpus=",
 		},
 		{
-			"runtime.memory_limit", "memory-limit", text(&s.MemoryLimit), s.CheckMemoryLimit,
-			"what Go's heap is kept under (GOMEMLIMIT), as 256MiB, or off; auto: half of the control group's limit",
-		},
-		{
-			"runtime.capture_cpus", "capture-cpus", text(&s.CaptureCPUs), s.CheckCaptureCPUs,
-			"CPUs of the threads that wait for live cameras, as 0,2-3, or off; auto: those that the kernel keeps free (isolcpus=)",
-		},
-		{
-			"runtime.capture_priority", "capture-priority", text(&s.CapturePriority), s.CheckCapturePriority,
-			"their SCHED_FIFO priority, 1 to 99, or off, and one less for TensorRT's frame loops; " +
-				"auto: 10 where it is permitted, for cameras that are fewer than the CPUs",
+			"runtime.capture_priority", "", text(&s.CapturePriority), s.ValidateCapturePriority,
+			"SCHED_FIFO priority of the capture threads, 1 to 99, or off; auto: 10 if permitted and there are fewer cameras than CPUs",
 		},
 	}
 }

@@ -6,44 +6,51 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Scope is the sections of the configuration that a command uses: those that it has flags for, and those that must be right. nil is all of
-// them.
+// Scope lists the configuration sections that a command uses: it has flags for them and validates them. nil means all sections.
 type Scope []string
 
-// Everything is what run and doctor use.
-func Everything() Scope { return nil }
+// AllSections is the scope of run and doctor.
+func AllSections() Scope { return nil }
 
-// Network is what commands use that run the model without cameras, a broker or a page.
-func Network() Scope { return Scope{"model", "engine", "remote", "detect", "log", "log_format"} }
+// NetworkSections is the scope of commands that run the model without cameras, broker and page.
+func NetworkSections() Scope {
+	return Scope{"model", "engine", "remote", "detect", "log", "log_format"}
+}
 
-// Images is what commands use beside that show them images.
-func Images() Scope { return append(Network(), "look") }
+// ImageSections is the scope of commands that run the model on images.
+func ImageSections() Scope { return append(NetworkSections(), "inference") }
 
-// Backends are the sections of a command that only looks at what could run a network.
-func Backends() Scope { return Scope{"engine", "remote"} }
+// BackendSections is the scope of a command that only probes backends.
+func BackendSections() Scope { return Scope{"engine", "remote"} }
 
-// Broker is what commands use that speak to the broker alone.
-func Broker() Scope { return Scope{"device", "mqtt", "log", "log_format"} }
+// BrokerSections is the scope of commands that only connect to the broker.
+func BrokerSections() Scope { return Scope{"name", "mqtt", "log", "log_format"} }
 
 func (s Scope) has(section string) bool { return s == nil || slices.Contains(s, section) }
 
-// Flags gives the settings of a scope their flags, which change c.
+// Flags adds the flags of the scope's settings, which change c.
 func Flags(c *Config, flags *pflag.FlagSet, scope Scope) {
 	for _, s := range settings(c) {
-		if scope.has(s.section()) {
+		if s.flag != "" && scope.has(s.section()) {
 			s.bind(flags, s.flag, s.help)
 			_ = flags.SetAnnotation(s.flag, sectionAnnotation, []string{s.group()}) // the flag exists
-			if s.former() != "" {
-				Formerly(flags, s.former(), s.flag)
-			}
 		}
 	}
 }
 
-// sectionAnnotation is what a setting's flag is marked with.
+// byKey returns the values of all settings of c under their keys.
+func byKey(c *Config) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("settings", pflag.ContinueOnError)
+	for _, s := range settings(c) {
+		s.bind(flags, s.key, s.help)
+	}
+	return flags
+}
+
+// sectionAnnotation marks the flag of a setting with its section.
 const sectionAnnotation = "section"
 
-// group is the section that help tells the setting in: those that stand alone in the file are in none.
+// group returns the section under which help lists the setting, "" for a key without section.
 func (s *setting) group() string {
 	if s.section() == s.key {
 		return ""
@@ -51,7 +58,7 @@ func (s *setting) group() string {
 	return s.section()
 }
 
-// Section is the section of the configuration file that a flag's setting is in; "" for other flags, and for settings in none.
+// Section returns the configuration section of a flag's setting, "" for other flags and for settings without section.
 func Section(flag *pflag.Flag) string {
 	if section := flag.Annotations[sectionAnnotation]; len(section) > 0 {
 		return section[0]

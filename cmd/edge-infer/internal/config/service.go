@@ -38,7 +38,7 @@ func (c *Config) applyService(lookup func(string) (string, bool)) {
 			c.Remote.TokenFile = path
 		}
 	}
-	c.State = stateDirectory(c.Device, value)
+	c.State = stateDirectory(c.Name, value)
 	if m.Spool == "" && c.State != "" {
 		m.Spool = filepath.Join(c.State, "spool")
 	}

@@ -56,7 +56,7 @@ func (s *Sources) CameraFlag(flags *pflag.FlagSet, help string) {
 // CascadeFlag gives second networks their flag.
 func (s *Sources) CascadeFlag(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.Cascade, "cascade", nil,
-		"classifier that looks at each object, NAME=MODEL.onnx; may be given several times, and more is set under cascade: of --config")
+		"secondary network that runs on each object, NAME=MODEL.onnx; may be repeated; cascade: of --config has more options")
 }
 
 // Load reads the settings and checks those of the scope. An error is a UsageError of Mistakes.
@@ -71,7 +71,7 @@ func (s *Sources) Load() (*Config, error) {
 
 // Check gives the settings with every mistake that can be told without opening anything, in the order of the files' lines, then of the
 // environment and the flags.
-func (s *Sources) Check() (*Config, Mistakes) {
+func (s *Sources) Check() (*Config, Errors) {
 	l := s.read()
 	l.check(s.Scope)
 	return l.Config, l.mistakes()
@@ -128,6 +128,9 @@ func (s *Sources) applyFlags(l *layers) {
 	overlay := pflag.NewFlagSet("given", pflag.ContinueOnError)
 	Flags(l.Config, overlay, s.Scope)
 	for _, setting := range settings(l.Config) {
+		if setting.flag == "" {
+			continue
+		}
 		flag, now := s.given.Lookup(setting.flag), overlay.Lookup(setting.flag)
 		if flag == nil || now == nil || !flag.Changed { // Changed is the flag's, not of the set that it was parsed in
 			continue

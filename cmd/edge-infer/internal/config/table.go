@@ -12,16 +12,16 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
-// setting ties one value of a Config to its key in the file, its flag, its environment variable, its help and what it may be.
+// setting connects one value of a Config with its key in the file, its flag, its environment variable, its help and its check.
 type setting struct {
 	key   string // path in the YAML file
-	flag  string
+	flag  string // "" for a setting that is rarely changed: it has a key and a variable only
 	bind  func(flags *pflag.FlagSet, name, help string)
-	check check // nil for any value
+	check check // nil if every value is valid
 	help  string
 }
 
-// section is the first level of the setting's key.
+// section returns the first level of the setting's key.
 func (s *setting) section() string { return section(s.key) }
 
 func section(key string) string {
@@ -29,18 +29,29 @@ func section(key string) string {
 	return section
 }
 
-// settings lists every single value of c in the order of the default file. Cameras and cascades are the exception: lists with
-// tables of their own.
+// uncommon lists the settings that have a flag and that the short default file leaves out.
+func uncommon() []string {
+	return []string{
+		"model.activation", "engine.library", "engine.plugins", "detect.top", "detect.masks", "detect.map_side", "detect.depth_unit",
+		"inference.tile_merge", "inference.weights", "inference.fusion", "inference.fusion_iou", "remote.shared_memory", "remote.wire",
+		"mqtt.discovery_labels", "log_format",
+	}
+}
+
+// isCommon reports whether the short default file contains the setting.
+func (s *setting) isCommon() bool { return s.flag != "" && !slices.Contains(uncommon(), s.key) }
+
+// settings lists every single value of c in the order of the default file. Cameras and secondary networks are lists with tables of their own.
 func settings(c *Config) []setting {
 	return slices.Concat(
-		[]setting{{DeviceKey, "device-name", text(&c.Device), topic(&c.Device), "device name in MQTT topics"}},
-		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), lookSettings(&c.Look), c.MQTT.settings(),
+		[]setting{{NameKey, "name", text(&c.Name), topic(&c.Name), "name of this device in MQTT topics"}},
+		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), inferenceSettings(&c.Inference), c.MQTT.settings(),
 		c.History.settings(), c.Snapshots.settings(), c.Web.settings(), c.Motion.settings(), c.Thermal.settings(), runtimeSettings(&c.Runtime),
 		[]setting{
-			{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "debug, info, warn or error"},
+			{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "log level: debug, info, warn or error"},
 			{
 				"log_format", "log-format", text(&c.LogFormat), oneOf(&c.LogFormat, Auto, "text", "logfmt", "json"),
-				"text, logfmt, json, or auto: by who reads",
+				"text, logfmt, json, or auto: text on a terminal, journal fields under systemd",
 			},
 		},
 	)
@@ -48,24 +59,24 @@ func settings(c *Config) []setting {
 
 func (m *Model) settings() []setting {
 	return []setting{
-		{"model.path", "model", text(&m.Path), nil, "ONNX file or TensorRT engine; empty: the embedded demo model"},
-		{"model.labels", "labels", text(&m.Labels), nil, "file with one label a line, instead of the model's own"},
+		{"model.path", "model", text(&m.Path), nil, "ONNX file, TensorRT engine or name of a downloaded model; empty: the embedded demo model"},
+		{"model.labels", "labels", text(&m.Labels), nil, "file of class names, one per line; empty: the model's own"},
 		{
 			"model.layout", "layout", text(&m.Layout), oneOf(&m.Layout, head.Layouts()...),
-			"what the outputs mean, where they are not to be recognised: " + strings.Join(head.Layouts(), ", "),
+			"output layout if it cannot be recognised: " + strings.Join(head.Layouts(), ", "),
 		},
 		{
 			"model.preprocess", "preprocess", text((*string)(&m.Preprocess)), m.checkPreprocess,
-			"how images get into the model, where its file does not say: " + strings.Join(engine.Presets(), ", ") +
-				", or YAML as in {preset: torchvision, shorter_side: 232}",
+			"preprocessing if the model does not describe it: " + strings.Join(engine.Presets(), ", ") +
+				", or YAML such as {preset: torchvision, shorter_side: 232}",
 		},
 		{
 			"model.imgsz", "imgsz", text(&m.Size), m.checkSize,
-			"images of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels; empty: the file's longer side in the cameras' shape",
+			"input size of a model with open height and width: SIDE or HEIGHTxWIDTH in pixels; empty: fitted to the cameras' aspect ratio",
 		},
 		{
 			"model.activation", "activation", text(&m.Activation), oneOf(&m.Activation, Auto, string(engine.Softmax), string(engine.Sigmoid)),
-			"a classifier's last function: softmax (an image is of one class), sigmoid (each class is there or not), or auto: as its file tells",
+			"last activation of a classifier: softmax (one class per image), sigmoid (independent classes), or auto: from the model",
 		},
 	}
 }
@@ -74,7 +85,7 @@ func (e *Engine) settings() []setting {
 	return []setting{
 		{
 			"engine.backend", "engine", text(&e.Backend), e.checkBackend,
-			"auto, tensorrt, onnxruntime (on CUDA where it can, else on the CPU), onnxruntime=cuda, onnxruntime=cpu, or Triton servers: " +
+			"auto, tensorrt, onnxruntime (CUDA if available, else the CPU), onnxruntime=cuda, onnxruntime=cpu, or Triton servers: " +
 				"triton=grpc://host:8001/model[,grpc://other:8001/model] (also grpcs, http, https)",
 		},
 		{
@@ -82,18 +93,18 @@ func (e *Engine) settings() []setting {
 			"auto, fp32, fp16 or int8",
 		},
 		{
-			"engine.device", "gpu", text(&e.Device), e.checkDevice,
-			"GPU number; several separated by commas, or all: run spreads the cameras over them",
+			"engine.gpu", "gpu", text(&e.GPU), e.checkGPU,
+			"GPU number, several separated by commas, or all; run distributes the cameras over them",
 		},
-		{"engine.threads", "threads", whole(&e.Threads), within(&e.Threads, 0, 1024), "CPU threads of one inference; 0: one per core"},
+		{"engine.threads", "threads", whole(&e.Threads), within(&e.Threads, 0, 1024), "CPU threads per inference; 0: one per core"},
 		{
 			"engine.batch", "batch", whole(&e.Batch), within(&e.Batch, 0, 256),
-			"images in one inference at most; 0: one per camera, on a CPU one, 8 in tiles",
+			"largest batch; 0: one image per camera, 1 on a CPU, 8 with tiles",
 		},
-		{"engine.library", "library", text(&e.Library), nil, "backend's shared library, instead of searching for it"},
+		{"engine.library", "library", text(&e.Library), nil, "path of the backend's shared library; empty: search for it"},
 		{
 			"engine.plugins", "plugin", list(&e.Plugins), e.checkPlugins,
-			"TensorRT plugins: shared objects with the operators of the model that TensorRT lacks; may be given several times",
+			"TensorRT plugins: shared objects with operators that TensorRT lacks; may be repeated",
 		},
 	}
 }
@@ -102,59 +113,58 @@ func (r *Remote) settings() []setting {
 	return []setting{
 		{
 			"remote.timeout", "remote-timeout", span(&r.Timeout), r.checkTimeout,
-			"longest that a request to Triton servers may take, with everything that is tried for it",
+			"longest duration of a request to Triton servers, with all its retries",
 		},
 		{
 			"remote.fallback", "remote-fallback", text(&r.Fallback), oneOf(&r.Fallback, Drop, Local),
-			"while no server answers: drop frames and count them, or run --model here (local)",
+			"while no server answers: drop frames and count them, or run --model on this machine (local)",
 		},
-		{"remote.ca", "remote-ca", text(&r.CA), nil, "PEM file of the authority that signed the servers' certificates"},
-		{"remote.certificate", "remote-certificate", text(&r.Certificate), nil, "PEM file of the certificate that servers ask for"},
-		{"remote.key", "remote-key", text(&r.Key), nil, "PEM file of its key"},
+		{"remote.ca", "", text(&r.CA), nil, "PEM file of the authority that signed the servers' certificates"},
+		{"remote.certificate", "", text(&r.Certificate), nil, "PEM file of the client certificate"},
+		{"remote.key", "", text(&r.Key), nil, "PEM file of the client certificate's key"},
+		{"remote.token_file", "", text(&r.TokenFile), nil, "file with the bearer token, instead of $" + tokenVariable},
+		{"remote.user", "", text(&r.User), nil, "user name, instead of a token"},
+		{"remote.password_file", "", text(&r.PasswordFile), nil, "file with that user's password, instead of $" + remotePasswordVariable},
 		{
-			"remote.token_file", "remote-token-file", text(&r.TokenFile), nil,
-			"file with the token for the servers, instead of $" + tokenVariable,
+			"remote.shared_memory", "remote-shared-memory", sharing(&r.SharedMemory), nil,
+			"share memory with a server on this machine: on, cuda or off",
 		},
-		{"remote.user", "remote-user", text(&r.User), nil, "user name at the servers, instead of a token"},
-		{
-			"remote.password_file", "remote-password-file", text(&r.PasswordFile), nil,
-			"file with that user's password, instead of $" + remotePasswordVariable,
-		},
-		{"remote.shared_memory", "remote-shared-memory", sharing(&r.SharedMemory), nil, "share memory with a server here: on, cuda or off"},
 		{
 			"remote.wire", "remote-wire", text(&r.Wire), oneOf(&r.Wire, triton.Encodings()...),
-			"what images are sent as: fp32, fp16, uint8 or jpeg, where the model or one beside it of that ending takes it; " +
-				"auto: as the model takes them",
+			"encoding of images on the wire: fp32, fp16, uint8 or jpeg, or auto: whatever the model accepts",
 		},
 	}
 }
 
 func (d *Detect) settings() []setting {
 	return []setting{
-		{"detect.confidence", "conf", number(&d.Confidence), openShare(&d.Confidence), "lowest score of a detection, 0 to 1"},
-		{"detect.iou", "iou", number(&d.IoU), share(&d.IoU), "boxes of one class that overlap more than this are one, 0 to 1"},
-		{"detect.max", "max-detections", whole(&d.Max), within(&d.Max, 1, 30000), "most detections in one frame"},
 		{
-			"detect.top", "top", whole(&d.Top), within(&d.Top, 1, 1000),
-			"most classes that a classifier reports of an image; infer shows them whatever they score",
+			"detect.confidence", "confidence", number(&d.Confidence), openShare(&d.Confidence),
+			"lowest score of a reported detection, between 0 and 1",
 		},
-		{"detect.labels", "only", list(&d.Labels), nil, "labels to report, separated by commas; empty: all"},
-		{"detect.track", "track", yes(&d.Track), nil, "follow objects from frame to frame; zones, lines and events need it"},
+		{"detect.iou", "iou", number(&d.IoU), share(&d.IoU), "NMS threshold: boxes of one class with a higher IoU are merged"},
+		{
+			"detect.max_detections", "max-detections", whole(&d.MaxDetections), within(&d.MaxDetections, 1, 30000),
+			"most detections per image",
+		},
+		{"detect.top", "top", whole(&d.Top), within(&d.Top, 1, 1000), "most classes that a classifier reports per image"},
+		{"detect.classes", "classes", list(&d.Classes), nil, "class names to report, separated by commas; empty: all"},
+		{"detect.track", "track", yes(&d.Track), nil, "track objects; zones, lines and events need it"},
 		{
 			"detect.profile", "profile", text(&d.Profile), oneOf(&d.Profile, track.Profiles()...),
-			"what cameras do: static, ptz (they turn, zoom or shake; 1 ms of a core an image) or low-rate (below 10 images a second)",
+			"tracker profile: static camera, ptz (turns, zooms or shakes; 1 ms of a core per frame) or low-rate (below 10 fps)",
 		},
 		{
 			"detect.masks", "masks", text(&d.Masks), oneOf(&d.Masks, "polygon", "rle", "off"),
-			"masks in messages and JSON: polygon (outlines), rle (COCO's run lengths of every pixel) or off",
+			"masks in messages and JSON: polygon, rle (COCO run lengths) or off",
 		},
 		{
 			"detect.map_side", "map-side", whole(&d.MapSide), within(&d.MapSide, 0, 256),
-			"cells of the longer side of the map in messages and JSON, of networks for semantic segmentation and depth; 0: without the map",
+			"cells along the longer side of segmentation and depth maps in messages and JSON; 0: no map",
 		},
 		{
 			"detect.depth_unit", "depth-unit", text(&d.DepthUnit), oneOf(&d.DepthUnit, "relative", "m"),
-			"what a depth network's numbers are: relative, or m for metres",
+			"unit of a depth network: relative, or m for metres",
 		},
 	}
 }
@@ -163,81 +173,77 @@ func (m *MQTT) settings() []setting {
 	return []setting{
 		{
 			"mqtt.url", "mqtt", text(&m.URL), m.checkURL,
-			"broker URL (tcp, tls, ws, wss), embedded, or off; several brokers separated by commas",
+			"broker URL (tcp, tls, ws, wss), several separated by commas, embedded, or off",
 		},
 		{"mqtt.user", "mqtt-user", text(&m.User), nil, "user name at the broker"},
-		{
-			"mqtt.password_file", "mqtt-password-file", text(&m.PasswordFile), nil,
-			"file that holds the password at the broker, instead of $" + passwordVariable,
-		},
-		{"mqtt.ca", "mqtt-ca", text(&m.CA), nil, "PEM file of the authority that signed the broker's certificate"},
-		{"mqtt.certificate", "mqtt-certificate", text(&m.Certificate), nil, "PEM file of the client certificate"},
-		{"mqtt.key", "mqtt-key", text(&m.Key), nil, "PEM file of the client certificate's key"},
-		{"mqtt.insecure", "mqtt-insecure", yes(&m.Insecure), nil, "accept any broker certificate"},
+		{"mqtt.password_file", "mqtt-password-file", text(&m.PasswordFile), nil, "file with the broker password, instead of $" + passwordVariable},
+		{"mqtt.ca", "", text(&m.CA), nil, "PEM file of the authority that signed the broker's certificate"},
+		{"mqtt.certificate", "", text(&m.Certificate), nil, "PEM file of the client certificate"},
+		{"mqtt.key", "", text(&m.Key), nil, "PEM file of the client certificate's key"},
+		{"mqtt.insecure", "", yes(&m.Insecure), nil, "accept any broker certificate"},
 		{"mqtt.listen", "mqtt-listen", text(&m.Listen), m.checkListen, "address of the embedded broker"},
 		{
-			"mqtt.max_packet", "mqtt-max-packet", whole(&m.MaxPacket), m.checkMaxPacket,
-			"bytes of the largest message that the broker takes; 0: find out",
+			"mqtt.max_packet", "", whole(&m.MaxPacket), m.checkMaxPacket,
+			"largest message in bytes that the broker accepts; 0: determine it",
 		},
 		{"mqtt.discovery", "mqtt-discovery", yes(&m.Discovery), nil, "announce the device to Home Assistant"},
 		{
 			"mqtt.discovery_labels", "mqtt-discovery-labels", list(&m.DiscoveryLabels), nil,
-			"labels with Home Assistant entities of their own, separated by commas, * for all; empty: those that matter most",
+			"labels with Home Assistant entities, separated by commas, * for all; empty: the most relevant",
 		},
-		{"mqtt.control", "mqtt-control", yes(&m.Control), nil, "obey remote control topics"},
+		{"mqtt.control", "mqtt-control", yes(&m.Control), nil, "accept remote control topics"},
 		{
-			"mqtt.frigate", "mqtt-frigate", text(&m.Frigate), topicPath(&m.Frigate),
-			"publish as Frigate does as well, below this first level of its topics, as frigate; empty: not",
-		},
-		{
-			"mqtt.deepstream", "mqtt-deepstream", text(&m.DeepStream), topicPath(&m.DeepStream),
-			"publish as DeepStream does as well, on this topic; empty: not",
+			"mqtt.frigate", "", text(&m.Frigate), topicPath(&m.Frigate),
+			"also publish Frigate-compatible topics under this prefix; empty disables it",
 		},
 		{
-			"mqtt.deepstream_schema", "mqtt-deepstream-schema", text(&m.DeepStreamSchema),
-			oneOf(&m.DeepStreamSchema, DeepStreamMinimal, DeepStreamFull),
-			"its messages: minimal (one for each frame) or full (one for each event of an object)",
+			"mqtt.deepstream", "", text(&m.DeepStream), topicPath(&m.DeepStream),
+			"also publish DeepStream-compatible messages on this topic; empty disables it",
 		},
-		{"mqtt.spool", "mqtt-spool", text(&m.Spool), nil, "directory that keeps events while the broker is away; empty: the state directory"},
+		{
+			"mqtt.deepstream_schema", "", text(&m.DeepStreamSchema), oneOf(&m.DeepStreamSchema, DeepStreamMinimal, DeepStreamFull),
+			"DeepStream schema: minimal (one message per frame) or full (one per event of an object)",
+		},
+		{"mqtt.spool", "", text(&m.Spool), nil, "directory that keeps events while the broker is away; empty: the state directory"},
 	}
 }
 
 func (h *History) settings() []setting {
 	return []setting{{
-		"history.days", "history-days", whole(&h.Days), within(&h.Days, 0, 3660),
-		"days of counts and heat maps that the state directory keeps; 0: none, they last as long as the run",
+		"history.days", "", whole(&h.Days), within(&h.Days, 0, 3660),
+		"days of counts and heat maps kept in the state directory; 0: only in memory",
 	}}
 }
 
 func (s *Snapshots) settings() []setting {
 	return []setting{
-		{"snapshots.directory", "snapshots", text(&s.Directory), nil, "directory that keeps the newest best views as JPEG files; empty: none"},
-		{"snapshots.keep", "snapshots-keep", whole(&s.Keep), within(&s.Keep, 1, 1000000), "how many of them"},
+		{"snapshots.directory", "snapshots", text(&s.Directory), nil, "directory for the best snapshots as JPEG files; empty disables it"},
+		{"snapshots.keep", "", whole(&s.Keep), within(&s.Keep, 1, 1000000), "number of snapshots kept; the oldest are removed"},
 	}
 }
 
 func (w *Web) settings() []setting {
 	return []setting{
-		{"web.listen", "web", text(&w.Listen), w.checkListen, "address of the web page, for instance 127.0.0.1:8080, or off"},
-		{"web.token_file", "web-token-file", text(&w.TokenFile), nil, "file with the token that lets browsers in; needed beyond this machine"},
-		{"web.user", "web-user", text(&w.User), w.checkUser, "user name that lets browsers in, instead of a token"},
+		{"web.listen", "web", text(&w.Listen), w.checkListen, "address of the web page, for example 127.0.0.1:8080, or off"},
+		{"web.token_file", "web-token-file", text(&w.TokenFile), nil, "file with the access token; required beyond this machine"},
+		{"web.user", "web-user", text(&w.User), w.checkUser, "user name for the page, instead of a token"},
 		{"web.password_file", "web-password-file", text(&w.PasswordFile), nil, "file with that user's password"},
-		{"web.certificate", "web-certificate", text(&w.Certificate), nil, "PEM file of the page's certificate, for https"},
-		{"web.key", "web-key", text(&w.Key), nil, "PEM file of its key"},
-		{"web.image_rate", "web-image-rate", whole(&w.ImageRate), within(&w.ImageRate, 1, 48), "most images a second of each camera"},
-		{"web.profiling", "web-profiling", yes(&w.Profiling), nil, "serve Go's profiles at /debug/pprof/"},
+		{"web.certificate", "", text(&w.Certificate), nil, "PEM file of the page's certificate, for https"},
+		{"web.key", "", text(&w.Key), nil, "PEM file of the certificate's key"},
+		{"web.frame_rate", "", whole(&w.FrameRate), within(&w.FrameRate, 1, 48), "highest frame rate of the live view, per camera"},
+		{"web.profiling", "", yes(&w.Profiling), nil, "serve Go profiles at /debug/pprof/"},
 	}
 }
 
 func (t *Thermal) settings() []setting {
 	return []setting{
 		{
-			"thermal.margin", "thermal-margin", number(&t.Margin), within(&t.Margin, 0, 100),
-			"lower the rate when a sensor is this many degrees below its limit; 0: never",
+			"thermal.margin", "", number(&t.Margin), within(&t.Margin, 0, 100),
+			"reduce the frame rate when a sensor is within this many degrees of its limit; 0: never",
 		},
 		{
-			"thermal.hysteresis", "thermal-hysteresis", number(&t.Hysteresis), within(&t.Hysteresis, 0, 100),
-			"raise it again when it has cooled down by so many more",
+			"thermal.hysteresis", "", number(&t.Hysteresis), within(&t.Hysteresis, 0, 100),
+			"restore it after the sensor has cooled down by this many degrees more",
 		},
 	}
 }

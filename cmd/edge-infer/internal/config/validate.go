@@ -76,7 +76,7 @@ func (c *Config) contradictions() []contradiction {
 		{
 			len(c.Cascade) > 0 && !c.Detect.Track,
 			[]string{"cascade", "detect.track", "cameras"},
-			"cascade: it looks at objects that are followed, so detect.track must be true",
+			"cascade: secondary networks need tracked objects, so detect.track must be true",
 		},
 	}
 }
@@ -147,7 +147,7 @@ func (c *Camera) check(e *element, seen map[string]bool) {
 	e.add("analytics.ground", c.Analytics.ValidateGround())
 	if m := c.Motion; m != nil {
 		e.must(m.Sensitivity >= 0 && m.Sensitivity <= 1, "motion.sensitivity", m.Sensitivity, "must be over 0 and at most 1")
-		e.must(m.FloorRate == 0 || m.FloorRate >= 0.01 && m.FloorRate <= 1000, "motion.floor_rate", m.FloorRate, "must be 0.01 to 1000")
+		e.must(m.MinRate == 0 || m.MinRate >= 0.01 && m.MinRate <= 1000, "motion.min_rate", m.MinRate, "must be 0.01 to 1000")
 		e.add("motion.roi", m.ROI.mistake())
 	}
 }

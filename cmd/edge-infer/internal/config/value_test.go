@@ -13,12 +13,12 @@ func TestOnOff(t *testing.T) {
 	} {
 		c := Default()
 		flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-		Flags(c, flags, Everything())
+		Flags(c, flags, AllSections())
 		require.NoError(t, flags.Parse([]string{argument}))
 		require.Equal(t, want, c.MQTT.Control, argument)
 	}
 	c := Default()
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	Flags(c, flags, Everything())
+	Flags(c, flags, AllSections())
 	require.ErrorContains(t, flags.Parse([]string{"--mqtt-control=maybe"}), `"maybe" is not on or off`)
 }

@@ -23,7 +23,7 @@ func service(t *testing.T, text string) (sources *Sources, file, state string) {
 	dir := t.TempDir()
 	file, state = filepath.Join(dir, "edge-infer.yaml"), filepath.Join(dir, "state")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o444))
-	return &Sources{File: file, Scope: Everything(), Environment: func(name string) (string, bool) {
+	return &Sources{File: file, Scope: AllSections(), Environment: func(name string) (string, bool) {
 		return map[string]string{"STATE_DIRECTORY": state}[name], name == "STATE_DIRECTORY"
 	}}, file, state
 }

@@ -8,9 +8,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
-// Check finds what is wrong with the inputs alone, and reads them.
+// Check validates the options and reads shapes and sizes.
 func (b *Build) Check() error {
 	if err := b.read(); err != nil {
+		return err
+	}
+	if err := b.INT8Options.check(append(methodNames(), TensorRTEntropy, TensorRTMinMax)); err != nil {
 		return err
 	}
 	precision := engine.Precision(b.Precision)
@@ -19,33 +22,25 @@ func (b *Build) Check() error {
 	switch {
 	case !slices.Contains([]engine.Precision{engine.Auto, engine.FP32, engine.FP16, engine.INT8}, precision):
 		return config.Usagef("--precision %q must be auto, fp32, fp16 or int8", b.Precision)
-	case !slices.Contains(quantize.Methods(), quantize.Method(b.Method)) && !byTensorRT(b.Method):
-		return config.Usagef("--calibration-method %q must be one of %v, %s or %s", b.Method, quantize.Methods(), TensorRTEntropy, TensorRTMinMax)
-	case byTensorRT(b.Method) && (b.QDQ || b.Typed):
-		return config.Usagef("--calibration-method %s is for TensorRT's calibrators, not for Q/DQ nodes (choose one of %v)", b.Method,
+	case byTensorRT(b.Method) && (b.QDQ || b.StronglyTyped):
+		return config.Usagef("--method %s is for TensorRT's calibrators, not for Q/DQ nodes (choose one of %v)", b.Method,
 			quantize.Methods())
-	case b.Count < 0:
-		return config.Usagef("--calibration-count must not be negative")
-	case b.CalibrationBatch < 0:
-		return config.Usagef("--calibration-batch must not be negative")
-	case !(b.LayerLoss >= 0):
-		return config.Usagef("--layer-loss %v must not be negative", b.LayerLoss)
-	case b.Level < -1 || b.Level > 5:
-		return config.Usagef("--opt-level %d must be 0 to 5, or -1", b.Level)
+	case b.OptimizationLevel < -1 || b.OptimizationLevel > 5:
+		return config.Usagef("--opt-level %d must be 0 to 5, or -1", b.OptimizationLevel)
 	case b.DLA < -1:
 		return config.Usagef("--dla %d must be the number of a DLA core, or -1", b.DLA)
-	case b.Device < 0:
+	case b.GPU < 0:
 		return config.Usagef("--gpu must not be negative")
 	case calibrates && (precision == engine.FP32 || precision == engine.FP16):
-		return config.Usagef("--calibration is for --precision int8 or auto")
+		return config.Usagef("--images is for --precision int8 or auto")
 	case calibrates && precision == engine.Auto && b.Data == "" && !b.Limits.Off():
 		return config.Usagef("--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --gate 0 to go without")
 	case b.Data == "" && (limits && !b.Limits.Off() || b.ReferenceModel != ""):
 		return config.Usagef("the gate needs --data DIR with images")
-	case b.Search && (!b.judged() || b.Images == "" || b.QDQ || b.Typed || byTensorRT(b.Method)):
-		return config.Usagef("--search measures layers on --calibration DIR for TensorRT's calibrators and needs a gate with --data DIR " +
+	case b.Search && (!b.judged() || b.Images == "" || b.QDQ || b.StronglyTyped || byTensorRT(b.Method)):
+		return config.Usagef("--search measures layers on --images DIR for TensorRT's calibrators and needs a gate with --data DIR " +
 			"(edge-infer quantize --search is for Q/DQ nodes)")
-	case b.Data != "" && b.asked.Batch.Min > 1:
+	case b.Data != "" && b.buildOptions.Batch.Min > 1:
 		return config.Usagef("the gate runs one image at a time: --batch must begin at 1")
 	}
 	if _, err := b.options(); err != nil {
@@ -54,11 +49,17 @@ func (b *Build) Check() error {
 	return b.Limits.Check()
 }
 
-// read makes build options of the fields.
+// read sets the build options from the fields.
 func (b *Build) read() (err error) {
-	o := &b.asked
-	o.Device, o.Library.Path, o.Plugins, o.TimingCache, o.StronglyTyped = b.Device, b.Library, b.Plugins, b.Timings, b.Typed
-	o.VersionCompatible, o.HardwareCompatible, o.Log = b.VersionCompatible, b.HardwareCompatible, b.Logger
+	o := &b.buildOptions
+	o.Device = b.GPU
+	o.Library.Path = b.Library
+	o.Plugins = b.Plugins
+	o.TimingCache = b.TimingCache
+	o.StronglyTyped = b.StronglyTyped
+	o.VersionCompatible = b.VersionCompatible
+	o.HardwareCompatible = b.HardwareCompatible
+	o.Log = b.Logger
 	if o.Batch, err = parseBatch(b.Batch); err != nil {
 		return err
 	}
@@ -74,8 +75,8 @@ func (b *Build) read() (err error) {
 			return err
 		}
 	}
-	if b.Level >= 0 {
-		o.Level = &b.Level
+	if b.OptimizationLevel >= 0 {
+		o.OptimizationLevel = &b.OptimizationLevel
 	}
 	if b.DLA >= 0 {
 		o.DLA = &b.DLA

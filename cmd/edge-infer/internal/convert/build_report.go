@@ -11,20 +11,20 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// BuildReport is what a build came to.
+// BuildReport is the result of a build.
 type BuildReport struct {
 	Version   int                 `json:"v"`
 	Model     string              `json:"model"`
-	Plan      string              `json:"plan,omitempty"` // empty when the gate refused
+	Plan      string              `json:"plan,omitempty"` // empty if the gate refused it
 	Precision engine.Precision    `json:"precision,omitempty"`
 	Facts     *tensorrt.PlanFacts `json:"facts,omitempty"`
 	Bytes     int64               `json:"bytes,omitempty"`
-	// Unquantized are the results of the layers that a calibrated plan keeps in FP16.
+	// Unquantized are the output tensors of the layers that a calibrated plan keeps in FP16.
 	Unquantized []string          `json:"unquantized,omitempty"`
 	Verdict     *quantize.Verdict `json:"verdict,omitempty"`
-	// Network is the median time of the network alone on the gate's images.
+	// Network is the median inference time on the gate's images in milliseconds.
 	Network float64 `json:"network_p50_ms,omitempty"`
-	// Search are the plans of a search in the order they were built.
+	// Search lists the plans of a search in the order they were built.
 	Search  []SearchStep  `json:"search,omitempty"`
 	Refused []RefusedPlan `json:"refused,omitempty"` // in the order they were tried
 	Seconds float64       `json:"seconds"`
@@ -36,7 +36,7 @@ type RefusedPlan struct {
 	Verdict   *quantize.Verdict `json:"verdict"`
 }
 
-// refusal is the gate's no to everything.
+// refusal returns the error of a build without any plan that passed the gate.
 func (r *BuildReport) refusal() error {
 	var tried []string
 	for _, refused := range r.Refused {
@@ -46,7 +46,7 @@ func (r *BuildReport) refusal() error {
 		"(use more calibration images like the camera's, edge-infer quantize --search, or a higher precision)", strings.Join(tried, "; "))
 }
 
-// Print writes the report for a person.
+// Print writes the report as text.
 func (r *BuildReport) Print(out io.Writer) error {
 	var text strings.Builder
 	for i := range r.Search {

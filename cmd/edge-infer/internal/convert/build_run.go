@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -17,13 +18,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
-	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// judged reports whether there is a gate.
+// judged reports whether the accuracy gate is on.
 func (b *Build) judged() bool { return b.Data != "" && !b.Limits.Off() }
 
-// Run builds, judges and keeps. A refusal is an error that comes with what was found.
+// Run builds plans, runs the gate on them and keeps the first that passes. If none passes, it returns the report and an error.
 func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 	started := time.Now()
 	reference, err := b.open()
@@ -46,12 +46,11 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 	}
 	var gate *accuracy.Gate
 	if b.judged() {
-		gate = accuracy.NewGate(heldOut, b.Limits, b.Progress)
-		gate.Layout = head.Layout(b.Layout)
-		defer gate.Close()
-		if err := gate.Refer(ctx, reference.Options, dataset); err != nil {
+		gate, err = b.openGate(ctx, reference, b.Layout, heldOut, dataset, b.Progress)
+		if err != nil {
 			return nil, err
 		}
+		defer gate.Close()
 	}
 	report := &BuildReport{Version: 1, Model: b.source.Path}
 	for _, precision := range b.candidates() {
@@ -68,19 +67,22 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 	return report, report.refusal()
 }
 
-// open reads the model, and what the gate compares with.
+// open reads the model and the gate's reference.
 func (b *Build) open() (reference *source, err error) {
-	if b.source, err = read(b.Model, &b.Meaning); err != nil {
+	if b.source, err = read(b.Model, &b.ModelOptions); err != nil {
 		return nil, err
 	}
-	b.asked.Model, b.asked.Path, b.asked.Metadata = b.source.Bytes, b.source.Path, b.source.Metadata // as run would build it
-	b.asked.Width, b.asked.Height = b.source.Width, b.source.Height
+	b.buildOptions.Model = b.source.Bytes // before parse, as run would build it
+	b.buildOptions.Path = b.source.Path
+	b.buildOptions.Metadata = b.source.Metadata
+	b.buildOptions.Width = b.source.Width
+	b.buildOptions.Height = b.source.Height
 	if err := b.source.parse(); err != nil {
 		return nil, err
 	}
 	reference = b.source
 	if b.ReferenceModel != "" {
-		if reference, err = read(b.ReferenceModel, &b.Meaning); err != nil {
+		if reference, err = read(b.ReferenceModel, &b.ModelOptions); err != nil {
 			return nil, err
 		}
 		if err := reference.parse(); err != nil {
@@ -90,17 +92,17 @@ func (b *Build) open() (reference *source, err error) {
 	return reference, b.checkShapes()
 }
 
-// fitVersion compares what is asked for with the TensorRT that is there.
+// fitVersion checks the options against the installed TensorRT version.
 func (b *Build) fitVersion() error {
 	if byTensorRT(b.Method) && b.typedOnly() {
-		return fmt.Errorf("TensorRT %s has no calibrators for --calibration-method %s (choose one of %v)", b.version, b.Method,
+		return fmt.Errorf("TensorRT %s has no calibrators for --method %s (choose one of %v)", b.version, b.Method,
 			quantize.Methods())
 	}
 	if b.Search && b.typedOnly() {
 		return fmt.Errorf("--search is for TensorRT's calibrators, which %s does not have (edge-infer quantize --search makes a model for it)",
 			b.version)
 	}
-	const parsed = 17 // opset that the parsers of TensorRT 8 know
+	const parsed = 17 // the newest opset that the parsers of TensorRT 8 support
 	if opset := b.source.model.Opset(); b.version.Major < 10 && opset > parsed {
 		b.Logger.Warn("the model is newer than this TensorRT; should it be refused, export it with opset=17",
 			"opset", opset, "tensorrt", b.version.String())
@@ -108,7 +110,7 @@ func (b *Build) fitVersion() error {
 	return nil
 }
 
-// checkShapes refuses shapes that the model does not take: TensorRT would build without them.
+// checkShapes rejects shapes that the model does not accept, because TensorRT would ignore them.
 func (b *Build) checkShapes() error {
 	inputs, err := b.source.model.Inputs()
 	if err != nil {
@@ -120,18 +122,18 @@ func (b *Build) checkShapes() error {
 		names = append(names, inputs[i].Name)
 		open = open || len(inputs[i].Shape) > 0 && inputs[i].Shape[0] < 0
 	}
-	for i := range b.asked.Shapes {
-		if name := b.asked.Shapes[i].Name; !slices.Contains(names, name) {
+	for i := range b.buildOptions.Shapes {
+		if name := b.buildOptions.Shapes[i].Name; !slices.Contains(names, name) {
 			return fmt.Errorf("--shape %s: the model has no such input (it has %s)", name, strings.Join(names, ", "))
 		}
 	}
-	if b.asked.Batch.Max > 1 && !open {
+	if b.buildOptions.Batch.Max > 1 && !open {
 		return fmt.Errorf("--batch %s: the model fixes its batch (leave --batch away, or export the model with a dynamic batch)", b.Batch)
 	}
 	return nil
 }
 
-// directory is where the plan will be.
+// dir returns the directory of the plan.
 func (b *Build) dir() (string, error) {
 	if b.Output != "" {
 		return filepath.Dir(b.Output), checkOutput(b.Output, b.Model)
@@ -146,14 +148,14 @@ func (b *Build) dir() (string, error) {
 	return dir, atomicfile.Check(filepath.Join(dir, "plan"))
 }
 
-// findMachine opens the GPU and TensorRT before any work that would be in vain without them.
+// findMachine opens the GPU and TensorRT first, because everything else would be in vain without them.
 func (b *Build) findMachine() error {
-	device, err := cuda.Open(b.Device)
+	device, err := cuda.Open(b.GPU)
 	if err != nil {
 		return err
 	}
 	defer device.Close()
-	library, err := tensorrt.OpenLibrary(b.asked.Library)
+	library, err := tensorrt.OpenLibrary(b.buildOptions.Library)
 	if err != nil {
 		return err
 	}
@@ -161,13 +163,13 @@ func (b *Build) findMachine() error {
 		return err
 	}
 	b.version = library.Version
-	if b.asked.TimingCache == "" {
-		b.asked.TimingCache, err = tensorrt.Cache{}.TimingFile(library.Version, device.Facts())
+	if b.buildOptions.TimingCache == "" {
+		b.buildOptions.TimingCache, err = tensorrt.Cache{}.TimingFile(library.Version, device.Facts())
 	}
 	return err
 }
 
-// images draws the calibration images and lists those of the gate, which are never the same.
+// images selects the calibration images and lists the gate's images; the two sets must not overlap.
 func (b *Build) images() (heldOut []string, dataset *evaluate.Dataset, err error) {
 	if b.judged() {
 		if heldOut, dataset, err = accuracy.ReadHeldOut(b.Data); err != nil {
@@ -177,7 +179,8 @@ func (b *Build) images() (heldOut []string, dataset *evaluate.Dataset, err error
 	if b.Images == "" {
 		return heldOut, dataset, nil
 	}
-	if b.files, err = quantize.ChooseImages(b.Images, b.Count, b.Seed); err != nil {
+	b.files, err = quantize.ChooseImages(b.Images, cmp.Or(b.Count, defaultBuildCount), b.Seed)
+	if err != nil {
 		return nil, nil, err
 	}
 	return heldOut, dataset, checkOverlap(heldOut, b.files)
@@ -188,10 +191,10 @@ func (b *Build) quantizedAlready() bool {
 	return b.source.model.Operators()["QuantizeLinear"]+b.source.model.Operators()["DequantizeLinear"] > 0
 }
 
-// typedOnly reports that the model alone says in which precision it computes.
-func (b *Build) typedOnly() bool { return b.Typed || b.version.Major >= 11 }
+// typedOnly reports whether the model alone specifies the precision.
+func (b *Build) typedOnly() bool { return b.StronglyTyped || b.version.Major >= 11 }
 
-// candidates are the precisions to try, best first. Auto itself leaves the choice to TensorRT.
+// candidates returns the precisions to try, best first. Auto leaves the choice to TensorRT.
 func (b *Build) candidates() []engine.Precision {
 	asked := engine.Precision(b.Precision)
 	switch {
@@ -205,7 +208,7 @@ func (b *Build) candidates() []engine.Precision {
 	return []engine.Precision{engine.FP16, engine.FP32}
 }
 
-// try builds one precision in a directory of its own beside the plan's place and moves it there when it passes; false when the gate refuses.
+// try builds one precision in a temporary directory next to the plan's final place and moves it there if it passes the gate.
 func (b *Build) try(ctx context.Context, precision engine.Precision, dir string, gate *accuracy.Gate, report *BuildReport) (bool,
 	error,
 ) {
@@ -214,8 +217,9 @@ func (b *Build) try(ctx context.Context, precision engine.Precision, dir string,
 		return false, fmt.Errorf("build: %w", err)
 	}
 	defer os.RemoveAll(stage)
-	o := b.asked
-	if o.Precision = precision; b.typedOnly() {
+	o := b.buildOptions
+	o.Precision = precision
+	if b.typedOnly() {
 		o.Precision = engine.Auto
 	}
 	switch {
@@ -242,7 +246,7 @@ func (b *Build) try(ctx context.Context, precision engine.Precision, dir string,
 	return true, b.keep(made, precision, dir, report)
 }
 
-// keep moves a plan to its place.
+// keep moves a plan to its final place and completes the report.
 func (b *Build) keep(made *attempt, precision engine.Precision, dir string, report *BuildReport) error {
 	output, plan, verdict := b.Output, made.plan, made.verdict
 	if output == "" {
@@ -256,7 +260,11 @@ func (b *Build) keep(made *attempt, precision engine.Precision, dir string, repo
 	if err := atomicfile.Move(plan.Path, output); err != nil {
 		return fmt.Errorf("build: %w", err)
 	}
-	report.Plan, report.Precision, report.Facts, report.Bytes, report.Verdict = output, precision, &plan.Facts, plan.Bytes, verdict
+	report.Plan = output
+	report.Precision = precision
+	report.Facts = &plan.Facts
+	report.Bytes = plan.Bytes
+	report.Verdict = verdict
 	report.Network = made.network
 	if precision == engine.Auto {
 		report.Precision = plan.Facts.Precision
@@ -265,11 +273,12 @@ func (b *Build) keep(made *attempt, precision engine.Precision, dir string, repo
 	return accuracy.SaveVerdict(verdict, output)
 }
 
-// int8 finds the ranges of a model without Q/DQ nodes.
+// int8 provides the ranges for a model without Q/DQ nodes.
 func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string) error {
 	switch {
 	case !b.QDQ && !b.typedOnly() && (b.Images != "" || b.Cache != ""):
-		c := b.conversion(o)
+		c := b.conversion(o.Path, b.Progress)
+		c.rank = b.Search
 		plan, err := quantize.NewPlan(b.source.model, quantize.Options{Exclude: b.Exclude})
 		if err != nil {
 			return err
@@ -283,7 +292,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 					return nil, nil, err
 				}
 				b.known = known
-				plan, err = quantize.NewPlan(b.source.model, known.options) // of the layers as TensorRT sees them
+				plan, err = quantize.NewPlan(b.source.model, known.options) // named as TensorRT sees the layers
 				if err != nil {
 					return nil, nil, err
 				}
@@ -302,17 +311,10 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 	return b.rewrite(ctx, o, engine.INT8, b.files)
 }
 
-// conversion is how the model of these options is converted.
-func (b *Build) conversion(o *tensorrt.BuildOptions) *conversion {
-	return &conversion{
-		name: o.Path, method: quantize.Method(b.Method), percentile: quantize.DefaultPercentile, cache: b.Cache, exclude: b.Exclude,
-		layerLoss: b.LayerLoss, rank: b.Search, batch: max(b.CalibrationBatch, 1), progress: b.Progress,
-	}
-}
-
 // rewrite converts the model itself to a precision.
 func (b *Build) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine.Precision, files []string) error {
-	c := b.conversion(o)
+	c := b.conversion(o.Path, b.Progress)
+	c.rank = b.Search
 	var made *onnx.Model
 	var err error
 	if to == engine.INT8 {
@@ -330,22 +332,22 @@ func (b *Build) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine
 	return err
 }
 
-// judge opens a plan and compares it.
+// judge opens a plan and runs the gate on it.
 func (b *Build) judge(ctx context.Context, gate *accuracy.Gate, path string) (*quantize.Verdict, error) {
 	file, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	candidate, err := tensorrt.Options{
-		Options:  engine.Options{Path: path, Bytes: file, Device: b.Device, Library: b.Library, Plugins: b.Plugins, Slots: 1},
-		HostCode: b.VersionCompatible, Log: b.Logger,
+		Options:       engine.Options{Path: path, Bytes: file, Device: b.GPU, Library: b.Library, Plugins: b.Plugins, Slots: 1},
+		AllowHostCode: b.VersionCompatible, Log: b.Logger,
 	}.Open()
 	if err != nil {
 		return nil, err
 	}
 	verdict, err := gate.Judge(ctx, candidate)
 	if err == nil {
-		verdict.Of(file, candidate.Model().Precision)
+		verdict.SetModel(file, candidate.Model().Precision)
 	}
 	return verdict, err
 }

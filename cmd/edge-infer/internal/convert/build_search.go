@@ -14,18 +14,18 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// attempt is a plan that was built, and what the gate says of it.
+// attempt is a plan with the gate's verdict on it.
 type attempt struct {
 	plan    *tensorrt.BuiltPlan
 	verdict *quantize.Verdict // nil without a gate
-	network float64           // ms, the median on the gate's images
+	network float64           // median inference time on the gate's images, in milliseconds
 	options tensorrt.BuildOptions
 }
 
-// refused reports the gate's no.
+// refused reports whether the plan failed the gate.
 func (a *attempt) refused() bool { return a.verdict != nil && !a.verdict.Passed }
 
-// attempt builds in a directory of its own below stage and has the gate judge, where there is one.
+// attempt builds a plan in a new directory below stage and runs the gate, if there is one.
 func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage string, gate *accuracy.Gate) (*attempt, error) {
 	dir, err := os.MkdirTemp(stage, "attempt-*")
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage stri
 	if err := separate(b.source.model, &o); err != nil {
 		return nil, err
 	}
-	plan, err := network.Builder{Progress: b.Progress}.BuildTo(ctx, o, staged, tensorrt.Cache{Dir: dir})
+	plan, err := network.PlanBuilder{Progress: b.Progress}.BuildTo(ctx, o, staged, tensorrt.Cache{Dir: dir})
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build: cancelled: %w", context.Cause(ctx))
 	}
@@ -55,29 +55,29 @@ func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage stri
 	return a, nil
 }
 
-// SearchStep is a plan of a search.
+// SearchStep is one plan of a search.
 type SearchStep struct {
-	// LeftOut are the layers that it leaves out of INT8 beside those that every plan does, the worst first.
-	LeftOut []string          `json:"left_out"`
-	QDQ     bool              `json:"qdq,omitempty"` // by Q/DQ nodes instead of ranges
-	Verdict *quantize.Verdict `json:"verdict"`
-	Network float64           `json:"network_p50_ms"`
+	// Excluded are the layers in floating point in addition to those of every plan, the most sensitive first.
+	Excluded []string          `json:"left_out"`
+	QDQ      bool              `json:"qdq,omitempty"` // quantized with Q/DQ nodes instead of calibrated ranges
+	Verdict  *quantize.Verdict `json:"verdict"`
+	Network  float64           `json:"network_p50_ms"`
 }
 
-// String says what it came to.
+// String returns the step's result in one line.
 func (s *SearchStep) String() string {
 	if s.QDQ {
 		return fmt.Sprintf("INT8 by Q/DQ nodes, network p50 %.3f ms: gate %s", s.Network, accuracy.Text(s.Verdict))
 	}
-	return fmt.Sprintf("INT8 without %d more layers, network p50 %.3f ms: gate %s", len(s.LeftOut), s.Network, accuracy.Text(s.Verdict))
+	return fmt.Sprintf("INT8 without %d more layers, network p50 %.3f ms: gate %s", len(s.Excluded), s.Network, accuracy.Text(s.Verdict))
 }
 
-// search leaves the worst layers out of INT8, as few as it takes for the gate to pass, and takes Q/DQ nodes where that does not help: a
-// library may run a layer in INT8 although its table of ranges leaves it out. What comes back is the best plan, or the one that was refused
-// last.
+// search excludes the most sensitive layers from INT8, as few as the gate needs to pass. If that does not help, it inserts Q/DQ nodes
+// instead, because TensorRT may run a layer in INT8 even if the calibration cache excludes it. It returns the last plan that passed, or the
+// last one built.
 func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate *accuracy.Gate, report *BuildReport) (*attempt, error) {
 	if b.known == nil {
-		return nil, fmt.Errorf("--search measures layers on images (give --calibration DIR, with a --calibration-method of %v)",
+		return nil, fmt.Errorf("--search measures layers on images (give --images DIR, with a --method of %v)",
 			quantize.Methods())
 	}
 	ranking := slices.DeleteFunc(slices.Clone(b.known.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })
@@ -87,13 +87,13 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 		b.Logger.Info("search", "found", report.Search[len(report.Search)-1].String())
 	}
 	step(refused, false)
-	_, _, err := quantize.Fewest(len(ranking), func(count int) (bool, error) {
+	_, _, err := quantize.FewestExclusions(len(ranking), func(count int) (bool, error) {
 		var leftOut []string
 		for _, layer := range ranking[:count] {
 			leftOut = append(leftOut, layer.Name)
 		}
 		options := b.known.options
-		options.Fragile = append(slices.Clone(options.Fragile), leftOut...)
+		options.Sensitive = append(slices.Clone(options.Sensitive), leftOut...)
 		plan, err := quantize.NewPlan(b.source.model, options)
 		if err != nil {
 			return false, err
@@ -113,7 +113,7 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 	if err != nil || !found.refused() {
 		return found, err
 	}
-	o := b.asked
+	o := b.buildOptions
 	o.Precision = engine.INT8
 	made, err := b.known.plan.Apply(b.known.ranges)
 	if err != nil {

@@ -21,32 +21,32 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// What --calibration-method calls the algorithms of TensorRT's own calibrators, beside the methods of package quantize.
+// Values of --method for the algorithms of TensorRT's own calibrators.
 const (
 	TensorRTEntropy = "tensorrt-entropy"
 	TensorRTMinMax  = "tensorrt-minmax"
 )
 
-// calibrator gives the calibrators of TensorRT up to 10 what they need: a table of ranges as a rule, or the images themselves.
+// calibrator prepares INT8 calibration for TensorRT up to 10: a calibration cache if possible, otherwise image batches.
 type calibrator struct {
 	files  []string
 	cache  string // file of ranges; may be empty
 	method string // of package quantize, or one of TensorRT's own
-	// unquantized are the results of layers that stay in floating point.
+	// unquantized are the output tensors of layers that stay in floating point.
 	unquantized []string
-	batch       int    // images that run at once, 0 for what the plan is tuned for
-	dir         string // for what the build reads, removed by its owner
-	// measure gives the ranges, and the results of all layers that stay in floating point now that these are known.
+	batch       int    // images per run; 0: the plan's optimum batch
+	dir         string // for the build's input files; removed by the caller
+	// measure returns the ranges, and the output tensors of all layers that stay in floating point according to them.
 	measure  func(context.Context) (quantize.Ranges, []string, error)
 	logger   *slog.Logger
 	progress progress.Reporter
 }
 
-// byTensorRT reports whether TensorRT's own algorithm is asked for.
+// byTensorRT reports whether method is one of TensorRT's own algorithms.
 func byTensorRT(method string) bool { return method == TensorRTEntropy || method == TensorRTMinMax }
 
-// prepare uses the ranges of a table that TensorRT wrote. Otherwise ONNX Runtime measures the ranges, unless TensorRT shall, or ONNX
-// Runtime is not there.
+// prepare uses a calibration cache of TensorRT if there is one. Otherwise ONNX Runtime measures the ranges, unless the method is TensorRT's
+// own or ONNX Runtime is missing.
 func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, version tensorrt.Version) error {
 	o.Calibration = tensorrt.Calibration{Unquantized: c.unquantized}
 	known, err := c.known()
@@ -56,9 +56,9 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 	case bytes.HasPrefix(known, []byte("TRT-")):
 		return c.give(o, withRelease(known, version.Number))
 	case known == nil && len(c.files) == 0:
-		return fmt.Errorf("calibration cache %s: no such file (give --calibration DIR to write it)", c.cache)
+		return fmt.Errorf("calibration cache %s: no such file (give --images DIR to write it)", c.cache)
 	case byTensorRT(c.method) && known != nil:
-		return fmt.Errorf("calibration cache %s holds ranges that ONNX Runtime measured, which --calibration-method %s does not use "+
+		return fmt.Errorf("calibration cache %s holds ranges that ONNX Runtime measured, which --method %s does not use "+
 			"(name another file, or another method)", c.cache, c.method)
 	case byTensorRT(c.method):
 		o.Calibration.Cache = c.cache
@@ -69,20 +69,20 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 		minmax := c.method != string(quantize.Entropy)
 		c.logger.Warn("INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them", "minmax",
 			minmax, "error", err)
-		return c.algorithm(ctx, model, o, minmax) // and no cache, which would be taken for good ranges later
+		return c.algorithm(ctx, model, o, minmax) // without a cache file, because later builds would take these ranges for good ones
 	}
 	if err != nil {
 		return err
 	}
 	o.Calibration.Unquantized = unquantized
-	text, err := (&quantize.Cache{Ranges: ranges}).TensorRT(version.Number, quantize.Method(c.method))
+	text, err := (&quantize.Cache{Ranges: ranges}).FormatTensorRT(version.Number, quantize.Method(c.method))
 	if err != nil {
 		return err
 	}
 	return c.give(o, text)
 }
 
-// give has the build read a table, by the calibrator that its head names.
+// give writes table to a file for the build and selects the calibrator that its header names.
 func (c *calibrator) give(o *tensorrt.BuildOptions, table []byte) error {
 	head, _, _ := bytes.Cut(table, []byte("\n"))
 	o.Calibration.Cache, o.Calibration.MinMax = filepath.Join(c.dir, "table"), bytes.HasSuffix(bytes.TrimSpace(head),
@@ -90,22 +90,22 @@ func (c *calibrator) give(o *tensorrt.BuildOptions, table []byte) error {
 	return atomicfile.Write(o.Calibration.Cache, table, 0o600)
 }
 
-// separate gives the build the model in the form that lets the layers that stay in floating point do so.
+// separate rewrites the build's model so that TensorRT can keep the excluded layers in floating point.
 func separate(model *onnx.Model, o *tensorrt.BuildOptions) (err error) {
-	if made, separated := quantize.Separate(model, o.Calibration.Unquantized); separated > 0 {
+	if made, separated := quantize.SeparateActivations(model, o.Calibration.Unquantized); separated > 0 {
 		o.Model, err = made.Bytes()
 	}
 	return err
 }
 
-// withRelease names another release in a table's head, TRT-8601-MinMaxCalibration. Releases write the same lines, but TensorRT 10.6 fails
-// on the head of another one.
+// withRelease replaces the TensorRT version in a table's header, as in TRT-8601-MinMaxCalibration. All versions write the same lines, but
+// TensorRT 10.6 rejects the header of another one.
 func withRelease(table []byte, release int) []byte {
 	_, rest, _ := bytes.Cut(bytes.TrimPrefix(table, []byte("TRT-")), []byte("-"))
 	return fmt.Appendf(nil, "TRT-%d-%s", release, rest)
 }
 
-// known is what the cache holds, nil when there is none.
+// known returns the content of the cache file, nil if there is none.
 func (c *calibrator) known() ([]byte, error) {
 	if c.cache == "" {
 		return nil, nil
@@ -120,8 +120,8 @@ func (c *calibrator) known() ([]byte, error) {
 	return data, nil
 }
 
-// ranges measures on the images, or takes those of the cache where it was measured on them. Without images the cache must fit the
-// model.
+// ranges measures the ranges on the images, or reads them from the cache if it was measured on the same images. Without images the cache
+// must fit the model.
 func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte) (ranges quantize.Ranges, unquantized []string,
 	err error,
 ) {
@@ -146,12 +146,12 @@ func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte
 	}
 	if fits, err := cache.Fits(measured, nil, quantize.AllTensors(prepared)); err != nil || !fits {
 		return nil, nil, errors.Join(err,
-			fmt.Errorf("calibration cache %s has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)", c.cache))
+			fmt.Errorf("calibration cache %s has only the ranges that Q/DQ nodes need (give --images DIR to measure all)", c.cache))
 	}
 	return cache.Ranges, c.unquantized, nil
 }
 
-// algorithm has TensorRT calibrate on batches of the images in the optimal shape.
+// algorithm lets TensorRT calibrate on batches of the images in the optimum shape.
 func (c *calibrator) algorithm(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, minmax bool) (err error) {
 	o.Calibration.MinMax = minmax
 	if o.Calibration.Hash, err = (&quantize.Images{Files: c.files}).Hash(); err != nil {
@@ -161,7 +161,7 @@ func (c *calibrator) algorithm(ctx context.Context, model *onnx.Model, o *tensor
 	return c.write(ctx, model, o)
 }
 
-// write letterboxes the images exactly as in service.
+// write writes the images as network inputs, preprocessed exactly as for inference.
 func (c *calibrator) write(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions) error {
 	input, name, err := c.input(model, o)
 	if err != nil {
@@ -202,7 +202,7 @@ func (c *calibrator) write(ctx context.Context, model *onnx.Model, o *tensorrt.B
 		})
 }
 
-// input is the image input as the plan is tuned for it: TensorRT calibrates at that shape, with the batch that is asked for.
+// input returns the image input in the plan's optimum shape, which TensorRT calibrates with, and with the calibration batch.
 func (c *calibrator) input(model *onnx.Model, o *tensorrt.BuildOptions) (*engine.ImageInput, string, error) {
 	inputs, err := model.Inputs()
 	if err != nil {

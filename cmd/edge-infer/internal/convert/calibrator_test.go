@@ -23,7 +23,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// A table of another release serves: only its head is written anew, and the file itself stays.
+// A calibration cache of another TensorRT version is used with a new header; the file itself is not changed.
 func TestCalibrationTableOfAnotherRelease(t *testing.T) {
 	for _, test := range []struct {
 		head, want string
@@ -49,7 +49,7 @@ func TestCalibrationTableOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// The batches that TensorRT calibrates on are what service makes of the images, byte for byte, in whatever way and shape that is.
+// The calibration batches for TensorRT equal the network inputs of inference byte for byte, for every preprocessing and shape.
 func TestCalibrationBatches(t *testing.T) {
 	t.Parallel()
 	images := filepath.Join(programtest.Scenes(t, 5, 7), "images")
@@ -114,7 +114,7 @@ func TestCalibrationBatches(t *testing.T) {
 	}
 }
 
-// What quantize measured becomes TensorRT's table.
+// Ranges measured by quantize are written as a TensorRT calibration cache.
 func TestCalibrationTableFromQuantize(t *testing.T) {
 	t.Parallel()
 	model, err := onnx.Parse("demo.onnx", demo.Model())
@@ -142,13 +142,13 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	var o tensorrt.BuildOptions
 	measure("images")
 	require.EqualError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}),
-		"calibration cache "+path+" has only the ranges that Q/DQ nodes need (give --calibration DIR to measure all)")
+		"calibration cache "+path+" has only the ranges that Q/DQ nodes need (give --images DIR to measure all)")
 	cache := measure(quantize.AllTensors(prepared)...)
 	require.NoError(t, c.prepare(t.Context(), model, &o, tensorrt.Version{Number: 8503, Major: 8}))
 	assert.Empty(t, o.Calibration.Batches)
 	text, err := os.ReadFile(o.Calibration.Cache)
 	require.NoError(t, err)
-	want, err := cache.TensorRT(8503, quantize.MinMax)
+	want, err := cache.FormatTensorRT(8503, quantize.MinMax)
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(text))
 	assert.Regexp(t, `^TRT-8503-MinMaxCalibration\n(\S+: [0-9a-f]{8}\n)+$`, string(text))
@@ -156,7 +156,7 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 	assert.Equal(t, 1+len(quantize.AllTensors(prepared)), strings.Count(string(text), "\n"), "TensorRT wants the range of every tensor")
 }
 
-// A calibrated build gets a layer that stays in floating point apart from its activation, and the file's own bytes without such a layer.
+// In a calibrated build, an excluded layer is separated from its activation; without excluded layers the model's bytes are unchanged.
 func TestLayersInFloatingPointStandApart(t *testing.T) {
 	t.Parallel()
 	model := testnet.YOLO{Size: 64}.V8()

@@ -15,23 +15,23 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// conversion is how a model's numbers become smaller ones.
+// conversion converts a model to INT8 or FP16.
 type conversion struct {
 	name       string          // of the model
 	method     quantize.Method // how INT8 ranges are chosen
 	percentile float64
-	cache      string   // file that keeps measured ranges; empty for none
+	cache      string   // file of measured ranges; empty for none
 	exclude    []string // layers that stay in floating point
-	compact    bool     // INT8 weights are stored as such
-	layerLoss  float64  // of the head's outputs, from which on a layer stays in floating point; 0 for none
-	rank       bool     // layers are measured whatever they lose
-	batch      int      // calibration images that run at once
+	compact    bool     // store weights as INT8
+	layerLoss  float64  // largest relative error of the head's outputs that one INT8 layer may cause; 0: no limit
+	rank       bool     // measure the sensitivity of all layers even without a limit
+	batch      int      // calibration images per run
 	progress   progress.Reporter
 
-	fragile []string // layers that lose too much in INT8; found by calibrate
+	fragile []string // layers over the limit; set by calibrate
 }
 
-// Calibration says what ranges come from.
+// Calibration describes the source of the ranges.
 type Calibration struct {
 	Images  int      `json:"images"`
 	Skipped []string `json:"skipped,omitempty"`
@@ -39,12 +39,12 @@ type Calibration struct {
 	Reused  bool     `json:"reused"`
 }
 
-// options are those of package quantize for INT8.
+// options returns the INT8 options for package quantize.
 func (c *conversion) options() quantize.Options {
-	return quantize.Options{Method: c.method, Exclude: c.exclude, Fragile: c.fragile, StoreInt8: c.compact}
+	return quantize.Options{Method: c.method, Exclude: c.exclude, Sensitive: c.fragile, StoreInt8: c.compact}
 }
 
-// open opens models on the CPU, for up to batch images at a time.
+// open returns a function that opens models on the CPU with the given maximum batch.
 func (c *conversion) open(batch int) func(model []byte) (quantize.Runner, error) {
 	return func(model []byte) (quantize.Runner, error) {
 		e, err := accuracy.OnCPU(c.name, model, batch)
@@ -55,7 +55,7 @@ func (c *conversion) open(batch int) func(model []byte) (quantize.Runner, error)
 	}
 }
 
-// measure collects the ranges of tensors. Without files the cache has them.
+// measure measures the ranges of tensors on the images in files. Without files it reads them from the cache.
 func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, files []string) (quantize.Ranges, *Calibration, error) {
 	if len(files) == 0 {
 		return c.remember(model, tensors)
@@ -74,7 +74,7 @@ func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, fi
 	if c.cache == "" {
 		cache, err = collector.Run(ctx)
 	} else {
-		cache, calibration.Reused, err = collector.Cached(ctx, c.cache)
+		cache, calibration.Reused, err = collector.RunCached(ctx, c.cache)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +83,7 @@ func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, fi
 	return cache.Ranges, calibration, nil
 }
 
-// remember takes the ranges of tensors from the cache.
+// remember reads the ranges of tensors from the cache.
 func (c *conversion) remember(model *onnx.Model, tensors []string) (quantize.Ranges, *Calibration, error) {
 	cache, err := quantize.ReadCache(c.cache)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,33 +107,33 @@ func (c *conversion) remember(model *onnx.Model, tensors []string) (quantize.Ran
 	return cache.Ranges, &Calibration{Cache: c.cache, Reused: true, Images: cache.Count, Skipped: cache.Skipped}, nil
 }
 
-// half converts to FP16. Calibration images, where there are some, show which tensors it cannot hold.
+// half converts the model to FP16. With calibration images, tensors that exceed the range of float16 stay in float32.
 func (c *conversion) half(
 	ctx context.Context, model *onnx.Model, files []string,
-) (made *onnx.Model, report *quantize.HalfReport, calibration *Calibration, err error) {
-	options := quantize.HalfOptions{Keep: c.exclude}
+) (made *onnx.Model, report *quantize.FP16Report, calibration *Calibration, err error) {
+	options := quantize.FP16Options{Exclude: c.exclude}
 	if len(files) > 0 {
 		if options.Ranges, calibration, err = c.measure(ctx, model, quantize.AllTensors(model), files); err != nil {
 			return nil, nil, nil, err
 		}
 	}
 	made = model.Clone()
-	report, err = quantize.ToHalf(made, options)
+	report, err = quantize.ConvertFP16(made, options)
 	return made, report, calibration, err
 }
 
-// ranges are what INT8 needs to know of a model.
+// ranges is a model prepared for INT8 with the measured ranges.
 type ranges struct {
 	prepared    *onnx.Model
 	options     quantize.Options // of the plan
 	plan        *quantize.Plan
 	ranges      quantize.Ranges
 	calibration *Calibration
-	sensitivity []quantize.LayerError // worst first; nil where it was not measured
+	sensitivity []quantize.LayerError // worst first; nil if not measured
 }
 
-// calibrate plans what INT8 makes of a model and measures the ranges for it: of every tensor for a table of TensorRT, whose calibrators
-// leave layers in floating point, or fail, where one of their tensors has no range; otherwise only those that get Q/DQ nodes.
+// calibrate plans the quantization of a model and measures the ranges: of every tensor for a calibration cache of TensorRT, whose
+// calibrators run layers in floating point or fail if one of their tensors has no range; otherwise only of tensors with Q/DQ nodes.
 func (c *conversion) calibrate(ctx context.Context, model *onnx.Model, files []string, table bool) (*ranges, error) {
 	prepared, err := quantize.Prepare(model)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *conversion) calibrate(ctx context.Context, model *onnx.Model, files []s
 	return known, err
 }
 
-// findFragile measures what each layer loses in INT8, and plans without those that lose too much.
+// findFragile measures the sensitivity of each layer and excludes the layers over the limit from the plan.
 func (c *conversion) findFragile(ctx context.Context, known *ranges, files []string) (err error) {
 	var reader media.Reader
 	defer reader.Close()
@@ -178,7 +178,7 @@ func (c *conversion) findFragile(ctx context.Context, known *ranges, files []str
 	if limit == 0 {
 		limit = math.Inf(1)
 	}
-	if known.sensitivity, err = search.Fragile(ctx, limit); err != nil {
+	if known.sensitivity, err = search.SensitiveLayers(ctx, limit); err != nil {
 		return err
 	}
 	for _, layer := range known.sensitivity {

@@ -6,7 +6,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
-// checkOverlap refuses images that a model was calibrated on: they say little about its accuracy.
+// checkOverlap rejects images that the model was calibrated on, because they prove little about its accuracy.
 func checkOverlap(heldOut, calibration []string) error {
 	both, err := (&quantize.Images{Files: heldOut}).Overlap(&quantize.Images{Files: calibration})
 	if err == nil && both > 0 {

@@ -25,20 +25,20 @@ import (
 // source is a model to convert.
 type source struct {
 	engine.Options
-	activation engine.Activation // that is said of a classifier; empty for what its file tells
+	activation engine.Activation // of a classifier, if given by option
 	model      *onnx.Model       // set by parse
 }
 
-// Meaning is what a model's file leaves to whoever converts it, in the words of the configuration.
-type Meaning struct {
-	Labels     string // file with one class name a line, instead of the model's own
-	Layout     string // meaning of the outputs, for the gate, where it is not to be recognised
-	Preprocess string // how images get into the model, instead of what its file says
-	Size       string // SIDE or HEIGHTxWIDTH of the images of a model that leaves it open
-	Activation string // a classifier's last function: auto, softmax or sigmoid
+// ModelOptions describe a model where its file does not. They have the names of the configuration.
+type ModelOptions struct {
+	Labels     string // file of class names, one per line; empty: the model's own
+	Layout     string // output layout for the gate, if it cannot be recognised
+	Preprocess string // preprocessing; empty: the model's own
+	Size       string // SIDE or HEIGHTxWIDTH, for a model with dynamic height and width
+	Activation string // last activation of a classifier: auto, softmax or sigmoid
 }
 
-func (m *Meaning) flags(flags *pflag.FlagSet) {
+func (m *ModelOptions) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.Labels, "labels", "", "file with one class name per line, instead of the model's own")
 	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "meaning of the outputs, for the gate, as run has it: "+
 		strings.Join(head.Layouts(), ", "))
@@ -49,8 +49,8 @@ func (m *Meaning) flags(flags *pflag.FlagSet) {
 		"softmax, sigmoid or auto")
 }
 
-// options are what is said, but for the labels.
-func (m *Meaning) options() (said engine.Options, err error) {
+// options returns the engine options without the labels.
+func (m *ModelOptions) options() (said engine.Options, err error) {
 	if _, err = head.ParseLayout(m.Layout); err != nil {
 		return said, config.Usagef("--layout: %v", err)
 	}
@@ -68,13 +68,13 @@ func (m *Meaning) options() (said engine.Options, err error) {
 	return said, nil
 }
 
-// read reads a model, the demo model where none is named, with what is said of it.
-func read(model string, meaning *Meaning) (*source, error) {
+// read reads a model, or the demo model if the name is empty, with the given options.
+func read(model string, meaning *ModelOptions) (*source, error) {
 	said, err := meaning.options()
 	if err != nil {
 		return nil, err
 	}
-	options := predict.Options{Model: model, LabelsFile: meaning.Labels, Find: catalogue.Find, Options: said}
+	options := predict.Options{Model: model, LabelsFile: meaning.Labels, ResolveModel: catalogue.Resolve, Options: said}
 	options.Decoding.Layout = head.Layout(meaning.Layout)
 	if err := options.Load(); err != nil {
 		return nil, err
@@ -85,9 +85,8 @@ func read(model string, meaning *Meaning) (*source, error) {
 	return &source{Options: options.Options, activation: said.Metadata.Activation}, nil
 }
 
-// parse makes the model of the bytes, which hold also the tensors that it keeps in other files from then on, its labels, how images
-// become its inputs, and the last function of a classifier that is said: what is measured and made of it then sees images as service
-// does, and says so itself.
+// parse parses the ONNX file, reads its external tensors, and writes labels, preprocessing, input size and activation into its metadata.
+// Calibration then uses the same preprocessing as inference, and the converted model describes itself.
 func (s *source) parse() (err error) {
 	if s.model, err = onnx.Parse(s.Path, s.Bytes); err != nil {
 		return err
@@ -117,7 +116,7 @@ func (s *source) parse() (err error) {
 	return err
 }
 
-// size writes the sides of images into a model that leaves them open: what is measured sees such images, and so does who runs it.
+// size sets the input height and width of a model that leaves them dynamic.
 func (s *source) size() error {
 	inputs, err := s.model.Inputs()
 	if err != nil {
@@ -130,14 +129,14 @@ func (s *source) size() error {
 		return fmt.Errorf("model %s: %w", s.Path, err)
 	}
 	if img.Width != s.Width || img.Height != s.Height {
-		return config.Usagef("model %s takes images of %dx%d alone, not %dx%d (leave --imgsz away)", s.Path, img.Height, img.Width,
+		return config.Usagef("model %s takes images of %dx%d alone, not %dx%d (remove --imgsz)", s.Path, img.Height, img.Width,
 			s.Height, s.Width)
 	}
 	s.model.SetMetadata("imgsz", fmt.Sprintf("[%d, %d]", s.Height, s.Width))
 	return nil
 }
 
-// label writes labels into the model that came from a file beside it.
+// label writes labels of a separate file into the model.
 func (s *source) label() (changed bool, err error) {
 	known, err := engine.ParseMetadata(s.model.Metadata())
 	if len(s.Metadata.Labels) == 0 || err == nil && slices.Equal(known.Labels, s.Metadata.Labels) {
@@ -151,7 +150,7 @@ func (s *source) label() (changed bool, err error) {
 	return true, nil
 }
 
-// checkOutput finds out before the work whether its result can be written, and that it does not replace the model.
+// checkOutput checks before the work starts that the output can be written and does not replace the model.
 func checkOutput(output, model string) error {
 	if info, err := os.Stat(output); err == nil {
 		if info.IsDir() {
@@ -165,4 +164,4 @@ func checkOutput(output, model string) error {
 }
 
 var errNoImages = errors.New("int8 needs calibration images " +
-	"(give --calibration DIR, or a model with Q/DQ nodes as edge-infer quantize writes it)")
+	"(give --images DIR, or a model with Q/DQ nodes as edge-infer quantize writes it)")

@@ -12,37 +12,37 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
-// QuantizeReport is what quantizing came to.
+// QuantizeReport is the result of a quantization.
 type QuantizeReport struct {
 	Version      int                   `json:"v"`
 	Model        string                `json:"model"`
-	Output       string                `json:"output,omitempty"` // empty when the gate refused
+	Output       string                `json:"output,omitempty"` // empty if the gate refused the model
 	Precision    engine.Precision      `json:"precision"`
 	Method       quantize.Method       `json:"method,omitempty"`
 	ModelBytes   int                   `json:"model_bytes"`
 	OutputBytes  int                   `json:"output_bytes"`
 	Calibration  *Calibration          `json:"calibration,omitempty"`
-	Layers       []quantize.Layer      `json:"layers,omitempty"`      // of INT8
+	Layers       []quantize.Layer      `json:"layers,omitempty"`      // INT8 only
 	Sensitivity  []quantize.LayerError `json:"sensitivity,omitempty"` // of a search, worst first
-	Half         *quantize.HalfReport  `json:"half,omitempty"`        // of FP16
+	Half         *quantize.FP16Report  `json:"half,omitempty"`        // FP16 only
 	ModelsJudged int                   `json:"models_judged"`
 	Verdict      *quantize.Verdict     `json:"verdict,omitempty"`
 	Seconds      float64               `json:"seconds"`
 
-	table []byte // of TensorRT, where it is asked for
+	table []byte // TensorRT calibration cache, if requested
 }
 
-// refusal is the gate's no.
+// refusal returns the error of a model that failed the gate.
 func (r *QuantizeReport) refusal(q *Quantize) error {
-	remedy := "calibrate on more images like the camera's, try --search, another --method, or --to fp16"
+	remedy := "calibrate on more images like the camera's, try --search, another --method, or --precision fp16"
 	if r.Precision == engine.FP16 {
 		remedy = "keep layers in float32 with --exclude, or use the model as it is"
 	}
 	return fmt.Errorf("%s was not written, the gate refused the %s model: %s (%s)",
-		q.Output, strings.ToUpper(q.To), strings.Join(r.Verdict.Reasons, ", "), remedy)
+		q.Output, strings.ToUpper(q.Precision), strings.Join(r.Verdict.Reasons, ", "), remedy)
 }
 
-// Save writes all that was found, layer by layer.
+// Save writes the report as JSON.
 func (r *QuantizeReport) Save(path string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -54,11 +54,11 @@ func (r *QuantizeReport) Save(path string) error {
 	return nil
 }
 
-// Print writes the report for a person.
+// Print writes the report as text.
 func (r *QuantizeReport) Print(out io.Writer) error {
 	text := fmt.Sprintf("%s in %s", r.Model, strings.ToUpper(string(r.Precision)))
 	if r.Half != nil {
-		text += fmt.Sprintf(": %d nodes in float16, %d in float32", r.Half.Half, len(r.Half.Full))
+		text += fmt.Sprintf(": %d nodes in float16, %d in float32", r.Half.Converted, len(r.Half.KeptFP32))
 	} else {
 		quantizedLayers := 0
 		for i := range r.Layers {

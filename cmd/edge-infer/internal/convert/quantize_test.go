@@ -18,7 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
-// A run that is stopped while it calibrates or judges leaves nothing behind.
+// A run that is cancelled during calibration or in the gate leaves no files.
 func TestQuantizeStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -26,9 +26,10 @@ func TestQuantizeStops(t *testing.T) {
 	images, dir := programtest.Scenes(t, 2, 7), t.TempDir()
 	for matchRate, want := range map[float64]string{0: "calibrate: context canceled", 1: "gate reference: context canceled"} {
 		q := &Quantize{
-			Images: images, To: "int8", Method: "minmax", Count: 1, Cache: filepath.Join(dir, "ranges.json"),
-			Output: filepath.Join(dir, "out.onnx"),
-			Limits: accuracy.Limits{MatchRate: matchRate},
+			Precision: "int8", Output: filepath.Join(dir, "out.onnx"), INT8Options: INT8Options{
+				Images: images, Method: "minmax", Count: 1, Cache: filepath.Join(dir, "ranges.json"),
+				Limits: accuracy.Limits{MatchRate: matchRate},
+			},
 		}
 		_, err := q.Run(ctx)
 		require.EqualError(t, err, want)
@@ -38,16 +39,17 @@ func TestQuantizeStops(t *testing.T) {
 	assert.Empty(t, entries)
 }
 
-// Ranges are measured on images as service makes inputs of them, which a file beside the model may say, and what is written says it
-// itself. Ranges of another way are not taken for those of this one.
+// Ranges are measured with the preprocessing of inference, which a file next to the model may define, and the converted model contains it.
+// Ranges measured with another preprocessing are not reused.
 func TestQuantizeFollowsThePreprocess(t *testing.T) {
 	t.Parallel()
 	images, dir := programtest.Scenes(t, 2, 7), t.TempDir()
 	model := filepath.Join(dir, "parts.onnx")
 	require.NoError(t, os.WriteFile(model, demo.Model(), 0o600))
 	q := &Quantize{
-		Model: model, Images: images, To: "int8", Method: "minmax", Count: 2,
-		Cache: filepath.Join(dir, "ranges.json"), Output: filepath.Join(dir, "out.onnx"),
+		Model: model, Precision: "int8", Output: filepath.Join(dir, "out.onnx"), INT8Options: INT8Options{
+			Images: images, Method: "minmax", Count: 2, Cache: filepath.Join(dir, "ranges.json"),
+		},
 	}
 	for _, test := range []struct {
 		beside, asked, preset string
@@ -80,15 +82,15 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 	}
 }
 
-// Sides of a network that leaves them open are those that it is measured with, and what is written says them.
+// A model with dynamic height and width is converted for the given size, and the converted model contains it.
 func TestQuantizeKeepsTheSides(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	model := filepath.Join(dir, "free.onnx")
 	require.NoError(t, os.WriteFile(model, enginetest.Network(t, "image_free").Bytes, 0o600))
 	q := &Quantize{
-		Model: model, Meaning: Meaning{Size: "64x128"}, Images: programtest.Scenes(t, 2, 7), To: "fp16", Method: "minmax", Count: 2,
-		Percentile: 99.9, Batch: 1, Output: filepath.Join(dir, "out.onnx"),
+		Model: model, ModelOptions: ModelOptions{Size: "64x128"}, Precision: "fp16", Output: filepath.Join(dir, "out.onnx"),
+		INT8Options: INT8Options{Images: programtest.Scenes(t, 2, 7), Method: "minmax", Count: 2, Percentile: 99.9},
 	}
 	_, err := q.Run(t.Context())
 	require.NoError(t, err)
@@ -100,25 +102,25 @@ func TestQuantizeKeepsTheSides(t *testing.T) {
 	assert.Equal(t, []int{64, 128}, []int{e.Model().Height, e.Model().Width})
 	q.Model = ""
 	_, err = q.Run(t.Context())
-	require.EqualError(t, err, "model demo takes images of 416x416 alone, not 64x128 (leave --imgsz away)")
+	require.EqualError(t, err, "model demo takes images of 416x416 alone, not 64x128 (remove --imgsz)")
 	q.Limits.MaxLoss = .01
-	for meaning, want := range map[Meaning]string{
+	for meaning, want := range map[ModelOptions]string{
 		{Size: "64by128"}: `--imgsz`, {Preprocess: "yolo"}: `--preprocess: `,
 	} {
-		q.Meaning = meaning
+		q.ModelOptions = meaning
 		require.ErrorContains(t, q.Check(), want)
-		b := &Build{Meaning: meaning, Precision: "fp32", Batch: "1", Method: q.Method}
+		b := &Build{ModelOptions: meaning, Precision: "fp32", Batch: "1", INT8Options: INT8Options{Method: q.Method, Percentile: 99.9}}
 		require.ErrorContains(t, b.Check(), want)
 	}
 }
 
-// Labels from a file are kept in what is made, which is read without the file.
+// Labels of a file are written into the converted model.
 func TestQuantizeKeepsTheLabels(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	labels := filepath.Join(dir, "labels.txt")
 	require.NoError(t, os.WriteFile(labels, []byte("one\ntwo\nit's three\nfour\nfive\nsix\n"), 0o600))
-	q := &Quantize{Meaning: Meaning{Labels: labels}, To: "fp16", Method: "mse", Output: filepath.Join(dir, "out.onnx")}
+	q := &Quantize{ModelOptions: ModelOptions{Labels: labels}, Precision: "fp16", Output: filepath.Join(dir, "out.onnx")}
 	_, err := q.Run(t.Context())
 	require.NoError(t, err)
 	made, err := onnx.Read(q.Output)

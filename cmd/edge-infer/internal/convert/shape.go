@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// parseBatch reads MIN,OPT,MAX, or one number that stands for 1,N,N.
+// parseBatch parses MIN,OPT,MAX, or one number N for 1,N,N.
 func parseBatch(text string) (r tensorrt.Range, err error) {
 	parts := strings.Split(text, ",")
 	if len(parts) == 1 {
@@ -30,7 +30,7 @@ func parseBatch(text string) (r tensorrt.Range, err error) {
 	return r, nil
 }
 
-// parseShape reads NAME=MIN,OPT,MAX with shapes like 1x3x640x640, or one shape that stands for all three.
+// parseShape parses NAME=MIN,OPT,MAX with shapes like 1x3x640x640, or one shape for all three.
 func parseShape(text string) (s tensorrt.ShapeRange, err error) {
 	bad := config.Usagef("--shape %q must be NAME=MIN,OPT,MAX with shapes like 1x3x640x640", text)
 	at := strings.LastIndexByte(text, '=')
@@ -65,7 +65,7 @@ func parseShape(text string) (s tensorrt.ShapeRange, err error) {
 	return s, nil
 }
 
-// parseBytes reads a size like 1GiB, 512MiB or a number of bytes.
+// parseBytes parses a size such as 1GiB, 512MiB or a number of bytes.
 func parseBytes(text string) (int64, error) {
 	number, unit := text, int64(1)
 	for i, suffix := range []string{"KiB", "MiB", "GiB"} {

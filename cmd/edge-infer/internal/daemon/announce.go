@@ -1,11 +1,7 @@
 package daemon
 
 import (
-	"slices"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
@@ -16,7 +12,7 @@ func (r *run) announce() error {
 	if client == nil {
 		return nil
 	}
-	announcement := &homeassistant.Announcement{Version: r.Release, Labels: r.config.MQTT.DiscoveryLabels}
+	announcement := &homeassistant.Announcement{Version: r.Version, Labels: r.config.MQTT.DiscoveryLabels}
 	announcement.Manufacturer, announcement.Model = hardware(r.Root)
 	if r.outputs.web != nil {
 		announcement.URL = reachable(r.outputs.web.URL())
@@ -24,27 +20,29 @@ func (r *run) announce() error {
 	found := sensorsOf(r.monitor.Latest())
 	announcement.Temperatures, announcement.Power = found.temperatures, found.power
 	announcement.Loads, announcement.PowerMode = found.loads, found.mode
-	for _, camera := range r.cameras.Places() {
-		settings, _ := r.devices.Settings(camera.Name)
+	now, _ := r.current()
+	for _, c := range r.cameras.All() {
+		camera, inForce := c.Loop, now.Camera(c.Site.Name)
+		if inForce == nil {
+			continue // it is being removed
+		}
 		if client.Controller != nil {
-			client.Settings(camera.Name, mqtt.Settings{
-				Detect: settings.Detect, Threshold: float64(settings.Threshold), Interval: settings.Interval, Labels: settings.Labels,
-			})
+			client.Settings(camera.Name, remoteSettings(inForce.Settings))
 		}
 		announced := homeassistant.Camera{Name: camera.Name}
-		if camera.Follower != nil {
-			announced.Labels = camera.Follower.Labels
-			if only := r.config.Detect.Labels; len(only) > 0 && !r.hasOwnModel(camera.Name) {
-				announced.Labels = only
+		if camera.Tracker != nil {
+			announced.Labels = camera.Tracker.Labels
+			if inForce.Configured.Classes != nil {
+				announced.Labels = inForce.Configured.Classes
 			}
-			for _, z := range camera.Follower.Config.Zones {
+			for _, z := range camera.Tracker.Config.Zones {
 				announced.Zones = append(announced.Zones, z.Name)
 			}
-			for _, l := range camera.Follower.Config.Lines {
+			for _, l := range camera.Tracker.Config.Lines {
 				announced.Lines = append(announced.Lines, l.Name)
 			}
 		}
-		if survey := camera.Survey; survey != nil {
+		if survey := camera.MapStats; survey != nil {
 			for _, z := range survey.Config.Zones {
 				announced.Zones = append(announced.Zones, z.Name)
 			}
@@ -60,9 +58,4 @@ func (r *run) announce() error {
 		announcement.Cameras = append(announcement.Cameras, announced)
 	}
 	return client.Announce(announcement)
-}
-
-// hasOwnModel reports whether a camera is not looked at by the model of all cameras.
-func (r *run) hasOwnModel(camera string) bool {
-	return slices.ContainsFunc(r.config.Cameras, func(c config.Camera) bool { return c.Name == camera && c.Model != nil })
 }

@@ -1,71 +1,99 @@
 package daemon
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/motion"
 	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// newCamera makes the camera that c describes, around a capture side that runs already where there is one. A file or directory gives every
-// frame and waits for the network, unless it is to loop: then it stands for a live camera.
-func (r *run) newCamera(c config.Camera, running *capture.Camera) (*camera.Camera, error) {
+// newCamera opens a camera, with the capture side of an earlier one if that is not nil. A file or directory gives every frame and waits for
+// the network, unless it loops: then it stands for a live camera.
+func (r *run) newCamera(c site.Camera, running *capture.Camera) (*camera.Camera, error) {
 	uri, err := capture.ParseURI(c.URI)
 	if err != nil {
 		return nil, err
 	}
-	r.process.Capture.Expect(len(r.config.Cameras))
 	captured, at := running, r.devices.At(running)
 	if captured == nil {
-		at = r.devices.Choose(network.ViewOf(r.config, &c))
+		at = r.devices.Choose(&c.Network)
 		captured = &capture.Camera{
 			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Signal, Logger: r.logger,
 			Lossless: r.readOnce(uri), Once: r.finite(), MaxPixels: c.MaxPixels, OnChange: r.cameraChanged,
-			Gate: new(motion.Gate), SetupThread: r.process.Capture.Enter,
+			Gate: new(motion.Gate), SetupThread: r.process.Capture.SetupCaptureThread,
 		}
 		if r.Loop {
 			captured.AtEnd = capture.Loop
 		}
 		r.devices.Put(captured, at)
 	}
-	follower, err := r.newFollower(c, uri, at)
+	tracker, err := r.newTracker(c, uri, at)
 	if err != nil {
 		return nil, err
 	}
-	moving := r.config.MotionOf(&c)
-	captured.Gate.(*motion.Gate).Set(gate(&moving))
-	place := pipeline.Camera{
-		Name: c.Name, Source: captured, Interval: c.Interval, Lossless: captured.Lossless, Follower: follower,
-		Reported: float32(network.Confidence(r.config, &c)),
-		Share:    pipeline.Share{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
+	captured.Gate.(*motion.Gate).Set(gate(&c.Motion))
+	inLoop := pipeline.Camera{
+		Name: c.Name, Source: captured, Lossless: captured.Lossless, Tracker: tracker, Settings: r.settings(&c),
+		Scheduling: pipeline.Scheduling{Rate: c.Rate, Priority: c.Priority, Deadline: c.Deadline},
 	}
 	if model := at.Running().Model(); model.Recognised.Task.Maps() {
 		if err := c.Analytics.Validate(zone.Names{Labels: model.Metadata.Labels}); err != nil {
 			return nil, err
 		}
-		place.Survey = &zone.MapStats{Config: c.Analytics, Depth: model.Recognised.Task == engine.Depth}
-		if !place.Survey.Depth {
-			place.Survey.Labels = model.Metadata.Labels
+		inLoop.MapStats = &zone.MapStats{Config: c.Analytics, Depth: model.Recognised.Task == engine.Depth}
+		if !inLoop.MapStats.Depth {
+			inLoop.MapStats.Labels = model.Metadata.Labels
 		}
 	}
-	if moving.Enabled {
-		place.Floor = moving.FloorRate
+	if c.Motion.Enabled {
+		inLoop.MinRate = c.Motion.MinRate
 	}
 	if c.ROI != nil {
-		place.Region = pipeline.Region(*c.ROI)
+		inLoop.Region = pipeline.Region(*c.ROI)
 	}
-	return &camera.Camera{Config: c, Capture: captured, Place: place}, nil
+	return &camera.Camera{Site: c, Capture: captured, Loop: inLoop}, nil
 }
 
-// gate is what a camera's gate is told.
+// settings returns the settings of a camera for the frame loop. Remotely set classes that its model lacks are ignored; if none is left, the
+// camera reports nothing, which is logged.
+func (r *run) settings(c *site.Camera) *pipeline.Settings {
+	s := pipelineSettings(c)
+	model := r.devices.ModelOf(&c.Network)
+	if s.Classes == nil || model == nil {
+		return s
+	}
+	s.Classes = slices.DeleteFunc(slices.Clone(s.Classes), func(class string) bool {
+		return !slices.Contains(model.Metadata.Labels, class)
+	})
+	if len(s.Classes) == 0 {
+		r.logger.Warn(noClasses(c), "camera", c.Name, "hint", "publish an empty message to the camera's labels/set topic to withdraw them")
+	}
+	return s
+}
+
+func pipelineSettings(c *site.Camera) *pipeline.Settings {
+	return &pipeline.Settings{
+		Detect: c.Settings.Detect, Confidence: float32(c.Settings.Confidence), Interval: c.Settings.Interval, Classes: c.Settings.Classes,
+	}
+}
+
+// noClasses is the reason why a camera reports nothing.
+func noClasses(c *site.Camera) string {
+	return fmt.Sprintf("no detections are reported: the model has no class named %s", strings.Join(c.Settings.Classes, ", "))
+}
+
+// gate returns the settings of a camera's motion gate.
 func gate(m *config.CameraMotion) motion.Settings {
 	s := motion.Settings{Enabled: m.Enabled, Sensitivity: m.Sensitivity}
 	if m.ROI != nil {
@@ -78,7 +106,7 @@ func gate(m *config.CameraMotion) motion.Settings {
 func (r *run) cameraChanged(now capture.Stats) {
 	running := now.State == capture.Running
 	if !running {
-		r.devices.Left(now.Name)
+		r.devices.EndObjects(now.Name)
 	}
 	if r.outputs.client != nil {
 		r.outputs.client.Available(now.Name, running)
@@ -117,25 +145,25 @@ func (r *run) tellDemo(model string, uri capture.URI) {
 	}
 }
 
-// newFollower makes what tracks the camera's objects; nil where nothing is tracked.
-func (r *run) newFollower(c config.Camera, uri capture.URI, at *device.Device) (*pipeline.Follower, error) {
+// newTracker returns what tracks the camera's objects, nil if objects are not tracked.
+func (r *run) newTracker(c site.Camera, uri capture.URI, at *device.Device) (*pipeline.Tracker, error) {
 	model := at.Running().Model()
 	r.tellDemo(model.Path, uri)
-	if !r.config.Detect.Track || !model.Recognised.Task.FindsObjects() {
+	if !r.site.Track || !model.Recognised.Task.FindsObjects() {
 		return nil, nil
 	}
-	follower := &pipeline.Follower{
-		Config: c.Analytics, Labels: model.Metadata.Labels, Points: model.Recognised.PointNames(),
-		Reported: float32(network.Confidence(r.config, &c)),
-		Profile:  track.Profile(network.Profile(r.config, &c)),
+	tracker := &pipeline.Tracker{
+		Config: c.Analytics, Labels: model.Metadata.Labels, Keypoints: model.Recognised.KeypointNames(),
+		Confidence: float32(c.Configured.Confidence), Profile: c.Profile,
 	}
 	if r.cascade != nil {
-		if looks := r.cascade.Embedder(); looks != nil {
-			follower.Recall, follower.Alike = looks.Recall, looks.Reported
+		if embedding := r.cascade.Embedder(); embedding != nil {
+			tracker.MaxLostAge = embedding.MaxLostAge
+			tracker.AppearanceThreshold = embedding.Confidence
 		}
 	}
 	if uri.Kind == capture.Demo && len(c.Analytics.Lines) == 0 && c.Analytics.Width == 0 {
-		follower.Config.Lines = []zone.Line{demoLine()}
+		tracker.Config.Lines = []zone.Line{demoLine()}
 	}
-	return follower, follower.Open()
+	return tracker, tracker.Open()
 }

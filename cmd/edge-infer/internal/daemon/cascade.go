@@ -6,28 +6,30 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
 // openCascade opens the second networks that look at what the first one finds, where there are any.
 func (r *run) openCascade(ctx context.Context, steps progress.Reporter) error {
-	if len(r.config.Cascade) == 0 {
+	if len(r.site.Cascade) == 0 {
 		return nil
 	}
 	model := r.devices.Model()
 	if !model.Recognised.Task.FindsObjects() {
 		return config.Usagef("cascade: model %s says what whole images show and finds nothing to look at", model.Path)
 	}
-	stages, err := network.Stages(ctx, r.config, steps, true, r.logger)
+	stages, err := network.OpenCascade(ctx, &r.config.Engine, r.site.Cascade, steps, true, r.logger)
 	if err != nil {
 		return err
 	}
-	attendant := &cascade.Attendant{Stages: stages, Labels: model.Metadata.Labels, Logger: r.logger}
+	attendant := &cascade.Secondary{Stages: stages, Labels: model.Metadata.Labels, Logger: r.logger}
 	if err := attendant.Open(); err != nil {
-		return config.UsageError{Err: errors.Join(err, network.CloseStages(stages))}
+		return config.UsageError{Err: errors.Join(err, network.CloseCascade(stages))}
 	}
 	r.cascade = attendant
+	r.devices.Secondary = &pipeline.SecondaryStage{Networks: attendant, Labels: attendant.Labels}
 	return nil
 }
 

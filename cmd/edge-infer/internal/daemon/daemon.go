@@ -24,10 +24,12 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 	"github.com/edge-infer/edge-infer/systemd"
 )
@@ -43,20 +45,20 @@ type Daemon struct {
 	Loop     bool           // files start again at their end, in their own time
 	JSON     bool           // detections go to Stdout as JSON lines, statistics as the last one
 	Root     string         // put before the paths of sysfs, procfs and the like
-	Release  string         // version of the program
+	Version  string         // version of the program
 
 	Stdout, Stderr io.Writer
 }
 
 // Flags are the daemon's place on a command line.
 func (d *Daemon) Flags(flags *pflag.FlagSet) {
-	d.Settings.CameraFlag(flags, "camera, URI or NAME=URI; may be given several times")
+	d.Settings.CameraFlag(flags, "camera, URI or NAME=URI; may be repeated")
 	d.Settings.CascadeFlag(flags)
 	d.Settings.Flags(flags)
 	flags.DurationVar(&d.Duration, "duration", 0, "stop after this time")
 	flags.IntVar(&d.Frames, "frames", 0, "stop after this many frames")
-	flags.BoolVar(&d.Loop, "loop", false, "start files again at their end, in their own time")
-	flags.BoolVar(&d.JSON, "json", false, "print detections as JSON lines, and statistics as the last one")
+	flags.BoolVar(&d.Loop, "loop", false, "repeat files, at their own frame rate")
+	flags.BoolVar(&d.JSON, "json", false, "print detections as JSON lines and statistics as the last one")
 	flags.StringVar(&d.Root, "root", "", "directory in front of /sys, /proc and /etc")
 	_ = flags.MarkHidden("root") // the flag exists
 }
@@ -68,7 +70,7 @@ func (d *Daemon) load() (*config.Config, error) {
 	case err != nil:
 		return nil, err
 	case len(c.Cameras) == 0:
-		return nil, config.Usagef("no camera: give --camera 0 for the first one, or --camera demo")
+		return nil, config.Usagef("no camera: use --camera 0 for the first one, or --camera demo")
 	case d.Duration < 0 || d.Frames < 0:
 		return nil, config.Usagef("--duration and --frames must not be negative")
 	}
@@ -100,7 +102,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		defer cancel()
 	}
 	r := &run{
-		Daemon: d, config: c, device: c.Device, started: time.Now(), asked: make(chan struct{}, 1),
+		Daemon: d, config: c, device: c.Name, started: time.Now(), asked: make(chan struct{}, 1),
 		changed: make(chan struct{}, 1), read: read,
 	}
 	r.out = report.NewOutput(d.Stdout)
@@ -134,7 +136,7 @@ type run struct {
 	logger  *slog.Logger
 	cancel  context.CancelCauseFunc // ends it
 	ending  context.Context         // ends with it
-	process *process.Choice
+	process *process.Runtime
 	service systemd.Service
 	out     *report.Output   // Stdout
 	screen  *terminal.Screen // writes to out
@@ -142,7 +144,7 @@ type run struct {
 
 	cameras camera.Set
 	devices device.Set
-	cascade *cascade.Attendant // nil for none
+	cascade *cascade.Secondary // nil for none
 	outputs outputs
 	upgrade device.Upgrade
 	verdict atomic.Pointer[quantize.Verdict] // on what runs, nil for none
@@ -156,8 +158,12 @@ type run struct {
 	changing sync.Mutex     // held while the configuration, cameras or predictors change: one change at a time
 	config   *config.Config // in force
 
+	setting sync.Mutex // held for a moment while site or remote change; locked after changing
+	site    site.Site  // what runs
+	remote  map[string]command.Kept
+
 	// Watch goroutine only, once the network is open.
-	images *aspect.Memory // how large those of the cameras are
+	images *aspect.Cache // how large those of the cameras are
 	// Watch goroutine only.
 	throttle throttle // but for its limits
 	sensors  sensors  // that Home Assistant knows
@@ -224,13 +230,20 @@ func (r *run) outcome(err error) error {
 
 // open makes every part ready in the order in which they depend on each other.
 func (r *run) open(ctx context.Context) error {
+	if err := r.outputs.openMQTT(r); err != nil { // it has the values that were set remotely
+		return err
+	}
+	r.loadRemote()
+	r.site = site.Resolve(r.config, r.remote)
 	waits := &waiting{run: r}
 	starting := opening{service: &r.service, steps: report.Steps(r.stderr), tell: waits.Tell}
 	defer starting.Watch()()
 	r.images = aspect.Open(r.config.State)
-	r.devices.Look = func(view *config.Config) []engine.Size { return r.images.Sizes(ctx, aspectCameras(view), r.logger) }
-	r.devices.Thread = r.process.Capture.EnterLoop
-	err := r.devices.Open(ctx, r.config, starting.Begin, r.logger)
+	r.devices.ProbeSizes = func(cameras []site.Camera) []engine.Size {
+		return r.images.Sizes(ctx, aspectCameras(cameras), r.logger)
+	}
+	r.devices.SetupThread = r.process.Capture.SetupLoopThread
+	err := r.devices.Open(ctx, &r.site, starting.Begin, r.logger)
 	if err == nil {
 		err = r.openCascade(ctx, starting.Begin)
 	}
@@ -239,21 +252,20 @@ func (r *run) open(ctx context.Context) error {
 	}
 	r.upgrade = device.Upgrade{Devices: &r.devices, Swap: r.swap, Logger: r.logger}
 	r.judged(r.devices.All[0].Running().Model().Model)
-	if err := r.outputs.openMQTT(r); err != nil {
+	r.cameras.Make = r.newCamera
+	r.cameras.Settings = r.settings
+	r.cameras.Logger = r.logger
+	r.process.Capture.SetCameraCount(len(r.config.Cameras))
+	if err := r.cameras.Open(r.site.Cameras()); err != nil {
 		return err
 	}
-	r.cameras.Make, r.cameras.Logger = r.newCamera, r.logger
-	if err := r.cameras.Open(r.config.Cameras); err != nil {
+	inLoop := r.cameras.InLoop()
+	if err := r.outputs.open(r, inLoop); err != nil {
 		return err
 	}
-	places := r.cameras.Places()
-	if err := r.outputs.open(r, places); err != nil {
+	if err := r.devices.Ready(inLoop, r.outputs.sinks(r)); err != nil {
 		return err
 	}
-	if err := r.devices.Ready(places, r.outputs.sinks(r)); err != nil {
-		return err
-	}
-	r.applyRemote(places)
 	return r.announce()
 }
 

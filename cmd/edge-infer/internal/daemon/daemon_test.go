@@ -29,7 +29,7 @@ func TestARealBrokerGetsEveryFrame(t *testing.T) {
 	programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
 	p := programtest.Start(t, "--camera", "belt=demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
-		"--device-name", "gate",
+		"--name", "gate",
 		"--frames", "45", "--json")
 	var printed []string
 	var stats programtest.Totals
@@ -70,7 +70,7 @@ func TestABrokerThatComesBack(t *testing.T) {
 	kill := programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/+/detections")
 	p := programtest.Start(t, "--camera", "demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port),
-		"--device-name", "gate", "--json")
+		"--name", "gate", "--json")
 	programtest.Until(t, received, "detections")
 	kill()
 	before, _ := p.Frame()
@@ -90,7 +90,7 @@ func TestTheEmbeddedBrokerServesOthers(t *testing.T) {
 	t.Parallel()
 	port := programtest.FreePort(t)
 	p := programtest.Start(t, "--camera", "demo?width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port),
-		"--device-name", "gate")
+		"--name", "gate")
 	for {
 		line, more := p.Line()
 		require.True(t, more, p.Stderr)
@@ -282,7 +282,7 @@ func startRTSPServer(t *testing.T, program string, port int) (stop func()) {
 func TestPartsAreCountedAtTheDemoLine(t *testing.T) {
 	port := programtest.FreePort(t)
 	p := programtest.Start(t, "--camera", "demo?seed=3&fps=15&width=640&height=360", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port),
-		"--device-name", "gate")
+		"--name", "gate")
 	for {
 		line, more := p.Line()
 		require.True(t, more, p.Stderr)
@@ -313,7 +313,7 @@ func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			port := programtest.FreePort(t)
 			p := programtest.StartWith(t, []string{"EDGE_INFER_MQTT_PASSWORD=" + test.variable}, append([]string{
-				"--camera", "demo?width=320&height=240", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--device-name", "gate", "--json",
+				"--camera", "demo?width=320&height=240", "--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--json",
 				"--mqtt-user", "me",
 			}, test.flags...)...)
 			_, more := p.Frame()

@@ -38,7 +38,7 @@ func TestNoDeviceNumbers(t *testing.T) {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		require.Error(t, cmd.Run())
-		assert.Contains(t, stderr.String(), "engine.device")
+		assert.Contains(t, stderr.String(), "engine.gpu")
 		assert.Equal(t, 2, cmd.ProcessState.ExitCode())
 	}
 }

@@ -14,10 +14,10 @@ import (
 // TestRenewedFilesAreSeen: each file that a run reads once, when it opens, is one whose renewal a reload notices.
 func TestRenewedFilesAreSeen(t *testing.T) {
 	c := config.Default()
-	c.Cascade, c.Look.Ensemble, c.Engine.Plugins = make([]config.Cascade, 1), []string{""}, []string{""}
+	c.Cascade, c.Inference.Ensemble, c.Engine.Plugins = make([]config.Cascade, 1), []string{""}, []string{""}
 	c.Cameras = []config.Camera{{Model: new(config.Model)}}
 	for name, place := range map[string]*string{
-		"second network": &c.Cascade[0].Model, "its labels": &c.Cascade[0].Labels, "another of an ensemble": &c.Look.Ensemble[0],
+		"second network": &c.Cascade[0].Model, "its labels": &c.Cascade[0].Labels, "another of an ensemble": &c.Inference.Ensemble[0],
 		"plugin": &c.Engine.Plugins[0], "camera's model": &c.Cameras[0].Model.Path, "camera's labels": &c.Cameras[0].Model.Labels,
 		"model": &c.Model.Path, "labels": &c.Model.Labels, "token": &c.Web.TokenFile, "password": &c.Web.PasswordFile,
 		"certificate": &c.Web.Certificate, "key": &c.Web.Key, "broker's password": &c.MQTT.PasswordFile, "broker's authority": &c.MQTT.CA,
@@ -31,7 +31,7 @@ func TestRenewedFilesAreSeen(t *testing.T) {
 		require.False(t, before.same(filesOf(c)), name)
 		require.True(t, before.renewed(*place), name)
 	}
-	for _, model := range []string{c.Model.Path, c.Cascade[0].Model, c.Look.Ensemble[0], c.Cameras[0].Model.Path} {
+	for _, model := range []string{c.Model.Path, c.Cascade[0].Model, c.Inference.Ensemble[0], c.Cameras[0].Model.Path} {
 		before := filesOf(c)
 		require.NoError(t, os.WriteFile(engine.PreprocessFile(model), []byte("yolox\n"), 0o600))
 		require.False(t, before.same(filesOf(c)), "how images are taken is said beside the model now")

@@ -5,13 +5,13 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-func aspectCameras(c *config.Config) (all []aspect.Camera) {
-	for i := range c.Cameras {
-		all = append(all, aspect.Camera{Name: c.Cameras[i].Name, URI: c.Cameras[i].URI})
+func aspectCameras(cameras []site.Camera) (all []aspect.Camera) {
+	for i := range cameras {
+		all = append(all, aspect.Camera{Name: cameras[i].Name, URI: cameras[i].URI})
 	}
 	return all
 }
@@ -21,8 +21,8 @@ func (r *run) rememberImages() {
 	news := false
 	for _, c := range r.cameras.All() {
 		stats := c.Capture.Stats()
-		camera := aspect.Camera{Name: c.Config.Name, URI: c.Config.URI}
-		news = r.images.Note(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || news
+		camera := aspect.Camera{Name: c.Site.Name, URI: c.Site.URI}
+		news = r.images.Update(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || news
 	}
 	if !news {
 		return
@@ -36,18 +36,18 @@ func (r *run) rememberImages() {
 // tellMisfits says which networks a start would open in another shape than they run in: cameras have come since then, or have changed. A
 // network is not opened anew for that, since its engine plan would be built first.
 func (r *run) tellMisfits() {
-	views := r.devices.Views()
+	views := r.devices.Groups()
 	sizes := make([][]engine.Size, len(views))
 	for _, c := range r.cameras.All() {
 		d := r.devices.At(c.Capture)
 		if d == nil {
 			continue // it is on its way out
 		}
-		size := r.images.Size(aspect.Camera{Name: c.Config.Name, URI: c.Config.URI})
+		size := r.images.Size(aspect.Camera{Name: c.Site.Name, URI: c.Site.URI})
 		if size.Width == 0 {
 			return // what it will show is not known yet
 		}
-		i := slices.IndexFunc(views, d.SeesAs)
+		i := slices.IndexFunc(views, d.SameGroup)
 		sizes[i] = append(sizes[i], size)
 	}
 	for i, d := range views {

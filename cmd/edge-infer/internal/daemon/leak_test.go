@@ -65,7 +65,7 @@ func startReloader(t testing.TB) *reloader {
 		t: t, publisher: programtest.Tool(t, "mosquitto_pub"), broker: programtest.FreePort(t),
 		file: filepath.Join(t.TempDir(), "edge-infer.yaml"),
 	}
-	r.common = fmt.Sprintf("device: gate\nmqtt: {url: embedded, listen: '127.0.0.1:%d'}\nweb: {listen: '127.0.0.1:0', profiling: true}\n",
+	r.common = fmt.Sprintf("name: gate\nmqtt: {url: embedded, listen: '127.0.0.1:%d'}\nweb: {listen: '127.0.0.1:0', profiling: true}\n",
 		r.broker)
 	r.put(r.configuration(0))
 	r.Program = programtest.Start(t, "--config", r.file)
@@ -188,7 +188,7 @@ var mistakes = []struct{ text, want string }{
 	{"cameras: [{name: a, uri: 'demo?fps=0'}]\n", "camera a: parse demo?fps=0"},
 	{"cameras: [{name: a, uri: demo}, {name: a, uri: demo}]\n", "is used twice"},
 	{"cameras: [{name: a, uri: demo, analytics: {zones: [{name: yard, points: [{x: 0, y: 0}]}]}}]\n", `zone \"yard\"`},
-	{"detect: {labels: [unicorn]}\ncameras: [{name: a, uri: demo}]\n", `label \"unicorn\" is not one of the model's`},
+	{"detect: {classes: [unicorn]}\ncameras: [{name: a, uri: demo}]\n", `label \"unicorn\" is not one of the model's`},
 	{"detect: {confidence: 7}\ncameras: [{name: a, uri: demo}]\n", "must be over 0 and under 1"},
 	{"cameras: [{name: a, uri: demo\n", "line 1"},
 }
@@ -261,7 +261,7 @@ func TestMemoryGoesBack(t *testing.T) {
 		return count
 	}
 	again := func(before int) {
-		for deadline := time.Now().Add(programtest.Patience + process.Settling); given() <= before; time.Sleep(time.Second) {
+		for deadline := time.Now().Add(programtest.Patience + process.SettleTime); given() <= before; time.Sleep(time.Second) {
 			require.True(t, time.Now().Before(deadline), "%s", r.Stderr)
 		}
 	}

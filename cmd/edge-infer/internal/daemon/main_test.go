@@ -55,7 +55,7 @@ func program(ctx context.Context, args []string) error {
 	flags := pflag.NewFlagSet("edge-infer", pflag.ContinueOnError)
 	switch args[0] {
 	case network.BuildCommand:
-		return serve(ctx, network.ServeBuild)
+		return serve(ctx, network.ServePlanBuild)
 	case preflight.Command:
 		return serve(ctx, preflight.Serve)
 	case "build":
@@ -68,7 +68,7 @@ func program(ctx context.Context, args []string) error {
 		_, err := b.Run(ctx)
 		return err
 	}
-	d := &Daemon{Release: "development", Stdout: os.Stdout, Stderr: os.Stderr}
+	d := &Daemon{Version: "development", Stdout: os.Stdout, Stderr: os.Stderr}
 	d.Flags(flags)
 	if err := flags.Parse(args); err != nil {
 		return err

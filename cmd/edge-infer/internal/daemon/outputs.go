@@ -61,7 +61,7 @@ func (o *outputs) openMQTT(r *run) error {
 	}
 	client := broker.NewClient(r.config, brokers)
 	client.Logger = r.logger
-	client.Acknowledged = func(took time.Duration) { r.devices.Clocks.Record(stage.Acknowledgement, took) }
+	client.Acknowledged = func(took time.Duration) { r.devices.Stages.Record(stage.Acknowledgement, took) }
 	if o.broker != nil {
 		client.TLS.Insecure = true // it is this very process
 	}
@@ -132,22 +132,22 @@ func (r *run) server() (*web.Server, error) {
 	}
 	return &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: r.config.State, Logger: r.logger, ImageRate: w.ImageRate,
+		Directory: r.config.State, Logger: r.logger, FrameRate: w.FrameRate,
 	}, nil
 }
 
 // greet says what runs and where to watch it.
 func (r *run) greet() {
-	views := r.devices.Views()
+	views := r.devices.Groups()
 	for i, d := range views {
 		m := d.Running().Model()
 		if i == 0 {
 			m.Device = r.devices.Model().Device
 		}
 		if len(views) > 1 {
-			fmt.Fprintf(r.screen, "%s: ", strings.Join(d.Seen(), ", "))
+			fmt.Fprintf(r.screen, "%s: ", strings.Join(d.CameraNames(), ", "))
 		}
-		fmt.Fprintf(r.screen, "model %s on %s %s, %s, %s\n", d.Sees(), m.Backend, m.BackendVersion, m.Device, m.Precision)
+		fmt.Fprintf(r.screen, "model %s on %s %s, %s, %s\n", d.Describe(), m.Backend, m.BackendVersion, m.Device, m.Precision)
 		if v := r.verdict.Load(); v != nil && i == 0 {
 			fmt.Fprintf(r.screen, "accuracy in %s\n", accuracy.Summary(v))
 		}
@@ -161,19 +161,16 @@ func (r *run) greet() {
 	}
 }
 
-// sinks are the outputs in the order in which they get a frame.
+// sinks returns the outputs that take results.
 func (o *outputs) sinks(r *run) []pipeline.Sink {
 	var sinks []pipeline.Sink
-	if r.cascade != nil {
-		sinks = append(sinks, &sink.Cascade{Attendant: r.cascade})
-	}
 	if o.terminal != nil {
 		sinks = append(sinks, o.terminal)
 	}
 	detect := &r.config.Detect
 	sinks = append(sinks, &sink.Publisher{
 		Client: o.client, JSON: o.lines, Masks: report.MaskForm(detect.Masks), Maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
-		Module: payload.AnalyticsModule{ID: cmp.Or(r.config.Model.Path, "demo"), Version: r.Release},
+		Module: payload.AnalyticsModule{ID: cmp.Or(r.config.Model.Path, "demo"), Version: r.Version},
 	})
 	if o.web != nil {
 		sinks = append(sinks, o.web)

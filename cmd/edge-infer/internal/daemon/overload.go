@@ -77,15 +77,15 @@ func (r *run) demands() map[string]demand {
 		totals[one.Camera] = one
 	}
 	for _, c := range r.cameras.All() {
-		total, known := totals[c.Config.Name]
-		settings, set := r.devices.Settings(c.Config.Name)
+		total, known := totals[c.Site.Name]
+		settings, set := r.devices.Settings(c.Site.Name)
 		captured := c.Capture.Stats()
 		if !known || !set || !settings.Detect || captured.State != capture.Running {
 			continue
 		}
-		all[c.Config.Name] = demand{
-			captured: captured.Captured, displaced: captured.Dropped, done: total.Inferred + total.Gated,
-			rate: c.Place.Rate / float64(max(total.Slowdown, 1)), interval: settings.Interval * max(total.Slowdown, 1),
+		all[c.Site.Name] = demand{
+			captured: captured.Captured, displaced: captured.Dropped, done: total.Inferred + total.DroppedMotion,
+			rate: c.Loop.Rate / float64(max(total.Slowdown, 1)), interval: settings.Interval * max(total.Slowdown, 1),
 		}
 	}
 	return all

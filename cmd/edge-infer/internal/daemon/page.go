@@ -16,7 +16,7 @@ func (p page) Status() web.Status {
 	r := p.run
 	model := r.devices.Model()
 	status := web.Status{
-		Device: r.device, Version: r.Release, Started: r.started,
+		Device: r.device, Version: r.Version, Started: r.started,
 		Engine: web.Engine{
 			Backend: model.Backend, Version: model.BackendVersion, Reason: model.Reason, Device: model.Device, Model: model.Path,
 			Task: string(model.Recognised.Task), Head: model.Recognised.String(), Precision: string(model.Precision), Width: model.Width,
@@ -25,10 +25,10 @@ func (p page) Status() web.Status {
 		},
 		Readings: readings(r.monitor.Latest()), FrameMemory: r.devices.FrameMemory(),
 	}
-	status.Stages = web.Stages(r.devices.Clocks.Totals())
+	status.Stages = web.Stages(r.devices.Stages.Totals())
 	status.Operation = r.operation()
 	status.Runtime = web.Runtime{
-		Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.Limit(), Capture: r.process.Capture.State(),
+		Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.LimitText(), Capture: r.process.Capture.State(),
 	}
 	if servers := r.devices.Servers(); servers != nil {
 		status.Engine.Reason += servers.Trouble()
@@ -50,15 +50,15 @@ func (p page) Status() web.Status {
 	}
 	for _, c := range r.cameras.All() {
 		camera := web.Camera{
-			Capture: c.Capture.Stats(), Silence: c.Config.Stall, Pipeline: totals[c.Config.Name], Hardware: r.devices.Hardware(c.Config.Name),
-			Model: r.devices.Sees(c.Config.Name),
+			Capture: c.Capture.Stats(), Silence: c.Site.Stall, Pipeline: totals[c.Site.Name], Hardware: r.devices.Hardware(c.Site.Name),
+			Model: r.devices.Describe(c.Site.Name),
 		}
-		if at := r.devices.Of(c.Config.Name); at != nil {
+		if at := r.devices.Of(c.Site.Name); at != nil {
 			m := at.Running().Model()
-			camera.Labels, camera.Points = m.Metadata.Labels, m.Recognised.PointNames()
+			camera.Labels, camera.Points = m.Metadata.Labels, m.Recognised.KeypointNames()
 		}
-		if c.Place.Follower != nil {
-			camera.Tracked, camera.Analytics = true, c.Place.Follower.Config
+		if c.Loop.Tracker != nil {
+			camera.Tracked, camera.Analytics = true, c.Loop.Tracker.Config
 		}
 		status.Cameras = append(status.Cameras, camera)
 	}

@@ -13,12 +13,13 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -30,7 +31,7 @@ const filePause = 2 * time.Second
 func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 	ticker := time.NewTicker(filePause)
 	defer ticker.Stop()
-	settled := time.NewTimer(process.Settling)
+	settled := time.NewTimer(process.SettleTime)
 	defer settled.Stop()
 	written := r.read // the files at the last look: one that is still being written is left alone
 	for {
@@ -38,7 +39,7 @@ func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-settled.C:
-			process.GiveBack()
+			process.ReleaseMemory()
 			continue
 		case <-hangup:
 		case <-r.asked:
@@ -55,7 +56,7 @@ func (r *run) reloads(ctx context.Context, hangup <-chan os.Signal) {
 		if r.reload(ctx) {
 			return
 		}
-		settled.Reset(process.Settling)
+		settled.Reset(process.SettleTime)
 		_ = r.service.Ready()
 	}
 }
@@ -93,7 +94,9 @@ func (r *run) renew(ctx context.Context) (restart bool, err error) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	was := r.config
-	beyond := !reflect.DeepEqual(restartPart(was), restartPart(next))
+	now, remote := r.current()
+	changes := site.Diff(now, site.Resolve(next, remote))
+	beyond := changes.Action() == site.Restart || !reflect.DeepEqual(restartPart(was), restartPart(next))
 	switch {
 	case beyond || !r.files.same(filesOf(next)):
 		if err := r.preflight(ctx, next); err != nil {
@@ -105,22 +108,20 @@ func (r *run) renew(ctx context.Context) (restart bool, err error) {
 		if !beyond {
 			what = "files that the configuration names have changed, restarting"
 		}
-		r.logger.Info(what)
+		r.logger.Info(what, "reasons", strings.Join(changes.Reasons(site.Restart), "; "))
 		r.cancel(ErrRestart)
 		return true, nil
 	case reflect.DeepEqual(was, next):
 		r.logger.Info("configuration unchanged")
 		return false, nil
 	}
-	r.config = next
-	kept, err := r.rearrange(ctx, was)
+	kept, err := r.rearrange(ctx, next)
 	if err != nil {
-		r.config = was
 		return false, err
 	}
 	r.throttle.limits.Store(&next.Thermal)
 	report.SetLevel(&r.level, next.Log)
-	r.outputs.snapshots.SetCameras(r.cameras.Places())
+	r.outputs.snapshots.SetCameras(r.cameras.InLoop())
 	if err := r.announce(); err != nil {
 		r.logger.Error("announce", "error", err)
 	}
@@ -135,23 +136,24 @@ func (r *run) preflight(ctx context.Context, next *config.Config) error {
 	if err != nil {
 		return err
 	}
+	now, remote := r.current()
 	check := preflight.Check{
 		Config: next, Running: r.config, Program: []string{program, preflight.Command},
-		Renewed: slices.ContainsFunc(network.Files(next), r.files.renewed),
+		Renewed: slices.ContainsFunc(network.Files(next), r.files.renewed), Remote: remote,
 	}
-	if r.config.Detect.Track {
+	if now.Track {
 		check.Names = r.names
 	}
 	return errors.Join(check.Run(ctx)...)
 }
 
-// names are those of what looks at a view, none where nothing does.
-func (r *run) names(view *config.Config) zone.Names {
-	m := r.devices.Looking(view)
+// names returns the class names of a camera group, none if its network is not open.
+func (r *run) names(g *site.Group) zone.Names {
+	m := r.devices.ModelOf(&g.Network)
 	if m == nil {
 		return zone.Names{}
 	}
-	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.PointNames()}
+	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.KeypointNames()}
 }
 
 // restartPause is the shortest time between two restarts that are asked for from afar.
@@ -175,38 +177,44 @@ func (r *run) restart(ctx context.Context) error {
 	return nil
 }
 
-// rearrange gives the frame loops the cameras and thresholds of the configuration, which was another one before. kept is how many cameras
-// went on capturing.
-func (r *run) rearrange(ctx context.Context, was *config.Config) (kept int, err error) {
-	anew := !reflect.DeepEqual(was.Detect, r.config.Detect) || was.Motion != r.config.Motion
-	if anew {
-		if err := r.devices.Tune(r.config, was); err != nil { // before any camera is touched
-			return 0, err
+// rearrange puts the cameras and thresholds of a configuration in force. kept is the number of cameras that went on capturing.
+func (r *run) rearrange(ctx context.Context, c *config.Config) (kept int, err error) {
+	r.setting.Lock()
+	defer r.setting.Unlock()
+	wasConfig, was := r.config, r.site
+	r.config = c
+	r.loadRemote()
+	next := site.Resolve(c, r.remote).OpenedAs(was)
+	defer func() {
+		if err != nil {
+			r.config = wasConfig
+			r.site = was
 		}
+	}()
+	if err := r.devices.Tune(&next, &was); err != nil { // before any camera is touched
+		return 0, err
 	}
-	kept, err = r.cameras.Change(r.config.Cameras, anew, func(places []pipeline.Camera) error {
-		err := r.devices.Arrange(ctx, pipeline.Arrangement{Cameras: places, Reported: float32(r.config.Detect.Confidence)})
-		if err == nil { // before a camera that is new to the loop has an image
-			r.forgetRemote(was)
-			r.applyRemote(places)
-		}
-		return err
-	})
-	if err != nil && anew {
-		_ = r.devices.Tune(was, r.config) // it worked before
+	r.site = next
+	r.process.Capture.SetCameraCount(len(c.Cameras))
+	kept, err = r.cameras.Change(next.Cameras(), func(cameras []pipeline.Camera) error { return r.devices.Arrange(ctx, cameras) })
+	if err != nil {
+		_ = r.devices.Tune(&was, &next) // it worked before
 	}
 	return kept, err
 }
 
-// restartPart is what a running daemon cannot change: all but cameras, the thermal policy, the log's level, and of the thresholds those
-// that the predictors have not been opened with. Of cameras it is the ways in which they are looked at.
+// restartPart returns the settings, besides those that site.Diff compares, that need a restart.
 func restartPart(c *config.Config) config.Config {
 	part := *c
-	part.Cameras, part.Motion, part.Thermal, part.Log = nil, config.Motion{}, config.Thermal{}, ""
-	part.Detect = config.Detect{Track: c.Detect.Track}
-	for _, view := range network.Views(c) {
-		part.Cameras = append(part.Cameras, config.Camera{Name: fmt.Sprintf("%+v %+v %v", view.Model, view.Look, device.Decoded(view))})
-	}
-	slices.SortFunc(part.Cameras, func(a, b config.Camera) int { return strings.Compare(a.Name, b.Name) })
+	part.Cameras = nil
+	part.Cascade = nil
+	part.Model = config.Model{}
+	part.Engine = config.Engine{}
+	part.Remote = config.Remote{}
+	part.Inference = look.Inference{}
+	part.Motion = config.Motion{}
+	part.Thermal = config.Thermal{}
+	part.Log = ""
+	part.Detect = config.Detect{Masks: c.Detect.Masks, MapSide: c.Detect.MapSide, DepthUnit: c.Detect.DepthUnit}
 	return part
 }

@@ -95,7 +95,7 @@ func TestReload(t *testing.T) {
 func TestAConfigurationThatCannotBeOpenedChangesNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
-	const sound = "device: gate\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=10'}]\n"
+	const sound = "name: gate\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=10'}]\n"
 	running := sound + fmt.Sprintf("mqtt: {listen: '127.0.0.1:%d'}\nweb: {listen: '127.0.0.1:%d'}\n", programtest.FreePort(t),
 		programtest.FreePort(t))
 	require.NoError(t, os.WriteFile(path, []byte(running), 0o600))

@@ -100,7 +100,7 @@ func TestWhatAReloadRemovesIsClearedOnTheBroker(t *testing.T) {
 		return fmt.Sprintf("  - {name: %s, uri: 'demo?width=640&height=360&fps=8', analytics: {%s}}\n", name, analytics)
 	}
 	put := func(cameras ...string) {
-		text := fmt.Sprintf("device: gate\nmqtt: {url: 'tcp://127.0.0.1:%d'}\nweb: {listen: 'off'}\ncameras:\n", port) + strings.Join(cameras, "")
+		text := fmt.Sprintf("name: gate\nmqtt: {url: 'tcp://127.0.0.1:%d'}\nweb: {listen: 'off'}\ncameras:\n", port) + strings.Join(cameras, "")
 		require.NoError(t, os.WriteFile(path+".part", []byte(text), 0o600))
 		require.NoError(t, os.Rename(path+".part", path))
 	}

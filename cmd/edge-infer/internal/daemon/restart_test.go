@@ -18,6 +18,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
@@ -27,7 +28,7 @@ func TestRemoteRestartsAreFew(t *testing.T) {
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
-	p := programtest.Start(t, "--camera", "demo?fps=5&width=320&height=240", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--device-name",
+	p := programtest.Start(t, "--camera", "demo?fps=5&width=320&height=240", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--name",
 		"gate", "--json")
 	programtest.Until(t, received, "gate/available online")
 	programtest.Until(t, received, "cam0/detections")
@@ -48,7 +49,7 @@ func TestARemoteRestartIsLookedAtBefore(t *testing.T) {
 	d := &Daemon{Settings: config.Sources{File: path}}
 	c, err := d.load()
 	require.NoError(t, err)
-	r := &run{Daemon: d, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c), logger: slog.New(slog.DiscardHandler)}
+	r := &run{Daemon: d, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c), logger: slog.New(slog.DiscardHandler), site: site.Resolve(c, nil)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r.cancel = cancel
 
@@ -80,7 +81,7 @@ func TestAnOutputThatCannotBeOpenedIsTheError(t *testing.T) {
 		{"--snapshots " + file, "snapshots: "},
 		{fmt.Sprintf("--mqtt embedded --mqtt-listen 127.0.0.1:%d", taken), "address already in use"},
 	} {
-		arguments := append([]string{"--camera", "demo", "--json", "--device-name", "gate", "--mqtt", fmt.Sprintf("127.0.0.1:%d", taken)},
+		arguments := append([]string{"--camera", "demo", "--json", "--name", "gate", "--mqtt", fmt.Sprintf("127.0.0.1:%d", taken)},
 			strings.Fields(test.flags)...)
 		c := programtest.Command(t, arguments...)
 		output, err := c.CombinedOutput()
@@ -103,7 +104,7 @@ func TestWhatIsOpenIsClosedBesideWhatCannotBe(t *testing.T) {
 	defer taken.Close()
 	dir, broker := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	path, queue := filepath.Join(dir, "edge-infer.yaml"), filepath.Join(dir, "spool")
-	text := fmt.Sprintf("device: gate\nmqtt: {url: embedded, listen: '%s', spool: %s}\nweb: {listen: '%s'}\n", broker, queue, taken.Addr()) +
+	text := fmt.Sprintf("name: gate\nmqtt: {url: embedded, listen: '%s', spool: %s}\nweb: {listen: '%s'}\n", broker, queue, taken.Addr()) +
 		"engine: {backend: onnxruntime=cpu}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n"
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	for _, asJSON := range []bool{false, true} {

@@ -19,7 +19,7 @@ import (
 func (r *run) status() *payload.Status {
 	model := r.devices.Model()
 	status := &payload.Status{
-		Version: r.Release, Started: r.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
+		Version: r.Version, Started: r.started, Backend: model.Backend, Reason: model.Reason, Hardware: model.Device, Model: model.Path,
 		Head: model.Recognised.String(), Precision: string(model.Precision), Accuracy: accuracyStatus(r.verdict.Load()),
 		Runtime: payload.Runtime{
 			Processors: r.process.Processors, GC: r.process.GC, MemoryLimit: r.process.MemoryLimit, Capture: r.process.Capture.State(),
@@ -32,11 +32,17 @@ func (r *run) status() *payload.Status {
 	if last := r.reloaded.Load(); last != nil && last.err != nil {
 		status.ConfigurationError = last.err.Error()
 	}
+	now, _ := r.current()
 	for _, c := range r.cameras.All() {
 		stats := c.Capture.Stats()
 		camera := payload.CameraStatus{
 			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: r.devices.Hardware(stats.Name), Since: stats.Since,
-			Slowdown: r.devices.Slowdown(stats.Name), Model: r.devices.Sees(stats.Name),
+			Slowdown: r.devices.Slowdown(stats.Name), Model: r.devices.Describe(stats.Name),
+		}
+		if settings, ok := r.devices.Settings(stats.Name); ok && settings.Classes != nil && len(settings.Classes) == 0 && camera.Error == "" {
+			if inForce := now.Camera(stats.Name); inForce != nil {
+				camera.Error = noClasses(inForce)
+			}
 		}
 		if stats.State != capture.Running {
 			camera.Last, camera.NextTry, camera.Tries = stats.LastImage, stats.NextTry, stats.Tries
@@ -84,12 +90,12 @@ func (r *run) publishStats(stats []pipeline.CameraStats) {
 	for i := range stats {
 		camera := r.cameras.Captured(stats[i].Camera)
 		message.Cameras = append(message.Cameras, payload.CameraStats{
-			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS-stats[i].GatedFPS),
-			Gated: stats[i].GatedFPS, Late: stats[i].Late, Slowdown: stats[i].Slowdown,
+			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS-stats[i].DroppedMotionFPS),
+			Gated: stats[i].DroppedMotionFPS, Late: stats[i].DroppedDeadline, Slowdown: stats[i].Slowdown,
 			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
 		})
 	}
-	for _, s := range r.devices.Clocks.Recent() {
+	for _, s := range r.devices.Stages.Recent() {
 		message.Stages = append(message.Stages, payload.StageStats{Name: s.Stage.String(), P50: s.P50, P99: s.P99, P999: s.P999, Max: s.Max})
 	}
 	measure(r.monitor.Latest(), message)
@@ -117,7 +123,7 @@ func (r *run) statusLine(stats []pipeline.CameraStats) string {
 	if r.throttle.factor > 1 {
 		fmt.Fprintf(&line, "cooling down: %d times the interval  ", r.throttle.factor)
 	}
-	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  displaced %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
+	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  dropped %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
 	if text, _ := r.upgrade.Doing(); text != "" {
 		line.WriteString(text + "  ")
 	}
@@ -189,7 +195,7 @@ func (r *run) totals() map[string]any {
 	for _, totals := range r.devices.Totals() {
 		camera := r.cameras.Last(totals.Camera)
 		cameras = append(cameras, cameraTotals{
-			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Model: r.devices.Sees(totals.Camera),
+			CameraStats: totals, Hardware: r.devices.Hardware(totals.Camera), Model: r.devices.Describe(totals.Camera),
 			Captured: camera.Captured, Displaced: camera.Dropped,
 			Damaged: camera.Damaged, Reconnects: camera.Reconnects, State: camera.State, Since: camera.Since, Reason: camera.Reason,
 			Last: camera.LastImage, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99),
@@ -212,7 +218,7 @@ func (r *run) summarise() error {
 	s := report.Summary{Elapsed: time.Since(r.started)}
 	for _, totals := range r.devices.Totals() {
 		camera := r.cameras.Last(totals.Camera)
-		s.Cameras = append(s.Cameras, report.CameraSummary{CameraStats: totals, Displaced: camera.Dropped, Damaged: camera.Damaged})
+		s.Cameras = append(s.Cameras, report.CameraSummary{CameraStats: totals, DroppedNewer: camera.Dropped, Damaged: camera.Damaged})
 	}
 	if r.outputs.client != nil {
 		s.Messages = r.messages()

@@ -12,7 +12,9 @@ import (
 func (r *run) swap(ctx context.Context, d *device.Device, next predict.Predictor) error {
 	r.changing.Lock()
 	defer r.changing.Unlock()
-	err := next.Tune(d.Decoding(r.config)) // a reload may have changed it since
+	r.setting.Lock()
+	defer r.setting.Unlock()
+	err := next.Tune(d.Decoding(&r.site)) // it may have changed since the predictor was opened
 	if err == nil {
 		err = d.Replace(ctx, next)
 	}
@@ -25,7 +27,7 @@ func (r *run) swap(ctx context.Context, d *device.Device, next predict.Predictor
 		r.judged(model.Model)
 	}
 	for _, c := range r.cameras.All() {
-		if r.devices.Of(c.Config.Name) == d {
+		if r.devices.Of(c.Site.Name) == d {
 			c.Capture.Reallocate()
 		}
 	}

@@ -47,7 +47,7 @@ func TestAKilledBuildIsTriedAgain(t *testing.T) {
 	environment, model := programtest.StandInGPU(t)
 	broker, page := programtest.FreePort(t), programtest.FreePort(t)
 	p := programtest.StartWith(t, append(environment, "FAKE_TRT=slow"), "--camera", "demo?width=320&height=240&fps=10", "--model", model,
-		"--device-name", "gate", "--json",
+		"--name", "gate", "--json",
 		"--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", broker), "--web", fmt.Sprintf("127.0.0.1:%d", page))
 	daemon := p.Command.Process.Pid
 	logged := func(text string) {
@@ -108,7 +108,7 @@ func TestEverybodyHearsThatAPlanIsBuiltFirst(t *testing.T) {
 	programtest.Mosquitto(t, broker)
 	received := programtest.Subscribe(t, broker, "edge-infer/gate/#")
 	p := programtest.StartWith(t, append(environment, "FAKE_TRT_HELD="+held, "EDGE_INFER_ONNXRUNTIME=/none/libonnxruntime.so"),
-		"--camera", "demo?width=320&height=240&fps=20", "--model", model, "--device-name", "gate", "--json",
+		"--camera", "demo?width=320&height=240&fps=20", "--model", model, "--name", "gate", "--json",
 		"--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", broker), "--web", fmt.Sprintf("127.0.0.1:%d", listen))
 	p.Discard()
 	visitor, address := programtest.Visitor(t), fmt.Sprintf("http://127.0.0.1:%d/", listen)

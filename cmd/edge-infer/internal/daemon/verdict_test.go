@@ -25,8 +25,10 @@ func TestVerdictOnWhatRuns(t *testing.T) {
 	t.Parallel()
 	data, half := programtest.Scenes(t, 6, 99), filepath.Join(t.TempDir(), "half.onnx")
 	q := &convert.Quantize{
-		To: "fp16", Data: data, Output: half, Method: string(quantize.DefaultMethod), Percentile: quantize.DefaultPercentile, Batch: 1,
-		Limits: accuracy.Limits{MatchRate: quantize.DefaultMatchRate, MaxLoss: quantize.DefaultMaxLoss},
+		Precision: "fp16", Output: half, INT8Options: convert.INT8Options{
+			Data: data, Method: string(quantize.DefaultMethod), Percentile: quantize.DefaultPercentile,
+			Limits: accuracy.Limits{MatchRate: quantize.DefaultMatchRate, MaxLoss: quantize.DefaultMaxLoss},
+		},
 	}
 	require.NoError(t, q.Check())
 	_, err := q.Run(t.Context())
@@ -74,13 +76,13 @@ func TestVerdictReachesTheBroker(t *testing.T) {
 		Comparison: quantize.Comparison{Images: 3, Reference: 20, MatchRate: 1},
 		Refused:    []quantize.Refusal{{Precision: engine.INT8, Reasons: []string{"match rate 0.4000 is under 0.9800"}}},
 	}
-	v.Of(file, engine.FP16)
+	v.SetModel(file, engine.FP16)
 	require.NoError(t, v.Save(plan+accuracy.VerdictSuffix))
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	received := programtest.Subscribe(t, port, "edge-infer/gate/#")
 	p := programtest.StartWith(t, environment, "--camera", "demo?width=640&height=360", "--model", plan, "--engine", "tensorrt",
-		"--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--device-name", "gate", "--json")
+		"--mqtt", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--name", "gate", "--json")
 	before := programtest.Until(t, received,
 		`"accuracy":{"precision":"fp16","passed":true,"match_rate":1.0000,"boxes":20,"flipped":0,"images":3,"time":"2026-11-21T05:06:07.000000Z",`+
 			`"refused":[{"precision":"int8","reason":"match rate 0.4000 is under 0.9800"}]}`)

@@ -27,7 +27,7 @@ func TestCamerasHaveModelsAndTilesOfTheirOwn(t *testing.T) {
 	port := programtest.FreePort(t)
 	const camera = "  - {name: %s, uri: 'demo?width=480&height=360&fps=10'%s}\n"
 	write := func(a, b, c string) {
-		text := fmt.Sprintf("device: gate\nmqtt: {listen: '127.0.0.1:%d'}\ndetect: {labels: [washer, gear]}\ncameras:\n", port)
+		text := fmt.Sprintf("name: gate\nmqtt: {listen: '127.0.0.1:%d'}\ndetect: {classes: [washer, gear]}\ncameras:\n", port)
 		text += fmt.Sprintf(camera, "a", a) + fmt.Sprintf(camera, "b", b) + fmt.Sprintf(camera, "c", c)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "edge-infer.yaml"), []byte(text), 0o600))
 	}

@@ -37,7 +37,7 @@ func (w *waiting) Tell(text string) {
 	}
 	if w.client != nil {
 		w.client.Status(&payload.Status{
-			Version: w.run.Release, Started: w.run.started, Model: w.run.config.Model.Path, Reason: "nothing runs the model yet: " + text,
+			Version: w.run.Version, Started: w.run.started, Model: w.run.config.Model.Path, Reason: "nothing runs the model yet: " + text,
 		})
 	}
 }
@@ -121,7 +121,7 @@ func (w *waiting) Status() web.Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return web.Status{
-		Device: w.run.device, Version: w.run.Release, Started: w.run.started, Opening: w.text,
+		Device: w.run.device, Version: w.run.Version, Started: w.run.started, Opening: w.text,
 		Engine: web.Engine{Model: w.run.config.Model.Path, Reason: "nothing runs the model yet", Progress: w.text},
 		Broker: broker.State(w.client),
 	}

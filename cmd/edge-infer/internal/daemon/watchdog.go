@@ -25,7 +25,7 @@ type watchdog struct {
 
 // margin is how much longer the loop that is furthest behind may be stuck; the watchdog is not fed when nothing is left of it.
 func (w *watchdog) margin() time.Duration {
-	margin := stillWindow - w.pulse.Stuck()
+	margin := stillWindow - w.pulse.Stalled()
 	for _, d := range w.devices.All {
 		window := firstWindow
 		if took := d.InferenceTime(); took > 0 {

@@ -25,10 +25,10 @@ func (h *held) Slots() int { return 1 }
 
 func (h *held) Submit(int, []engine.Image) error { return nil }
 
-func (h *held) Wait(int) (*predict.Result, error) {
+func (h *held) Wait(int) (*predict.BatchResult, error) {
 	h.entered <- struct{}{}
 	<-h.let
-	return &predict.Result{Images: make([]predict.Image, 1)}, nil
+	return &predict.BatchResult{Results: make([]predict.Result, 1)}, nil
 }
 
 // TestALoopThatIsStuckStopsTheWatchdog: the margin of a loop shrinks while it is busy with one thing, and not while it waits for something
@@ -41,8 +41,8 @@ func TestALoopThatIsStuckStopsTheWatchdog(t *testing.T) {
 	defer camera.Close()
 	predictor := &held{entered: make(chan struct{}), let: make(chan struct{})}
 	loop := &pipeline.Pipeline{
-		Predictor: predictor, Cameras: []pipeline.Camera{{Name: "a", Source: camera, Lossless: true}}, Reported: 0.25, Decoded: 0.1,
-		Notify: notify,
+		Predictor: predictor, Cameras: []pipeline.Camera{{Name: "a", Source: camera, Lossless: true}}, Confidence: 0.25, MinScore: 0.1,
+		Wakeup: notify,
 	}
 	require.NoError(t, loop.Open())
 	var pulse pipeline.Heartbeat

@@ -35,7 +35,7 @@ func (d *Doctor) broker(ctx context.Context) []Finding {
 	var found []Finding
 	for _, login := range client.Login(ctx) {
 		if login.Error == "" {
-			found = append(found, allowed(check, login.Broker, d.Config.Device, client.Refused(ctx, login.Broker, m.Control)))
+			found = append(found, allowed(check, login.Broker, d.Config.Name, client.Refused(ctx, login.Broker, m.Control)))
 			continue
 		}
 		fix := login.Hint

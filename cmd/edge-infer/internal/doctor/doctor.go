@@ -113,7 +113,7 @@ func (d *Doctor) writtenDirs() []Dir {
 	dirs := []Dir{{Check: "cache directory", Path: cache, Need: planSize, Move: "set XDG_CACHE_HOME to another directory"}}
 	if d.Config.MQTT.URL != config.Off {
 		dirs = append(dirs, Dir{
-			Check: "event directory", Path: d.Config.MQTT.Spool, Need: spoolSize, Move: "name another one with --mqtt-spool",
+			Check: "event directory", Path: d.Config.MQTT.Spool, Need: spoolSize, Move: "name another one as mqtt.spool",
 		})
 	}
 	return dirs

@@ -441,7 +441,7 @@ func TestEncode(t *testing.T) {
 func TestBroker(t *testing.T) {
 	d := bench(t)
 	d.setDefaults()
-	d.Config.Device = "gate"
+	d.Config.Name = "gate"
 	server := &mqttbroker.Broker{Address: "127.0.0.1:0", User: "edge", Password: "right"}
 	require.NoError(t, server.Open())
 	t.Cleanup(func() { server.Close() })

@@ -55,7 +55,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer, model func(*Request
 
 // gpuWanted reports whether a GPU that cannot be used is a failure.
 func (r *Request) gpuWanted() bool {
-	return r.Engine.Backend == tensorrt.Name || r.Engine.FirstDevice() > 0 || cuda.Prober{Root: r.Root}.Jetson() != nil
+	return r.Engine.Backend == tensorrt.Name || r.Engine.FirstGPU() > 0 || cuda.Prober{Root: r.Root}.Jetson() != nil
 }
 
 // driver says what the CUDA driver offers.
@@ -86,8 +86,8 @@ func (r *Request) driver(tell func(Finding)) {
 			}
 		}
 	}
-	if r.Engine.FirstDevice() >= len(report.Devices) {
-		tell(fail(fmt.Sprintf("GPU %d", r.Engine.FirstDevice()), "name one that there is with --gpu", "there is none of that number"))
+	if r.Engine.FirstGPU() >= len(report.Devices) {
+		tell(fail(fmt.Sprintf("GPU %d", r.Engine.FirstGPU()), "name one that there is with --gpu", "there is none of that number"))
 	}
 }
 
@@ -109,18 +109,18 @@ func (r *Request) tensorrt(tell func(Finding)) {
 	}
 	tell(f)
 	if library.Builder {
-		tell(companion("TensorRT plugins", "libnvinfer_plugin", library.Missing, "networks with plugin layers need it"))
+		tell(companion("TensorRT plugins", "libnvinfer_plugin", library.MissingReason, "networks with plugin layers need it"))
 		if library.Parser {
 			tell(ok("ONNX parser", "%s", library.ParserPath))
 		} else {
-			tell(companion("ONNX parser", "libnvonnxparser", library.Missing, "TensorRT cannot build plans of ONNX files"))
+			tell(companion("ONNX parser", "libnvonnxparser", library.MissingReason, "TensorRT cannot build plans of ONNX files"))
 		}
 	}
 	if jetson := report.Jetson; jetson != nil && hasDLA(jetson.Model) {
 		tell(dlaCompiler())
 	}
-	if report.Err() == nil && r.Engine.FirstDevice() < len(report.Devices) {
-		gpu := &report.Devices[r.Engine.FirstDevice()]
+	if report.Err() == nil && r.Engine.FirstGPU() < len(report.Devices) {
+		gpu := &report.Devices[r.Engine.FirstGPU()]
 		if f := supported(library.Version, gpu); f.Status != OK {
 			tell(f)
 		}
@@ -129,8 +129,8 @@ func (r *Request) tensorrt(tell func(Finding)) {
 }
 
 // noTensorRT tells a library that is not there from one that does not load.
-func (r *Request) noTensorRT(given string, attempts []tensorrt.Attempt) Finding {
-	broken := slices.DeleteFunc(slices.Clone(attempts), func(a tensorrt.Attempt) bool {
+func (r *Request) noTensorRT(given string, attempts []tensorrt.RejectedLibrary) Finding {
+	broken := slices.DeleteFunc(slices.Clone(attempts), func(a tensorrt.RejectedLibrary) bool {
 		name, rest, _ := strings.Cut(a.Reason, ": ")
 		return strings.Contains(name, "libnvinfer") && strings.HasPrefix(rest, "cannot open shared object file: No such file")
 	})
@@ -236,7 +236,7 @@ func (r *Request) plan(version tensorrt.Version, gpu *cuda.Facts, tell func(Find
 }
 
 func (r *Request) onnxruntime(tell func(Finding)) {
-	options := engine.Options{Provider: engine.CPU, Device: r.Engine.FirstDevice()}
+	options := engine.Options{Provider: engine.CPU, Device: r.Engine.FirstGPU()}
 	named := os.Getenv("EDGE_INFER_ONNXRUNTIME") != ""
 	if strings.HasPrefix(r.Engine.Backend, "onnxruntime") {
 		options.Library = r.Engine.Library

@@ -46,7 +46,7 @@ func (d *Doctor) plans() []Finding {
 		return nil
 	}
 	var refused *engine.Error
-	if err := (tensorrt.Cache{Dir: dir}).Trusted(); errors.As(err, &refused) {
+	if err := (tensorrt.Cache{Dir: dir}).CheckTrusted(); errors.As(err, &refused) {
 		return []Finding{fail("plan cache", refused.Hint, "%s: %v", strings.TrimPrefix(refused.Message, "plan cache: "), refused.Err)}
 	}
 	return nil

@@ -13,7 +13,7 @@ func (d *Doctor) servers(ctx context.Context) (found []Finding) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
 	away := 0
-	for _, s := range network.Servers(ctx, d.Config) {
+	for _, s := range network.ProbeServers(ctx, d.Config) {
 		if s.Reason == "" {
 			found = append(found, ok(check, "%s: %s", s.Address, s.String()))
 			continue

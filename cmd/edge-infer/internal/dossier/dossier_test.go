@@ -26,7 +26,7 @@ func TestNoSecretGetsIn(t *testing.T) {
 	brokers, pages := write("mqtt", "hunt-broker\n"), write("page", "hunt-page")
 	camera, server := write("camera", "hunt/camera?1 &\n"), write("server", "hunt-server")
 	settings := &config.Sources{
-		File: write("edge-infer.yaml", `device: gate
+		File: write("edge-infer.yaml", `name: gate
 cameras:
   - {name: yard, uri: "rtsp://admin:${file:`+camera+`}@192.0.2.1/stream"}
   - {name: door, uri: "http://192.0.2.2/video?user=viewer&pwd=hunt-query"}
@@ -42,7 +42,7 @@ remote: {password_file: `+server+`, user: "${SERVER_USER}"}
 			}[name]
 			return value, set
 		},
-		Scope: config.Everything(),
+		Scope: config.AllSections(),
 	}
 	c, err := settings.Load()
 	require.NoError(t, err)

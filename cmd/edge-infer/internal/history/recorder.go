@@ -46,7 +46,7 @@ type camera struct {
 var _ pipeline.Sink = (*Recorder)(nil)
 
 // Frame implements pipeline.Sink. It allocates when a name is new and when a day or five minutes are over.
-func (r *Recorder) Frame(in *pipeline.Inferred) {
+func (r *Recorder) Frame(in *pipeline.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	local := in.Time.Local()
@@ -57,11 +57,11 @@ func (r *Recorder) Frame(in *pipeline.Inferred) {
 		}
 		c.last = local
 	}
-	if in.Happened == nil || in.Follower == nil {
+	if in.Events == nil || in.Tracker == nil {
 		return
 	}
-	for i := range in.Happened.Events {
-		c.count(&in.Happened.Events[i], in, local.Hour())
+	for i := range in.Events.Events {
+		c.count(&in.Events.Events[i], in, local.Hour())
 	}
 }
 
@@ -85,7 +85,7 @@ func (r *Recorder) camera(name string, local time.Time) *camera {
 }
 
 // warm adds the time of one frame where its objects stand.
-func (c *camera) warm(in *pipeline.Inferred, seconds float32) {
+func (c *camera) warm(in *pipeline.Result, seconds float32) {
 	for i := range in.Detections {
 		box := &in.Detections[i].Box
 		if box.X2 <= box.X1 {
@@ -98,7 +98,7 @@ func (c *camera) warm(in *pipeline.Inferred, seconds float32) {
 }
 
 // count adds an event to the hour and to the totals.
-func (c *camera) count(e *zone.Event, in *pipeline.Inferred, hour int) {
+func (c *camera) count(e *zone.Event, in *pipeline.Result, hour int) {
 	if e.Kind == zone.Update || e.Kind == zone.Loiter {
 		return
 	}
@@ -108,20 +108,20 @@ func (c *camera) count(e *zone.Event, in *pipeline.Inferred, hour int) {
 		case zone.New:
 			to.Objects[postprocess.Label(in.Labels, e.Object.Class)]++
 		case zone.Enter:
-			at(to.Zones, in.Follower.Config.Zones[e.Zone].Name).Entered++
+			at(to.Zones, in.Tracker.Config.Zones[e.Zone].Name).Entered++
 		case zone.Leave:
-			z := at(to.Zones, in.Follower.Config.Zones[e.Zone].Name)
+			z := at(to.Zones, in.Tracker.Config.Zones[e.Zone].Name)
 			z.Visits++
 			z.Dwell += e.Dwell.Seconds()
 		case zone.Cross:
-			l := at(to.Lines, in.Follower.Config.Lines[e.Line].Name)
+			l := at(to.Lines, in.Tracker.Config.Lines[e.Line].Name)
 			if e.Direction == zone.In {
 				l.In++
 			} else {
 				l.Out++
 			}
 		case zone.End:
-			if in.Follower.Config.Ground != nil && e.Object.Distance > 0 {
+			if in.Tracker.Config.Ground != nil && e.Object.Distance > 0 {
 				to.Way.Objects++
 				to.Way.Distance += e.Object.Distance
 				to.Way.Time += e.Object.Duration().Seconds()

@@ -17,7 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-var follower = &pipeline.Follower{Config: zone.Config{
+var follower = &pipeline.Tracker{Config: zone.Config{
 	Zones: []zone.Zone{{Name: "yard"}}, Lines: []zone.Line{{Name: "gate"}}, Ground: &zone.Ground{},
 }}
 
@@ -25,11 +25,11 @@ var follower = &pipeline.Follower{Config: zone.Config{
 var noon = time.Date(2026, 11, 20, 12, 30, 0, 0, time.Local)
 
 // shown is a frame with one object whose foot is at x, y of 640x360.
-func shown(camera string, at time.Time, x, y float32, events ...zone.Event) *pipeline.Inferred {
-	return &pipeline.Inferred{
-		Camera: camera, Time: at, Width: 640, Height: 360, Labels: []string{"bolt", "nut"}, Frame: &capture.Frame{}, Follower: follower,
+func shown(camera string, at time.Time, x, y float32, events ...zone.Event) *pipeline.Result {
+	return &pipeline.Result{
+		Camera: camera, Time: at, Width: 640, Height: 360, Labels: []string{"bolt", "nut"}, Frame: &capture.Frame{}, Tracker: follower,
 		Detections: []postprocess.Detection{{Box: postprocess.Box{X1: x - 5, X2: x + 5, Y1: y - 20, Y2: y}}},
-		Happened:   &zone.Result{Events: events},
+		Events:     &zone.Result{Events: events},
 	}
 }
 

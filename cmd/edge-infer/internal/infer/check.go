@@ -30,12 +30,12 @@ func Check(p *Images, t *Tensors) error {
 		return config.Usagef("--output-dir is for --input")
 	case (p.Save != "" || p.Record.Format != "") && len(t.Inputs) > 0:
 		return config.Usagef("--save, --format and --output are for images, the outputs of --input go to --output-dir")
-	case !p.Config.Look.Plain() && len(t.Inputs) > 0:
+	case !p.Config.Inference.Plain() && len(t.Inputs) > 0:
 		return config.Usagef("--tile, --ensemble and --augment are for images, not for --input")
 	}
 	if t.Window.Sides != "" && len(t.Inputs) == 0 {
 		return config.Usagef("--window slides over --input, --tile looks at parts of images")
 	}
-	t.Window.Overlap = p.Config.Look.Overlap
+	t.Window.Overlap = p.Config.Inference.Overlap
 	return t.Window.check()
 }

@@ -74,8 +74,8 @@ type Seen struct {
 // out, and the error says at the end how many were.
 func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
-	options.Decoding.Always = true // the best classes of a classifier are the answer, however sure it is
-	options.Build = network.Builder{Progress: p.Progress}.Build
+	options.Decoding.TopAlways = true // the best classes of a classifier are the answer, however sure it is
+	options.Build = network.PlanBuilder{Progress: p.Progress}.Build
 	detect := &p.Config.Detect
 	w := &work{
 		each: each, details: report.Details{Masks: report.MaskForm(detect.Masks)},
@@ -85,15 +85,15 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	if err != nil {
 		return err
 	}
-	options.Look = sync.OnceValue(func() []engine.Size { return aspect.Files(ctx, inputs, p.Config.Look.Tile) })
-	sight := network.Sight{Look: p.Config.Look}
-	predictors, err := sight.OpenEach(ctx, p.Config, options)
+	options.ProbeSizes = sync.OnceValue(func() []engine.Size { return aspect.ProbeFiles(ctx, inputs, p.Config.Inference.Tile) })
+	sight := network.PredictorBuilder{Inference: p.Config.Inference}
+	predictors, err := sight.OpenPerGPU(ctx, p.Config, options)
 	if err != nil {
 		return err
 	}
 	defer closeAll(predictors)
 	for i := range predictors {
-		if predictors[i], err = network.Chain(ctx, predictors[i], p.Config, p.Progress, p.Logger); err != nil {
+		if predictors[i], err = network.WithCascade(ctx, predictors[i], p.Config, p.Progress, p.Logger); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	}
 	if err == nil && w.contrary > 0 && w.contrary == w.done { // too few for a predict.Contradiction
 		p.Logger.Warn("every image gave "+w.what, "images", w.done, "read_as", predictors[0].Model().Recognised.Layout,
-			"hint", "what was found is noise: name another --layout; edge-infer inspect shows the outputs")
+			"hint", "what was found is noise: select another --layout; edge-infer inspect shows the outputs")
 	}
 	if err = w.finish(err); err == nil && w.failed > 0 {
 		return fmt.Errorf("%d of %d images could not be read", w.failed, w.failed+w.done)
@@ -227,12 +227,12 @@ func (w *work) progress(number int) {
 }
 
 // image implements media.Run.Each.
-func (w *work) img(path string, number int, frame *capture.Frame, img *predict.Image, _ engine.Timing) (err error) {
+func (w *work) img(path string, number int, frame *capture.Frame, img *predict.Result, _ engine.Timing) (err error) {
 	seen := &Seen{
 		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []payload.Exact{},
 		detections: img.Detections, places: img.Map, labels: w.labels,
 	}
-	if what := predict.Contrary(&img.Stats); what != "" && (w.what == "" || w.what == what) {
+	if what := predict.FindContradiction(&img.Stats); what != "" && (w.what == "" || w.what == what) {
 		w.contrary, w.what = w.contrary+1, what
 	}
 	w.details.Begin()

@@ -44,7 +44,7 @@ func newSaver(directory, video string, labels []string, logger *slog.Logger) (*s
 }
 
 // save draws what is found into the frame, or the map of a network that gives one, and returns the file that was written.
-func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Image, survey *zone.MapStats) (string, error) {
+func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Result, survey *zone.MapStats) (string, error) {
 	if frame.Format != engine.BGR {
 		return "", fmt.Errorf("save %s: %v images cannot be drawn on", source, frame.Format)
 	}

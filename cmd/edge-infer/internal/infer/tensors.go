@@ -40,15 +40,9 @@ type Tensors struct {
 
 // Flags are the job's place on a command line.
 func (r *Tensors) Flags(flags *pflag.FlagSet) {
-	r.CompareFlags(flags)
-	flags.StringVar(&r.Directory, "output-dir", "", "directory for the outputs of --input")
-}
-
-// CompareFlags are those of what goes in alone.
-func (r *Tensors) CompareFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&r.Inputs, "input", nil,
-		"array for one input of the model, NAME=TENSOR.npy or a volume, NAME=SCAN.nii.gz; NAME= may be left away when there is one")
+	flags.StringArrayVar(&r.Inputs, "input", nil, "array for one input of the model, NAME=TENSOR.npy; NAME= may be omitted for a single input")
 	r.Window.flags(flags)
+	flags.StringVar(&r.Directory, "output-dir", "", "directory for the outputs of --input")
 }
 
 // Outputs is what a request of tensors gave.
@@ -84,7 +78,7 @@ func (r *Tensors) compute(ctx context.Context, each func(*engine.Model, *engine.
 		return err
 	}
 	options := network.Options(r.Config, r.Config.Detect.Confidence, r.Logger)
-	options.Build, options.Arrays = network.Builder{Progress: r.Progress}.Build, true
+	options.Build, options.TensorInputs = network.PlanBuilder{Progress: r.Progress}.Build, true
 	if err := options.Load(); err != nil {
 		return err
 	}
@@ -128,7 +122,7 @@ func (r *Tensors) read() ([]engine.Tensor, error) {
 		if err != nil {
 			return nil, fmt.Errorf("input: %w", err)
 		}
-		tensor, err := decoder(path)(file)
+		tensor, err := engine.ReadNPY(file)
 		_ = file.Close() // it was only read
 		if err != nil {
 			return nil, fmt.Errorf("input %s: %w", path, err)
@@ -137,14 +131,6 @@ func (r *Tensors) read() ([]engine.Tensor, error) {
 		tensors = append(tensors, tensor)
 	}
 	return tensors, nil
-}
-
-// decoder is what reads the file: volumes of NIfTI by their suffix, all others are NumPy's.
-func decoder(path string) func(io.Reader) (engine.Tensor, error) {
-	if lower := strings.ToLower(path); strings.HasSuffix(lower, ".nii") || strings.HasSuffix(lower, ".nii.gz") {
-		return engine.ReadNIfTI
-	}
-	return engine.ReadNPY
 }
 
 // fit compares the tensors with what an ONNX file takes, before a plan is built for them, and asks for a plan of their shapes where the

@@ -39,15 +39,15 @@ func (w *Window) flags(flags *pflag.FlagSet) {
 
 // sliding is the window over a model that is set later.
 func (w *Window) sliding() (*window.Sliding, error) {
-	s := &window.Sliding{Overlap: w.Overlap, Margin: w.Margin, Blend: window.Blend(w.Blend), Memory: w.Memory << 20}
+	s := &window.Sliding{Overlap: w.Overlap, Margin: w.Margin, Blend: window.Blend(w.Blend), MaxMemory: w.Memory << 20}
 	for part := range strings.SplitSeq(w.Sides, "x") {
 		side, err := strconv.ParseInt(part, 10, 32)
 		if err != nil {
 			return nil, config.Usagef("--window %q must be sides like 64x64x64 or 512x512", w.Sides)
 		}
-		s.Sides = append(s.Sides, side)
+		s.Window = append(s.Window, side)
 	}
-	if err := s.Check(); err != nil {
+	if err := s.Validate(); err != nil {
 		return nil, config.Usagef("--window: %v", err)
 	}
 	return s, nil
@@ -76,12 +76,12 @@ func (r *Tensors) slide(
 	if err != nil {
 		return err
 	}
-	if len(tensors) != 1 || len(tensors[0].Shape) != len(s.Sides)+2 {
-		return config.Usagef("--window %s slides over one --input of a batch, channels and %d sides", r.Window.Sides, len(s.Sides))
+	if len(tensors) != 1 || len(tensors[0].Shape) != len(s.Window)+2 {
+		return config.Usagef("--window %s slides over one --input of a batch, channels and %d sides", r.Window.Sides, len(s.Window))
 	}
 	input := tensors[0]
 	s.Batch = max(r.Config.Engine.Batch, 1)
-	one := engine.Tensor{Name: input.Name, Type: input.Type, Shape: s.Shape(input.Shape)}
+	one := engine.Tensor{Name: input.Name, Type: input.Type, Shape: s.BatchShape(input.Shape)}
 	one.Data = make([]byte, engine.Elements(one.Shape)*int64(one.Type.Size()))
 	windows := []engine.Tensor{one}
 	if err := fit(&options.Options, windows); err != nil {

@@ -40,7 +40,7 @@ func TestAVideoThatEndsEarlyIsTold(t *testing.T) {
 	seen, short := 0, 0
 	run := &Run{
 		Predictors: []predict.Predictor{&recorder{batch: 1}},
-		Each: func(string, int, *capture.Frame, *predict.Image, engine.Timing) error {
+		Each: func(string, int, *capture.Frame, *predict.Result, engine.Timing) error {
 			seen++
 			return nil
 		},

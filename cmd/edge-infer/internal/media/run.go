@@ -25,7 +25,7 @@ type Run struct {
 	Ahead   bool
 	Readers int
 	// Each gets every image, in order, with its file, its number in the file and what it shows; all of it is valid during the call only.
-	Each func(path string, number int, frame *capture.Frame, seen *predict.Image, timing engine.Timing) error
+	Each func(path string, number int, frame *capture.Frame, seen *predict.Result, timing engine.Timing) error
 	// Failed gets every image and every rest of a video that could not be read or run, and why, in its place; the others follow all the
 	// same. With nil they are what Files returns.
 	Failed func(path string, rest bool, err error)
@@ -48,7 +48,7 @@ type img struct {
 	path   string
 	number int
 	frame  capture.Frame
-	seen   predict.Image // its Err says too why it could not be read
+	seen   predict.Result // its Err says too why it could not be read
 	read   bool
 	last   bool // nothing of the video follows
 }

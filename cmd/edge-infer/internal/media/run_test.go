@@ -21,7 +21,7 @@ import (
 type recorder struct {
 	batch    int
 	requests []int
-	result   predict.Result
+	result   predict.BatchResult
 }
 
 func (r *recorder) Model() predict.Model {
@@ -36,16 +36,16 @@ func (*recorder) Alloc(size int) (*engine.Buffer, error) {
 
 func (r *recorder) Submit(_ int, images []engine.Image) error {
 	r.requests = append(r.requests, len(images))
-	r.result.Images = make([]predict.Image, len(images))
+	r.result.Results = make([]predict.Result, len(images))
 	for i := range images {
 		if images[i].Data[2] == 255 && images[i].Data[1] == 0 {
-			r.result.Images[i].Err = errors.New("too red")
+			r.result.Results[i].Err = errors.New("too red")
 		}
 	}
 	return nil
 }
 
-func (r *recorder) Wait(int) (*predict.Result, error) { return &r.result, nil }
+func (r *recorder) Wait(int) (*predict.BatchResult, error) { return &r.result, nil }
 
 // directory holds count images of different sizes; those of red are red, those of broken are no images.
 func dir(t *testing.T, count int, red, broken int) string {
@@ -83,7 +83,7 @@ func TestADirIsRunInWholeBatches(t *testing.T) {
 	var seen, failed []string
 	run := &Run{
 		Predictors: []predict.Predictor{predictor},
-		Each: func(path string, number int, frame *capture.Frame, _ *predict.Image, _ engine.Timing) error {
+		Each: func(path string, number int, frame *capture.Frame, _ *predict.Result, _ engine.Timing) error {
 			require.Zero(t, number)
 			require.Equal(t, 6, frame.Height)
 			seen = append(seen, filepath.Base(path))
@@ -106,6 +106,6 @@ func TestADirIsRunInWholeBatches(t *testing.T) {
 	require.ErrorContains(t, err, "none.png")
 
 	stop := errors.New("no space left on device")
-	run.Each = func(string, int, *capture.Frame, *predict.Image, engine.Timing) error { return stop }
+	run.Each = func(string, int, *capture.Frame, *predict.Result, engine.Timing) error { return stop }
 	require.ErrorIs(t, run.Files(t.Context(), files(t, dir(t, 6, -1, -1))), stop)
 }

@@ -101,7 +101,7 @@ func (w *worker) wait() {
 		next := 0
 		for i := range q.images {
 			if q.images[i].read {
-				q.images[i].seen = result.Images[next].Clone()
+				q.images[i].seen = result.Results[next].Clone()
 				next++
 			}
 		}

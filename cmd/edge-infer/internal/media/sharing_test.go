@@ -20,7 +20,7 @@ import (
 type device struct {
 	recorder
 	mu       sync.Mutex
-	results  [2]predict.Result
+	results  [2]predict.BatchResult
 	goOn     <-chan struct{}
 	answered func(requests int)
 	done     int
@@ -31,15 +31,15 @@ func (d *device) Submit(slot int, images []engine.Image) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.requests = append(d.requests, len(images))
-	d.results[slot].Images = d.results[slot].Images[:0]
+	d.results[slot].Results = d.results[slot].Results[:0]
 	for _, p := range images {
-		seen := predict.Image{Detections: []postprocess.Detection{{Box: postprocess.Box{X2: float32(p.Width)}}}}
-		d.results[slot].Images = append(d.results[slot].Images, seen)
+		seen := predict.Result{Detections: []postprocess.Detection{{Box: postprocess.Box{X2: float32(p.Width)}}}}
+		d.results[slot].Results = append(d.results[slot].Results, seen)
 	}
 	return nil
 }
 
-func (d *device) Wait(slot int) (*predict.Result, error) {
+func (d *device) Wait(slot int) (*predict.BatchResult, error) {
 	if d.goOn != nil {
 		<-d.goOn
 	}
@@ -67,7 +67,7 @@ func TestDevicesShareTheWork(t *testing.T) {
 	var seen, failed []string
 	run := &Run{
 		Predictors: []predict.Predictor{slow, fast}, Ahead: true, Readers: 3,
-		Each: func(path string, _ int, frame *capture.Frame, img *predict.Image, _ engine.Timing) error {
+		Each: func(path string, _ int, frame *capture.Frame, img *predict.Result, _ engine.Timing) error {
 			require.Equal(t, float32(frame.Width), img.Detections[0].X2, path)
 			seen = append(seen, filepath.Base(path))
 			return nil
@@ -93,13 +93,13 @@ func TestADeviceThatFailsEndsTheRun(t *testing.T) {
 	good.batch, bad.batch = 2, 2
 	run := &Run{
 		Predictors: []predict.Predictor{bad}, Ahead: true, Readers: 2,
-		Each: func(string, int, *capture.Frame, *predict.Image, engine.Timing) error { return nil },
+		Each: func(string, int, *capture.Frame, *predict.Result, engine.Timing) error { return nil },
 	}
 	require.ErrorContains(t, run.Files(t.Context(), files(t, dir(t, 40, -1, -1))), "00.png: fell off the bus")
 
 	run.Predictors = []predict.Predictor{good}
 	stop := errors.New("no space left on device")
-	run.Each = func(string, int, *capture.Frame, *predict.Image, engine.Timing) error { return stop }
+	run.Each = func(string, int, *capture.Frame, *predict.Result, engine.Timing) error { return stop }
 	require.ErrorIs(t, run.Files(t.Context(), files(t, dir(t, 40, -1, -1))), stop)
 }
 
@@ -111,7 +111,7 @@ func TestWithoutAheadNothingRunsBeside(t *testing.T) {
 	d.answered = func(requests int) { require.Equal(t, 3*(requests-1), delivered, "the one before is all done") }
 	run := &Run{
 		Predictors: []predict.Predictor{d},
-		Each: func(string, int, *capture.Frame, *predict.Image, engine.Timing) error {
+		Each: func(string, int, *capture.Frame, *predict.Result, engine.Timing) error {
 			delivered++
 			return nil
 		},

@@ -12,28 +12,28 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// BuildCommand is the hidden command by which this program builds engine plans in a process of its own; ServeBuild is its body.
+// BuildCommand is the hidden command by which this program builds engine plans in a process of its own; ServePlanBuild is its body.
 const BuildCommand = "build-plan"
 
-// ServeBuild builds the one plan that the process was started for.
-func ServeBuild(ctx context.Context, in io.Reader, out io.Writer) error {
+// ServePlanBuild builds the one plan that the process was started for.
+func ServePlanBuild(ctx context.Context, in io.Reader, out io.Writer) error {
 	return tensorrt.ServeBuild(ctx, in, out)
 }
 
-// Builder builds engine plans in a process of its own: what runs out of memory there is not this one.
-type Builder struct {
+// PlanBuilder builds engine plans in a process of its own: what runs out of memory there is not this one.
+type PlanBuilder struct {
 	Progress progress.Reporter
-	What     string // is being done, in the notes of the progress; "building the engine plan" when empty
+	Task     string // is being done, in the notes of the progress; "building the engine plan" when empty
 }
 
 // Build builds a plan into the cache; it is what predict.Options.Build wants.
-func (b Builder) Build(ctx context.Context, options tensorrt.BuildOptions) error {
+func (b PlanBuilder) Build(ctx context.Context, options tensorrt.BuildOptions) error {
 	_, err := b.BuildTo(ctx, options, "", tensorrt.Cache{})
 	return err
 }
 
 // BuildTo builds a plan into a file, or into that cache where none is named.
-func (b Builder) BuildTo(ctx context.Context, options tensorrt.BuildOptions, file string, cache tensorrt.Cache) (*tensorrt.BuiltPlan,
+func (b PlanBuilder) BuildTo(ctx context.Context, options tensorrt.BuildOptions, file string, cache tensorrt.Cache) (*tensorrt.BuiltPlan,
 	error,
 ) {
 	program, err := os.Executable()
@@ -41,8 +41,8 @@ func (b Builder) BuildTo(ctx context.Context, options tensorrt.BuildOptions, fil
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	// Without lazy loading the libraries' kernels alone take hundreds of megabytes of GPU memory.
-	child := tensorrt.Child{Command: []string{program, BuildCommand}, Environment: []string{"CUDA_MODULE_LOADING=LAZY"}}
-	what := cmp.Or(b.What, "building the engine plan")
+	child := tensorrt.BuildProcess{Command: []string{program, BuildCommand}, Environment: []string{"CUDA_MODULE_LOADING=LAZY"}}
+	what := cmp.Or(b.Task, "building the engine plan")
 	step := b.Progress.Begin(what)
 	defer step.Close()
 	return child.Build(ctx, options, file, cache, func(p tensorrt.Progress) { step.Note(what + phase(p)) })

@@ -17,23 +17,25 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// Stages opens the second networks of a configuration, on the first device. A plan that TensorRT lacks is built where it is the backend by
-// name, and with ahead also where it would be chosen automatically: a cascade is not upgraded later. Without steps none is built. An error
-// leaves nothing open.
-func Stages(ctx context.Context, c *config.Config, steps progress.Reporter, ahead bool, logger *slog.Logger) ([]cascade.Stage, error) {
+// OpenCascade opens the secondary networks, on the first GPU. It builds a plan that TensorRT lacks if TensorRT is the configured backend, and
+// with ahead also if it would be chosen automatically, because secondary networks are not upgraded later. Without steps no plan is built. On
+// an error nothing is left open.
+func OpenCascade(
+	ctx context.Context, e *config.Engine, cascades []config.Cascade, steps progress.Reporter, ahead bool, logger *slog.Logger,
+) ([]cascade.Stage, error) {
 	var stages []cascade.Stage
-	for i := range c.Cascade {
-		stage, err := openStage(ctx, c, &c.Cascade[i], steps, ahead, logger)
+	for i := range cascades {
+		stage, err := openStage(ctx, e, &cascades[i], steps, ahead, logger)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("cascade %s: %w", c.Cascade[i].Name, err), CloseStages(stages))
+			return nil, errors.Join(fmt.Errorf("cascade %s: %w", cascades[i].Name, err), CloseCascade(stages))
 		}
 		stages = append(stages, stage)
 	}
 	return stages, nil
 }
 
-// CloseStages closes second networks that nothing has taken over.
-func CloseStages(stages []cascade.Stage) error {
+// CloseCascade closes secondary networks that have no other owner.
+func CloseCascade(stages []cascade.Stage) error {
 	var errs []error
 	for i := range stages {
 		errs = append(errs, stages[i].Close())
@@ -41,34 +43,34 @@ func CloseStages(stages []cascade.Stage) error {
 	return errors.Join(errs...)
 }
 
-func openStage(ctx context.Context, c *config.Config, asked *config.Cascade, steps progress.Reporter, ahead bool, logger *slog.Logger) (
-	stage cascade.Stage, err error,
-) {
-	layout, err := head.ParseLayout(asked.Layout)
+func openStage(
+	ctx context.Context, e *config.Engine, c *config.Cascade, steps progress.Reporter, ahead bool, logger *slog.Logger,
+) (stage cascade.Stage, err error) {
+	layout, err := head.ParseLayout(c.Layout)
 	if err != nil {
 		return stage, err
 	}
 	options := predict.Options{
-		Model: asked.Model, LabelsFile: asked.Labels, Find: catalogue.Find, Backend: c.Engine.Backend, Log: logger,
+		Model: c.Model, LabelsFile: c.Labels, ResolveModel: catalogue.Resolve, Backend: e.Backend, Log: logger,
 		Decoding: predict.Decoding{Layout: layout},
 		Options: engine.Options{
-			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads, Slots: 1,
-			MaxBatch: cmp.Or(asked.Batch, config.DefaultCascadeBatch), Library: c.Engine.Library,
-			Plugins: c.Engine.Plugins,
+			Precision: engine.Precision(e.Precision), Device: e.FirstGPU(), Threads: e.Threads, Slots: 1,
+			MaxBatch: cmp.Or(c.Batch, config.DefaultCascadeBatch), Library: e.Library,
+			Plugins: e.Plugins,
 		},
 	}
-	builder := Builder{What: "building the engine plan of cascade " + asked.Name, Progress: steps}
+	builder := PlanBuilder{Task: "building the engine plan of cascade " + c.Name, Progress: steps}
 	if steps != nil {
 		options.Build = builder.Build
 	}
 	if err := options.Load(); err != nil {
 		return stage, err
 	}
-	if ahead && options.Backend == config.Auto && options.LacksPlan() {
+	if ahead && options.Backend == config.Auto && options.NeedsPlan() {
 		planned := options
 		planned.Backend = tensorrt.Name
 		if err := builder.Build(ctx, planned.Plan()); err != nil {
-			logger.Warn("engine plan not built, another backend looks", "cascade", asked.Name, "error", err)
+			logger.Warn("engine plan not built, using another backend", "cascade", c.Name, "error", err)
 		}
 	}
 	n, err := predict.Open(ctx, options)
@@ -76,22 +78,22 @@ func openStage(ctx context.Context, c *config.Config, asked *config.Cascade, ste
 		return stage, err
 	}
 	return cascade.Stage{
-		Name: asked.Name, Predictor: n, On: asked.On, MinSize: float32(asked.MinSize), Margin: float32(asked.Margin), Every: asked.Every,
-		Votes: asked.Votes, Reported: float32(asked.Confidence), Vector: asked.Vector, Recall: asked.Remember,
+		Name: c.Name, Predictor: n, Classes: c.On, MinSize: float32(c.MinSize), Margin: float32(c.Margin), Interval: c.Every,
+		Votes: c.Votes, Confidence: float32(c.Confidence), KeepEmbedding: c.Vector, MaxLostAge: c.Remember,
 	}, nil
 }
 
-// Chain has second networks look at what p finds, where there are any. An error leaves p open and nothing else.
-func Chain(ctx context.Context, p predict.Predictor, c *config.Config, steps progress.Reporter, logger *slog.Logger) (predict.Predictor,
+// WithCascade runs the configured secondary networks on the detections of p, if there are any. On an error p alone is left open.
+func WithCascade(ctx context.Context, p predict.Predictor, c *config.Config, steps progress.Reporter, logger *slog.Logger) (predict.Predictor,
 	error,
 ) {
-	stages, err := Stages(ctx, c, steps, false, logger)
+	stages, err := OpenCascade(ctx, &c.Engine, c.Cascade, steps, false, logger)
 	if err != nil || len(stages) == 0 {
 		return p, err
 	}
 	chained := &cascade.Chained{Predictor: p, Stages: stages}
 	if err := chained.Open(); err != nil {
-		return p, config.UsageError{Err: errors.Join(err, CloseStages(stages))}
+		return p, config.UsageError{Err: errors.Join(err, CloseCascade(stages))}
 	}
 	return chained, nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Devices are the GPUs that the configuration names. One alone may be missing, because another backend can take its place; several are
-// only what was meant when all of them are there.
-func Devices(c *config.Config) ([]int, error) {
-	numbers, all := c.Engine.Devices()
+// GPUs returns the numbers of the configured GPUs. A single one may be missing, because another backend can take its place; of several
+// each must exist.
+func GPUs(e *config.Engine) ([]int, error) {
+	numbers, all := e.GPUs()
 	if !all && len(numbers) == 1 {
 		return numbers, nil
 	}
@@ -33,26 +33,26 @@ func Devices(c *config.Config) ([]int, error) {
 	}
 	for _, number := range numbers {
 		if there := len(report.Devices); number >= there {
-			return nil, fmt.Errorf("--gpu %s: there is no GPU %d, this machine has %d (edge-infer devices lists them)", c.Engine.Device,
+			return nil, fmt.Errorf("--gpu %s: there is no GPU %d, this machine has %d (edge-infer devices lists them)", e.GPU,
 				number, there)
 		}
 	}
 	return numbers, nil
 }
 
-// OpenEach opens a predictor on each GPU that the configuration names, one where it names none. The caller closes them.
-func (s *Sight) OpenEach(ctx context.Context, c *config.Config, options predict.Options) ([]predict.Predictor, error) {
-	numbers, err := Devices(c)
+// OpenPerGPU opens a predictor on each configured GPU, or one if none is configured. The caller closes them.
+func (b *PredictorBuilder) OpenPerGPU(ctx context.Context, c *config.Config, options predict.Options) ([]predict.Predictor, error) {
+	numbers, err := GPUs(&c.Engine)
 	if err != nil {
 		return nil, err
 	}
-	if n := len(numbers); n > 1 && options.Threads == 0 { // should the engines turn out to be the CPU's
+	if n := len(numbers); n > 1 && options.Threads == 0 { // in case they run on the CPU
 		options.Threads = max(1, runtime.NumCPU()/n)
 	}
 	var all []predict.Predictor
 	for _, number := range numbers {
 		options.Device = number
-		p, err := s.Open(ctx, options)
+		p, err := b.Open(ctx, options)
 		if err != nil {
 			for _, opened := range all {
 				err = errors.Join(err, opened.Close())

@@ -17,13 +17,13 @@ func TestEachGPUHasAPredictor(t *testing.T) {
 	t.Setenv("FAKE_CUDA", "devices=3")
 	for named, want := range map[string][]int{"all": {0, 1, 2}, "0,2": {0, 2}, "1": {1}} {
 		c := config.Default()
-		c.Engine.Device = named
+		c.Engine.GPU = named
 		var devices []int
-		sight := Sight{Each: func(_ context.Context, options predict.Options) (predict.Predictor, error) {
+		sight := PredictorBuilder{OpenNetwork: func(_ context.Context, options predict.Options) (predict.Predictor, error) {
 			devices = append(devices, options.Device)
 			return nil, nil
 		}}
-		all, err := sight.OpenEach(t.Context(), c, predict.Options{})
+		all, err := sight.OpenPerGPU(t.Context(), c, predict.Options{})
 		require.NoError(t, err)
 		require.Len(t, all, len(want))
 		require.Equal(t, want, devices, named)

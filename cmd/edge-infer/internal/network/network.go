@@ -1,5 +1,4 @@
-// Package network is what a configuration says of the network, as package predict takes it, and how the engine plans that it lacks are
-// built.
+// Package network turns settings into options of package predict, opens predictors with them, and builds the engine plans that they lack.
 package network
 
 import (
@@ -8,6 +7,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
@@ -15,32 +15,43 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Options are c's. One image makes a batch where c leaves that open; decoded is the decoded threshold.
-func Options(c *config.Config, decoded float64, logger *slog.Logger) predict.Options {
-	images, _ := c.Model.Images() // a checked configuration has no mistake here
-	height, width, _ := c.Model.Sides()
+// Options returns the options of the configured model, for commands that open it without cameras. minScore is the lowest score of the
+// detections.
+func Options(c *config.Config, minScore float64, logger *slog.Logger) predict.Options {
+	g := site.Group{
+		Network:  site.Network{Model: c.Model, Engine: c.Engine, Remote: c.Remote, Inference: c.Inference},
+		MinScore: minScore,
+		Decoding: site.Decoding{IoU: c.Detect.IoU, MaxDetections: c.Detect.MaxDetections, Top: c.Detect.Top, Classes: c.Detect.Classes},
+	}
+	return GroupOptions(&g, logger)
+}
+
+// GroupOptions returns the options of a camera group's model. The batch is 1 where the configuration leaves it open.
+func GroupOptions(g *site.Group, logger *slog.Logger) predict.Options {
+	n := &g.Network
+	preprocess, _ := n.Model.Images() // the configuration has been checked
+	height, width, _ := n.Model.Sides()
 	return predict.Options{
-		Model: c.Model.Path, LabelsFile: c.Model.Labels, Find: catalogue.Find, Backend: backend(c), Decoding: Decoding(c, decoded),
+		Model: n.Model.Path, LabelsFile: n.Model.Labels, ResolveModel: catalogue.Resolve, Backend: backend(&n.Engine), Decoding: Decoding(g),
 		Log: logger,
 		Options: engine.Options{
-			Precision: engine.Precision(c.Engine.Precision), Device: c.Engine.FirstDevice(), Threads: c.Engine.Threads,
-			MaxBatch: cmp.Or(c.Engine.Batch, 1),
-			Library:  c.Engine.Library, Plugins: c.Engine.Plugins,
-			Metadata: engine.Metadata{Preprocess: images, Activation: c.Model.Acts()}, Width: width, Height: height,
-			Remote: remote(&c.Remote),
+			Precision: engine.Precision(n.Engine.Precision), Device: n.Engine.FirstGPU(), Threads: n.Engine.Threads,
+			MaxBatch: cmp.Or(n.Engine.Batch, 1), Library: n.Engine.Library, Plugins: n.Engine.Plugins,
+			Metadata: engine.Metadata{Preprocess: preprocess, Activation: n.Model.Acts()}, Width: width, Height: height,
+			Remote: remote(&n.Remote),
 		},
 	}
 }
 
-// backend is c's. A model whose operators are in plugins runs on TensorRT and on nothing else.
-func backend(c *config.Config) string {
-	if c.Engine.Backend == config.Auto && len(c.Engine.Plugins) > 0 {
+// backend returns the configured backend. A model with operators in plugins runs on TensorRT only.
+func backend(e *config.Engine) string {
+	if e.Backend == config.Auto && len(e.Plugins) > 0 {
 		return tensorrt.Name
 	}
-	return c.Engine.Backend
+	return e.Backend
 }
 
-// remote is how c reaches servers.
+// remote returns how inference servers are reached.
 func remote(c *config.Remote) engine.Remote {
 	r := engine.Remote{Timeout: c.Timeout, SharedMemory: c.SharedMemory, Encoding: c.Wire}
 	if c.HasSecret() {
@@ -52,10 +63,36 @@ func remote(c *config.Remote) engine.Remote {
 	return r
 }
 
-// Decoding is c's, with that decoded threshold.
-func Decoding(c *config.Config, decoded float64) predict.Decoding {
+// Decoding returns how the outputs of a camera group's model are read.
+func Decoding(g *site.Group) predict.Decoding {
 	return predict.Decoding{
-		Layout: head.Layout(c.Model.Layout), Threshold: float32(decoded), IoU: float32(c.Detect.IoU), Limit: c.Detect.Max,
-		Labels: c.Detect.Labels, Top: c.Detect.Top,
+		Layout: head.Layout(g.Network.Model.Layout), MinScore: float32(g.MinScore), IoU: float32(g.Decoding.IoU),
+		Limit: g.Decoding.MaxDetections, Classes: g.Decoding.Classes, TopK: g.Decoding.Top,
 	}
+}
+
+// Files returns the files of all configured networks: models by path or catalogue name, their preprocessing files whether they exist or not,
+// files of class names, and plugins.
+func Files(c *config.Config) (paths []string) {
+	add := func(model, labels string) {
+		if model != "" {
+			paths = append(paths, model, engine.PreprocessFile(model))
+		}
+		if labels != "" {
+			paths = append(paths, labels)
+		}
+	}
+	add(c.Model.Path, c.Model.Labels)
+	for _, model := range c.Inference.Ensemble {
+		add(model, "")
+	}
+	for i := range c.Cascade {
+		add(c.Cascade[i].Model, c.Cascade[i].Labels)
+	}
+	for i := range c.Cameras {
+		if m := c.Cameras[i].Model; m != nil {
+			add(m.Path, m.Labels)
+		}
+	}
+	return append(paths, c.Engine.Plugins...)
 }

@@ -15,24 +15,24 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Server is what one of the servers that a configuration names says of itself and of the model.
-type Server struct {
-	Address string `json:"address"`
-	About   string `json:"about,omitempty"`         // its name and version
-	Version string `json:"model_version,omitempty"` // that answered
-	Wire    string `json:"wire,omitempty"`          // what an image is sent as
-	Shared  bool   `json:"shared_memory"`           // instead of being sent
-	OnGPU   bool   `json:"shared_gpu_memory"`       // that memory is a GPU's
-	// Unshared is why it is not a GPU's memory, where that was asked for.
-	Unshared string  `json:"unshared,omitempty"`
-	Latency  float64 `json:"latency_ms"`       // of a request with a gray image; 0 where the model takes none
-	Reason   string  `json:"reason,omitempty"` // why the server cannot be used; the rest is empty then
-	Hint     string  `json:"hint,omitempty"`
+// ServerProbe is what one of the servers that a configuration names says of itself and of the model.
+type ServerProbe struct {
+	Address  string `json:"address"`
+	Software string `json:"about,omitempty"`         // its name and version
+	Version  string `json:"model_version,omitempty"` // that answered
+	Wire     string `json:"wire,omitempty"`          // what an image is sent as
+	Shared   bool   `json:"shared_memory"`           // instead of being sent
+	OnGPU    bool   `json:"shared_gpu_memory"`       // that memory is a GPU's
+	// NotOnGPUReason is why it is not a GPU's memory, where that was asked for.
+	NotOnGPUReason string  `json:"unshared,omitempty"`
+	Latency        float64 `json:"latency_ms"`       // of a request with a gray image; 0 where the model takes none
+	Reason         string  `json:"reason,omitempty"` // why the server cannot be used; the rest is empty then
+	Hint           string  `json:"hint,omitempty"`
 }
 
-// Servers asks each server that c names, all at once, and has it run a gray image. It gives them in c's order, none where the network
+// ProbeServers asks each server that c names, all at once, and has it run a gray image. It gives them in c's order, none where the network
 // runs here.
-func Servers(ctx context.Context, c *config.Config) []Server {
+func ProbeServers(ctx context.Context, c *config.Config) []ServerProbe {
 	addresses, remote := strings.CutPrefix(c.Engine.Backend, triton.Name+"=")
 	if !remote {
 		return nil
@@ -40,7 +40,7 @@ func Servers(ctx context.Context, c *config.Config) []Server {
 	options := Options(c, c.Detect.Confidence, slog.New(slog.DiscardHandler))
 	unread := options.Load()
 	list := strings.Split(addresses, ",")
-	all := make([]Server, len(list))
+	all := make([]ServerProbe, len(list))
 	var group sync.WaitGroup
 	for i, address := range list {
 		s := &all[i]
@@ -53,7 +53,7 @@ func Servers(ctx context.Context, c *config.Config) []Server {
 			if err == nil {
 				return
 			}
-			*s = Server{Address: s.Address, Reason: err.Error()}
+			*s = ServerProbe{Address: s.Address, Reason: err.Error()}
 			if known, ok := errors.AsType[*engine.Error](err); ok {
 				plain := *known
 				plain.Hint = ""
@@ -66,7 +66,7 @@ func Servers(ctx context.Context, c *config.Config) []Server {
 }
 
 // look opens the model there and times the second of two requests: the first one warms up.
-func (s *Server) look(ctx context.Context, options predict.Options) (err error) {
+func (s *ServerProbe) look(ctx context.Context, options predict.Options) (err error) {
 	options.Backend = triton.Name + "=" + s.Address
 	raw, err := predict.OpenRaw(ctx, options)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Server) look(ctx context.Context, options predict.Options) (err error) 
 	}
 	defer func() { err = errors.Join(err, raw.Close()) }()
 	m := raw.Model()
-	s.About = m.BackendVersion
+	s.Software = m.BackendVersion
 	if m.Image != nil {
 		img := engine.Image{Data: make([]byte, m.Width*m.Height), Width: m.Width, Height: m.Height, Stride: m.Width, Format: engine.GRAY8}
 		for range 2 {
@@ -89,15 +89,15 @@ func (s *Server) look(ctx context.Context, options predict.Options) (err error) 
 		status := e.Status().Servers[0]
 		s.Version, s.Wire, s.Shared, s.OnGPU = status.Version, status.Wire, status.Shared, status.OnGPU
 		if options.Remote.SharedMemory == triton.CUDAMemory {
-			s.Unshared = status.Unshared
+			s.NotOnGPUReason = status.Unshared
 		}
 	}
 	return nil
 }
 
 // String says in a line what a server that can be used does.
-func (s *Server) String() string {
-	text := s.About
+func (s *ServerProbe) String() string {
+	text := s.Software
 	if s.Version != "" {
 		text += ", version " + s.Version + " of the model"
 	}
@@ -112,8 +112,8 @@ func (s *Server) String() string {
 		text += ", images as " + s.Wire
 	}
 	text += ", " + strconv.FormatFloat(s.Latency, 'f', 1, 64) + " ms an image"
-	if s.Unshared != "" {
-		text += " (not on the GPU: " + s.Unshared + ")"
+	if s.NotOnGPUReason != "" {
+		text += " (not on the GPU: " + s.NotOnGPUReason + ")"
 	}
 	return text
 }

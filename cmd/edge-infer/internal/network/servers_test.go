@@ -26,23 +26,23 @@ func TestServers(t *testing.T) {
 	s, away := kservetest.New(t, e, file.Metadata(), shares), kservetest.New(t, e, file.Metadata(), nil)
 	away.Stop()
 	c := config.Default()
-	require.Empty(t, network.Servers(t.Context(), c))
+	require.Empty(t, network.ProbeServers(t.Context(), c))
 	c.Remote.Timeout, c.Remote.SharedMemory = time.Minute, "off"
 	c.Engine.Backend = "triton=grpc://" + s.Address + "/net, http://" + away.Address + "/net"
-	all := network.Servers(t.Context(), c)
+	all := network.ProbeServers(t.Context(), c)
 	require.Len(t, all, 2)
 	require.Positive(t, all[0].Latency)
 	all[0].Latency = 1.25
-	require.Equal(t, network.Server{
-		Address: "grpc://" + s.Address + "/net", About: "kservetest 1.2", Version: "1", Wire: "fp32", Latency: 1.25,
+	require.Equal(t, network.ServerProbe{
+		Address: "grpc://" + s.Address + "/net", Software: "kservetest 1.2", Version: "1", Wire: "fp32", Latency: 1.25,
 	}, all[0])
 	require.Equal(t, "kservetest 1.2, version 1 of the model, images as fp32, 1.2 ms an image", all[0].String())
 	require.Equal(t, "http://"+away.Address+"/net", all[1].Address)
 	require.Contains(t, all[1].Reason, "no server runs the model: "+away.Address+": ")
 	require.Equal(t, "is it running, and is 8001 its gRPC port and 8000 its HTTP port?", all[1].Hint)
 
-	c.Remote.SharedMemory, c.Engine.Device = "cuda", "99" // no machine has so many GPUs
-	all = network.Servers(t.Context(), c)
-	require.NotEmpty(t, all[0].Unshared)
+	c.Remote.SharedMemory, c.Engine.GPU = "cuda", "99" // no machine has so many GPUs
+	all = network.ProbeServers(t.Context(), c)
+	require.NotEmpty(t, all[0].NotOnGPUReason)
 	require.Regexp(t, `ms an image \(not on the GPU: .*(no CUDA driver|no GPU number 99)`, all[0].String())
 }

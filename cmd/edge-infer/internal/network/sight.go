@@ -6,21 +6,19 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/augment"
 	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
-// Sight opens what looks at images as a configuration says.
-type Sight struct {
-	look.Look
-	// Each opens each network; predict.Open when nil.
-	Each func(context.Context, predict.Options) (predict.Predictor, error)
+// PredictorBuilder opens what looks at images as a configuration says.
+type PredictorBuilder struct {
+	look.Inference
+	// OpenNetwork opens each network; predict.Open when nil.
+	OpenNetwork func(context.Context, predict.Options) (predict.Predictor, error)
 }
 
-// Opened is what opening a network gave, as a Predictor; nil where that failed.
-func Opened(n *predict.Network, err error) (predict.Predictor, error) {
+// AsPredictor is what opening a network gave, as a Predictor; nil where that failed.
+func AsPredictor(n *predict.Network, err error) (predict.Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -28,16 +26,16 @@ func Opened(n *predict.Network, err error) (predict.Predictor, error) {
 }
 
 // Open opens it, with those options for each network.
-func (s *Sight) Open(ctx context.Context, options predict.Options) (predict.Predictor, error) {
-	if s.Each == nil {
-		s.Each = func(ctx context.Context, options predict.Options) (predict.Predictor, error) {
-			return Opened(predict.Open(ctx, options))
+func (s *PredictorBuilder) Open(ctx context.Context, options predict.Options) (predict.Predictor, error) {
+	if s.OpenNetwork == nil {
+		s.OpenNetwork = func(ctx context.Context, options predict.Options) (predict.Predictor, error) {
+			return AsPredictor(predict.Open(ctx, options))
 		}
 	}
 	asked := options.Decoding
 	for range 2 { // each level asks the one below for weaker detections
 		if len(s.Ensemble) > 0 || len(s.Augment) > 0 {
-			options.Decoding = ensemble.Below(options.Decoding)
+			options.Decoding = ensemble.MemberDecoding(options.Decoding)
 		}
 	}
 	p, err := s.networks(ctx, options, asked)
@@ -45,10 +43,10 @@ func (s *Sight) Open(ctx context.Context, options predict.Options) (predict.Pred
 		return nil, err
 	}
 	if len(s.Augment) > 0 {
-		looks, err := s.Looks()
+		looks, err := s.Views()
 		fuser := s.Fuser()
 		fuser.Weights = nil // of the networks
-		augmented := &augment.Augmented{Predictor: p, Looks: looks, Fuser: fuser, Decoding: asked}
+		augmented := &ensemble.Augmented{Predictor: p, Views: looks, Fuser: fuser, Decoding: asked}
 		if err == nil {
 			err = augmented.Open()
 		}
@@ -61,7 +59,7 @@ func (s *Sight) Open(ctx context.Context, options predict.Options) (predict.Pred
 		return p, nil
 	}
 	tiled := &tile.Tiled{
-		Predictor: p, Tile: s.Tile, Overlap: s.Overlap, Merge: fuse.Method(s.Merge), Whole: true, Limit: asked.Limit,
+		Predictor: p, Tile: s.Tile, Overlap: s.Overlap, Merge: ensemble.Method(s.TileMerge), WholeImage: true, Limit: asked.Limit,
 	}
 	if err := tiled.Open(); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -70,8 +68,8 @@ func (s *Sight) Open(ctx context.Context, options predict.Options) (predict.Pred
 }
 
 // networks opens the model, and the ensemble where there is one.
-func (s *Sight) networks(ctx context.Context, options predict.Options, asked predict.Decoding) (predict.Predictor, error) {
-	first, err := s.Each(ctx, options)
+func (s *PredictorBuilder) networks(ctx context.Context, options predict.Options, asked predict.Decoding) (predict.Predictor, error) {
+	first, err := s.OpenNetwork(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -80,10 +78,10 @@ func (s *Sight) networks(ctx context.Context, options predict.Options, asked pre
 	}
 	e := &ensemble.Ensemble{Predictors: []predict.Predictor{first}, Fuser: s.Fuser(), Decoding: asked}
 	if len(s.Augment) > 0 {
-		e.Decoding = ensemble.Below(asked)
+		e.Decoding = ensemble.MemberDecoding(asked)
 	}
 	for _, other := range s.others(&options) {
-		p, err := s.Each(ctx, other)
+		p, err := s.OpenNetwork(ctx, other)
 		if err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
@@ -96,20 +94,20 @@ func (s *Sight) networks(ctx context.Context, options predict.Options, asked pre
 }
 
 // others are the options of the networks beside the model.
-func (s *Sight) others(options *predict.Options) (all []predict.Options) {
+func (s *PredictorBuilder) others(options *predict.Options) (all []predict.Options) {
 	for _, path := range s.Ensemble {
-		all = append(all, options.Another(path))
+		all = append(all, options.ForModel(path))
 	}
 	return all
 }
 
-// LacksPlan reports whether TensorRT could run a network if only it had a plan.
-func (s *Sight) LacksPlan(options *predict.Options) bool {
-	if options.LacksPlan() {
+// NeedsPlan reports whether TensorRT could run a network if only it had a plan.
+func (s *PredictorBuilder) NeedsPlan(options *predict.Options) bool {
+	if options.NeedsPlan() {
 		return true
 	}
 	for _, other := range s.others(options) {
-		if other.Load() == nil && other.LacksPlan() {
+		if other.Load() == nil && other.NeedsPlan() {
 			return true
 		}
 	}

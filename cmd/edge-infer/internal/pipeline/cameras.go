@@ -1,31 +1,29 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 )
 
-// Arrangement is what the frame loop can be told anew while it runs.
-type Arrangement struct {
-	Cameras  []Camera
-	Reported float32 // as in Pipeline
+// arrangement is the queues of a new set of cameras, waiting to be taken over by the frame goroutine.
+type arrangement struct {
+	lanes []*lane
+	done  chan<- struct{}
 }
 
-// cameraChange is an arrangement that waits to be taken over.
-type cameraChange struct {
-	Arrangement
-	done chan<- struct{}
-}
-
-// Arrange has the frame loop go on with another arrangement as soon as what is in flight is through. A camera that was there before, with
-// the same name and source, keeps its counters, and its settings but for those that the arrangement changes; tracks of a follower that is
-// gone are ended. It returns when the cameras that are gone are not used any more, or when ctx ends.
-func (p *Pipeline) Arrange(ctx context.Context, a Arrangement) error {
+// Arrange makes the frame loop go on with these cameras as soon as the requests in flight are done. A camera with the name and source of an
+// earlier one keeps its counters; tracks of a tracker that is gone are ended. It returns when removed cameras are no longer used, or when
+// ctx ends. An error about settings changes nothing. One goroutine at a time may call Arrange and SetSettings.
+func (p *Pipeline) Arrange(ctx context.Context, cameras []Camera) error {
+	lanes, err := p.arrange(*p.lanes.Load(), cameras)
+	if err != nil {
+		return err
+	}
 	done := make(chan struct{})
-	p.cameras.Store(&cameraChange{a, done})
-	p.Notify.Signal()
+	p.cameras.Store(&arrangement{lanes, done})
+	p.Wakeup.Signal()
 	select {
 	case <-done:
 		return nil
@@ -34,47 +32,54 @@ func (p *Pipeline) Arrange(ctx context.Context, a Arrangement) error {
 	}
 }
 
-// rearrange puts a change in place. Nothing is in flight.
-func (p *Pipeline) rearrange(change *cameraChange) {
+// rearrange takes over an arrangement. Nothing is in flight.
+func (p *Pipeline) rearrange(change *arrangement) {
 	old := *p.lanes.Load()
-	lanes := p.arrange(old, change.Cameras, change.Reported)
-	p.Reported = change.Reported
+	for i, l := range change.lanes {
+		if same := find(old, l.Name, l.Source); same != nil {
+			change.lanes[i].turn = same.turn
+		}
+	}
 	for _, camera := range old {
-		if !slices.ContainsFunc(lanes, func(l *lane) bool { return l.Name == camera.Name && l.Follower == camera.Follower }) {
+		if !slices.ContainsFunc(change.lanes, func(l *lane) bool { return l.Name == camera.Name && l.Tracker == camera.Tracker }) {
 			p.end(camera)
 		}
 	}
-	p.lanes.Store(&lanes)
+	p.lanes.Store(&change.lanes)
+	p.DeviceShare.weigh(change.lanes)
 	close(change.done)
 }
 
-// arrange makes the lanes of cameras, out of the old ones where a camera has stayed.
-func (p *Pipeline) arrange(old []*lane, cameras []Camera, reported float32) []*lane {
+// arrange makes the queues of cameras, which take over the counters of the old ones with the same name and source.
+func (p *Pipeline) arrange(old []*lane, cameras []Camera) ([]*lane, error) {
 	lanes := make([]*lane, len(cameras))
 	for i, camera := range cameras {
-		same := slices.IndexFunc(old, func(l *lane) bool { return l.Name == camera.Name && l.Source == camera.Source })
-		if same < 0 {
-			lanes[i] = &lane{Camera: camera, meter: newMeter(), settings: new(atomic.Pointer[Settings]), left: new(atomic.Int64)}
-			lanes[i].settings.Store(&Settings{
-				Detect: true, Threshold: cmp.Or(camera.Reported, reported), Interval: max(camera.Interval, 1),
-			})
-			continue
+		settings := Settings{Detect: true, Confidence: p.Confidence, Interval: 1}
+		if camera.Settings != nil {
+			settings = *camera.Settings
 		}
-		before := old[same]
-		lanes[i] = before
-		if camera == before.Camera && reported == p.Reported {
-			continue
+		if err := p.complete(&settings); err != nil {
+			return nil, fmt.Errorf("camera %s: %w", camera.Name, err)
 		}
-		lanes[i] = &lane{Camera: camera, meter: before.meter, settings: before.settings, left: before.left, turn: before.turn}
-		lanes[i].adjust(func(s *Settings) {
-			if now := cmp.Or(camera.Reported, reported); now != cmp.Or(before.Reported, p.Reported) {
-				s.Threshold = now
-			}
-			if camera.Interval != before.Interval {
-				s.Interval = max(camera.Interval, 1)
-			}
-		})
+		l := &lane{Camera: camera, settings: new(atomic.Pointer[Settings])}
+		l.settings.Store(&settings)
+		if same := find(old, camera.Name, camera.Source); same != nil {
+			l.meter = same.meter
+			l.left = same.left
+		} else {
+			l.meter = newMeter()
+			l.left = new(atomic.Int64)
+		}
+		lanes[i] = l
 	}
-	p.Turn.weigh(lanes)
-	return lanes
+	return lanes, nil
+}
+
+func find(lanes []*lane, name string, source Source) *lane {
+	for _, l := range lanes {
+		if l.Name == name && l.Source == source {
+			return l
+		}
+	}
+	return nil
 }

@@ -16,11 +16,11 @@ func TestEveryStageHasItsTime(t *testing.T) {
 	notify := make(bell, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
-	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}
+	follower := &Tracker{Labels: []string{"a", "b", "c", "d", "e", "f"}, Confidence: 0.25}
 	require.NoError(t, follower.Open())
 	e := newSlowEngine(0, 1)
-	p := open(t, e, notify, []Sink{discard{}}, Camera{Name: "a", Source: camera, Follower: follower})
-	p.Clocks = stage.New()
+	p := open(t, e, notify, []Sink{discard{}}, Camera{Name: "a", Source: camera, Tracker: follower})
+	p.Stages = stage.New()
 	frame := func() {
 		camera.put(t)
 		require.True(t, p.gather(&p.requests[0]))
@@ -39,7 +39,7 @@ func TestEveryStageHasItsTime(t *testing.T) {
 	}
 	require.Zero(t, testing.AllocsPerRun(100, frame))
 	got := map[stage.Stage]stage.Summary{}
-	for _, s := range p.Clocks.Totals() {
+	for _, s := range p.Stages.Totals() {
 		require.EqualValues(t, 401, s.Count, s.Stage) // AllocsPerRun runs once more
 		got[s.Stage] = s
 	}
@@ -56,7 +56,7 @@ func TestEveryStageHasItsTime(t *testing.T) {
 // TestTheLoopHasAThreadWhereItWaitsForADevice: not beside a backend that computes in goroutines, until another takes its place.
 func TestTheLoopHasAThreadWhereItWaitsForADevice(t *testing.T) {
 	entered := 0
-	p := &Pipeline{Thread: func() func() { entered++; return func() {} }}
+	p := &Pipeline{SetupThread: func() func() { entered++; return func() {} }}
 	done := make(chan struct{})
 	go func() { // the thread ends with it
 		defer close(done)

@@ -4,10 +4,10 @@ import "github.com/edge-infer/edge-infer/capture"
 
 // Left has the frame loop end everything that a camera was seen to show: its images have stopped. Frames that were captured before are
 // still looked at; what comes later begins anew. It may be called from any goroutine; a camera that the loop has not is left alone.
-func (p *Pipeline) Left(camera string) {
+func (p *Pipeline) EndObjects(camera string) {
 	if found := p.lane(camera); found != nil {
 		found.left.Store(capture.Monotonic())
-		p.Notify.Signal()
+		p.Wakeup.Signal()
 	}
 }
 

@@ -26,16 +26,16 @@ type story struct {
 	mu sync.Mutex
 }
 
-func (s *story) Frame(in *Inferred) {
+func (s *story) Frame(in *Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if in.Frame != nil {
 		s.images++
 	}
-	if in.Happened == nil {
+	if in.Events == nil {
 		return
 	}
-	for _, e := range in.Happened.Events {
+	for _, e := range in.Events.Events {
 		switch e.Kind {
 		case zone.New:
 			s.began = append(s.began, e.Object.Track)
@@ -43,7 +43,7 @@ func (s *story) Frame(in *Inferred) {
 			s.ended = append(s.ended, e.Object.Track)
 		}
 	}
-	for _, change := range in.Happened.Changes {
+	for _, change := range in.Events.Changes {
 		if change.Counter == zone.Present {
 			s.present = change.Value
 		}
@@ -64,15 +64,15 @@ func leaves(t *testing.T) {
 	camera, other := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}, &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	defer other.pool.Close()
-	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}
+	follower := &Tracker{Labels: []string{"a", "b", "c", "d", "e", "f"}, Confidence: 0.25}
 	require.NoError(t, follower.Open())
 	var seen story
-	only := sinkFunc(func(in *Inferred) {
+	only := sinkFunc(func(in *Result) {
 		if in.Camera == "a" {
 			seen.Frame(in)
 		}
 	})
-	p := open(t, newSlowEngine(5*time.Millisecond, 1), notify, []Sink{only}, Camera{Name: "a", Source: camera, Follower: follower},
+	p := open(t, newSlowEngine(5*time.Millisecond, 1), notify, []Sink{only}, Camera{Name: "a", Source: camera, Tracker: follower},
 		Camera{Name: "b", Source: other})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -98,8 +98,8 @@ func leaves(t *testing.T) {
 	require.Equal(t, 1, before.present)
 
 	camera.put(t) // waits when the camera leaves
-	p.Left("a")
-	p.Left("unknown")
+	p.EndObjects("a")
+	p.EndObjects("unknown")
 	time.Sleep(50 * time.Millisecond)
 	after := seen.now()
 	require.Equal(t, before.images+1, after.images, "the last image was looked at")
@@ -114,7 +114,7 @@ func leaves(t *testing.T) {
 	require.NotEqual(t, again.began[0], again.began[1], "it is another object")
 	require.Equal(t, 1, again.present)
 
-	p.Left("a")
+	p.EndObjects("a")
 	camera.put(t) // back before anybody has looked
 	time.Sleep(50 * time.Millisecond)
 	require.Equal(t, again.began, seen.now().ended)
@@ -125,12 +125,12 @@ func leaves(t *testing.T) {
 
 // TestImagesOfAnotherSizeHaveNewObjects: where something was on an image of another size says nothing.
 func TestImagesOfAnotherSizeHaveNewObjects(t *testing.T) {
-	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}
+	follower := &Tracker{Labels: []string{"a", "b", "c", "d", "e", "f"}, Confidence: 0.25}
 	require.NoError(t, follower.Open())
 	var seen story
 	camera := &boxCamera{}
 	defer camera.pool.Close()
-	p := open(t, newSlowEngine(0, 1), nil, []Sink{&seen}, Camera{Name: "a", Source: camera, Follower: follower})
+	p := open(t, newSlowEngine(0, 1), nil, []Sink{&seen}, Camera{Name: "a", Source: camera, Tracker: follower})
 	for i := range 10 {
 		camera.put(t)
 		camera.seq = 20

@@ -12,19 +12,19 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Follower turns a camera's detections into tracks, and tracks into events and counts. Frame goroutine only after Open.
-type Follower struct {
+// Tracker turns a camera's detections into tracks, and tracks into events and counts. Frame goroutine only after Open.
+type Tracker struct {
 	// Config holds zones, lines and filters; coordinates are scaled to the image.
-	Config zone.Config
-	Labels []string
-	Points []string // names of the network's keypoints
-	// Reported is the reported threshold. The tracker is given weaker detections too, which carry objects through occlusion.
-	Reported float32
+	Config    zone.Config
+	Labels    []string
+	Keypoints []string // names of the network's keypoints
+	// Confidence is the reported threshold. The tracker is given weaker detections too, which carry objects through occlusion.
+	Confidence float32
 	// Profile is the kind of camera; empty is track.Static.
 	Profile track.Profile
-	// Recall and Alike are track.Tracker's.
-	Recall time.Duration
-	Alike  float32
+	// MaxLostAge and Alike are track.Tracker's.
+	MaxLostAge          time.Duration
+	AppearanceThreshold float32
 
 	tracker       track.Tracker
 	camera        motion.Estimator
@@ -37,22 +37,22 @@ type Follower struct {
 }
 
 // Open checks the configuration. The images' size is taken from the first frame.
-func (f *Follower) Open() error {
-	if err := f.Config.Validate(zone.Names{Labels: f.Labels, Keypoints: f.Points}); err != nil {
+func (f *Tracker) Open() error {
+	if err := f.Config.Validate(zone.Names{Labels: f.Labels, Keypoints: f.Keypoints}); err != nil {
 		return err
 	}
 	f.tracker = track.Tracker{
-		HighThreshold: f.Reported, LowThreshold: float32(Decoded(float64(f.Reported))), BufferScale: f.Profile.BufferScale(), MaxLostAge: f.Recall, AppearanceThreshold: f.Alike,
+		HighThreshold: f.Confidence, LowThreshold: float32(MinScore(float64(f.Confidence))), BufferScale: f.Profile.BufferScale(), MaxLostAge: f.MaxLostAge, AppearanceThreshold: f.AppearanceThreshold,
 	}
 	f.camera.Reset()
 	return f.tracker.Open()
 }
 
-// Decoded is the decoded threshold that tracking needs for a reported one.
-func Decoded(reported float64) float64 { return min(reported/2, track.DefaultLowThreshold) }
+// MinScore is the decoded threshold that tracking needs for a reported one.
+func MinScore(reported float64) float64 { return min(reported/2, track.DefaultLowThreshold) }
 
 // look tells the tracker how the camera moved since the image that was looked at last.
-func (f *Follower) look(img *engine.Image) {
+func (f *Tracker) look(img *engine.Image) {
 	if f.Profile != track.PTZ {
 		return
 	}
@@ -62,7 +62,7 @@ func (f *Follower) look(img *engine.Image) {
 }
 
 // follow fills in what the detections of this frame mean. in.Detections shrinks to what is reported.
-func (f *Follower) follow(in *Inferred, img *engine.Image, settings *Settings) error {
+func (f *Tracker) follow(in *Result, img *engine.Image, settings *Settings, secondary *SecondaryStage) error {
 	if err := f.fit(in.Width, in.Height); err != nil {
 		return fmt.Errorf("camera %s: %w", in.Camera, err)
 	}
@@ -81,25 +81,28 @@ func (f *Follower) follow(in *Inferred, img *engine.Image, settings *Settings) e
 			f.ids[index] = in.Tracks[i].ID
 		}
 	}
-	in.Happened = f.analytics.Update(in.Seq, in.Time, in.Tracks)
+	if secondary != nil {
+		secondary.process(in, f, img)
+	}
+	in.Events = f.analytics.Update(in.Seq, in.Time, in.Tracks)
 	in.Detections, in.IDs = report(detections, f.ids, settings)
 	return nil
 }
 
 // resized reports whether there were images before, of another size.
-func (f *Follower) resized(width, height int) bool {
+func (f *Tracker) resized(width, height int) bool {
 	return f.width != 0 && (width != f.width || height != f.height)
 }
 
 // fit makes tracker and analytics ready for images of that size. Counts live on when the size changes.
-func (f *Follower) fit(width, height int) error {
+func (f *Tracker) fit(width, height int) error {
 	if width == f.width && height == f.height {
 		return nil
 	}
 	f.tracker.Width, f.tracker.Height = width, height
 	var err error
 	if f.width == 0 {
-		f.analytics = zone.Analytics{Config: f.Config, Labels: f.Labels, Keypoints: f.Points, Width: width, Height: height}
+		f.analytics = zone.Analytics{Config: f.Config, Labels: f.Labels, Keypoints: f.Keypoints, Width: width, Height: height}
 		err = f.analytics.Open()
 	} else {
 		err = f.analytics.Resize(width, height)
@@ -123,21 +126,21 @@ func report(detections []postprocess.Detection, ids []uint64, settings *Settings
 }
 
 // skip moves the tracks over a frame that the network does not look at.
-func (f *Follower) skip(at time.Time) {
+func (f *Tracker) skip(at time.Time) {
 	if f.width > 0 {
 		f.tracker.Predict(at)
 	}
 }
 
 // hold lets time pass in which nothing has moved: what was found last is still there.
-func (f *Follower) hold(at time.Time) {
+func (f *Tracker) hold(at time.Time) {
 	if f.width > 0 {
 		f.tracker.Hold(at)
 	}
 }
 
 // finish ends every object; nil when there was no frame. Frames may follow: their objects are new ones.
-func (f *Follower) finish() *zone.Result {
+func (f *Tracker) finish() *zone.Result {
 	if f.width == 0 {
 		return nil
 	}
@@ -146,26 +149,16 @@ func (f *Follower) finish() *zone.Result {
 	return f.analytics.Finish(f.seq, f.last)
 }
 
-// Touch has the next update of an object tell that more is known of it.
-func (f *Follower) Touch(track uint64) {
-	if f.width > 0 {
-		f.analytics.MarkChanged(track)
-	}
-}
-
-// Appear tells how a track looks, as track.Tracker.Appear.
-func (f *Follower) Appear(track uint64, vector []float32) { f.tracker.UpdateEmbedding(track, vector) }
-
 // Object is what is reported of a track; nil for nothing. It is valid until the next frame.
-func (f *Follower) Object(track uint64) *zone.Object {
+func (f *Tracker) Object(track uint64) *zone.Object {
 	if f.width == 0 {
 		return nil
 	}
 	return f.analytics.Object(track)
 }
 
-// Present is how many objects the image shows, by class.
-func (f *Follower) Present() []int {
+// Counts is how many objects the image shows, by class.
+func (f *Tracker) Counts() []int {
 	if f.width == 0 {
 		return nil
 	}
@@ -173,7 +166,7 @@ func (f *Follower) Present() []int {
 }
 
 // ZoneCount is the count of a zone of the configuration by class; zero before the first frame.
-func (f *Follower) ZoneCount(number int) zone.ZoneCount {
+func (f *Tracker) ZoneCount(number int) zone.ZoneCount {
 	if f.width == 0 {
 		return zone.ZoneCount{}
 	}
@@ -181,7 +174,7 @@ func (f *Follower) ZoneCount(number int) zone.ZoneCount {
 }
 
 // LineCount is the count of a line of the configuration by class; zero before the first frame.
-func (f *Follower) LineCount(line int) zone.LineCount {
+func (f *Tracker) LineCount(line int) zone.LineCount {
 	if f.width == 0 {
 		return zone.LineCount{}
 	}

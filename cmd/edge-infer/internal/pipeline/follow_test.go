@@ -27,15 +27,15 @@ func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 	}
 	newest := map[track.Profile]uint64{}
 	for _, profile := range []track.Profile{track.Static, track.PTZ} {
-		follower := &Follower{Labels: []string{"person"}, Reported: 0.5, Profile: profile}
+		follower := &Tracker{Labels: []string{"person"}, Confidence: 0.5, Profile: profile}
 		require.NoError(t, follower.Open())
-		settings := &Settings{Detect: true, Threshold: 0.5, Interval: 1}
+		settings := &Settings{Detect: true, Confidence: 0.5, Interval: 1}
 		for frame := range 30 {
 			shift := 0
 			if frame >= 15 {
 				shift = turn
 			}
-			in := Inferred{Camera: "gate", Seq: uint64(frame), Time: time.Unix(1000, int64(frame)*4e7), Width: width, Height: height}
+			in := Result{Camera: "gate", Seq: uint64(frame), Time: time.Unix(1000, int64(frame)*4e7), Width: width, Height: height}
 			for i := range 2 {
 				x, gone := float32(100+200*i-shift), i == 1 && frame >= 14 && frame < 18
 				if !gone {
@@ -43,7 +43,7 @@ func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 				}
 			}
 			img := engine.Image{Data: wall[shift:], Width: width, Height: height, Stride: 2 * width, Format: engine.GRAY8}
-			require.NoError(t, follower.follow(&in, &img, settings))
+			require.NoError(t, follower.follow(&in, &img, settings, nil))
 			for _, tr := range in.Tracks {
 				newest[profile] = max(newest[profile], tr.ID)
 			}

@@ -17,8 +17,8 @@ func (h *Heartbeat) Beat() { h.at.Store(capture.Monotonic()) }
 // Rest says that the loop waits for something to do.
 func (h *Heartbeat) Rest() { h.at.Store(0) }
 
-// Stuck is how long ago the latest beat was, 0 while the loop rests.
-func (h *Heartbeat) Stuck() time.Duration {
+// Stalled is how long ago the latest beat was, 0 while the loop rests.
+func (h *Heartbeat) Stalled() time.Duration {
 	at := h.at.Load()
 	if at == 0 {
 		return 0

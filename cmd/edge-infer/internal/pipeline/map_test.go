@@ -13,26 +13,26 @@ import (
 )
 
 // mapper says that the right half of every image is of class 1.
-type mapper struct{ result predict.Result }
+type mapper struct{ result predict.BatchResult }
 
 func (*mapper) Model() predict.Model { return predict.Model{Model: engine.Model{MaxBatch: 1}} }
 func (*mapper) Slots() int           { return 1 }
 
 func (m *mapper) Submit(_ int, images []engine.Image) error {
 	width := float32(images[0].Width)
-	m.result.Images = []predict.Image{{Map: &postprocess.DenseMap{
+	m.result.Results = []predict.Result{{Map: &postprocess.DenseMap{
 		Width: 2, Height: 1, StepX: 2 / width, StepY: 1 / width, X: 1/width - .5, Classes: []uint8{0, 1},
 	}}}
 	return nil
 }
 
-func (m *mapper) Wait(int) (*predict.Result, error) { return &m.result, nil }
+func (m *mapper) Wait(int) (*predict.BatchResult, error) { return &m.result, nil }
 
 type surveyed []float32
 
-func (s *surveyed) Frame(in *Inferred) {
+func (s *surveyed) Frame(in *Result) {
 	if in.Map != nil {
-		*s = append(*s, in.Survey.Image().Shares[1], in.Survey.Zone(0).Shares[1])
+		*s = append(*s, in.MapStats.Image().Shares[1], in.MapStats.Zone(0).Shares[1])
 	}
 }
 
@@ -45,7 +45,7 @@ func TestMapsOfCameras(t *testing.T) {
 	var seen surveyed
 	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{
 		Name: "a", Source: camera, Lossless: true, Region: Region{X: .5, Width: .5, Height: 1},
-		Survey: &zone.MapStats{Config: zone.Config{Zones: []zone.Zone{{Name: "outer", Points: outer}}}},
+		MapStats: &zone.MapStats{Config: zone.Config{Zones: []zone.Zone{{Name: "outer", Points: outer}}}},
 	})
 	p.Predictor = &mapper{}
 	p.prepare()
@@ -56,5 +56,5 @@ func TestMapsOfCameras(t *testing.T) {
 		p.finish(0)
 	}
 	require.Equal(t, surveyed{.5, 1, .5, 1}, seen)
-	require.Nil(t, (&Inferred{}).Map)
+	require.Nil(t, (&Result{}).Map)
 }

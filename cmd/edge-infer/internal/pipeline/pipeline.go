@@ -26,8 +26,8 @@ type Source interface {
 	Take() (capture.Frame, bool)
 }
 
-// Bell wakes the loop; *capture.Bell is one.
-type Bell interface {
+// Wakeup wakes the loop; *capture.Wakeup is one.
+type Wakeup interface {
 	Signal()
 	Wait() // until it has been rung since the last Wait
 }
@@ -37,35 +37,34 @@ type Predictor interface {
 	Model() predict.Model
 	Slots() int
 	Submit(slot int, images []engine.Image) error
-	Wait(slot int) (*predict.Result, error)
+	Wait(slot int) (*predict.BatchResult, error)
 }
 
 // Camera is one camera of the loop.
 type Camera struct {
 	Name   string
 	Source Source
-	// Interval runs the network on every Interval-th frame; 0 and 1 mean every frame. Pipeline.Change changes it later.
-	Interval int
-	Share
-	// Reported is the camera's reported threshold, the pipeline's when 0.
-	Reported float32
+	Scheduling
+	// Settings are in force for the camera until SetSettings or Arrange replaces them; nil is every class of every frame with the
+	// pipeline's Confidence.
+	Settings *Settings
 	// Region is the part of its images that the predictor is given; detections are in pixels of the whole image all the same.
 	Region Region
 	// Lossless says that the camera waits until its frames are taken.
 	Lossless bool
-	// Follower tracks what the camera sees; nil leaves it at detections.
-	Follower *Follower
-	// Survey sums up what a network says of every place of the camera's images; nil for networks that do not.
-	Survey *zone.MapStats
+	// Tracker tracks what the camera sees; nil leaves it at detections.
+	Tracker *Tracker
+	// MapStats sums up what a network says of every place of the camera's images; nil for networks that do not.
+	MapStats *zone.MapStats
 }
 
 // lane is one camera in the loop with what belongs to it.
 type lane struct {
 	Camera
 	meter    *meter
-	settings *atomic.Pointer[Settings] // shared with the lane that this one replaces, as is left
-	left     *atomic.Int64             // when the camera's images stopped, CLOCK_MONOTONIC, until that is seen to; else 0
-	suspect  bool                      // the engine has refused its newest image: the next one goes alone; frame goroutine only
+	settings *atomic.Pointer[Settings]
+	left     *atomic.Int64 // when the camera's images stopped, CLOCK_MONOTONIC, until that is seen to; else 0
+	suspect  bool          // the engine has refused its newest image: the next one goes alone; frame goroutine only
 	turn     turn
 }
 
@@ -76,23 +75,25 @@ type Pipeline struct {
 	Cameras []Camera
 	Sinks   []Sink
 	Labels  []string
-	// Reported is the reported threshold, Decoded the decoded one, as package postprocess names them.
-	Reported, Decoded float32
-	// Notify is rung when a camera has a frame, and by the pipeline itself; nil for a *capture.Bell of its own.
-	Notify Bell
+	// Confidence is the reported threshold, Decoded the decoded one, as package postprocess names them.
+	Confidence, MinScore float32
+	// Wakeup is rung when a camera has a frame, and by the pipeline itself; nil for a *capture.Bell of its own.
+	Wakeup Wakeup
 	// Thread is called by a thread that from then on carries out Run and nothing else, so that it may have a scheduling of its own, once a
 	// predictor waits for a device in the caller's thread; the thread calls what it returns in every round. Nil for none.
-	Thread func() (review func())
-	// Turn is the loop's place among those that share its device; nil where it has one alone.
-	Turn *Turn
-	// Clocks take the time of each stage; nil for none. Several loops may have the same.
-	Clocks *stage.Clocks
-	Logger *slog.Logger
+	SetupThread func() (review func())
+	// DeviceShare is the loop's place among those that share its device; nil where it has one alone.
+	DeviceShare *DeviceShare
+	// Stages take the time of each stage; nil for none. Several loops may have the same.
+	Stages *stage.Times
+	// Secondary are networks that classify tracked objects; nil for none.
+	Secondary *SecondaryStage
+	Logger    *slog.Logger
 
 	lanes       atomic.Pointer[[]*lane]
 	slowdown    atomic.Int32 // multiplies the time between two frames of every camera; 0 is 1
 	relief      atomic.Int32 // the schedule's, of cameras without a deadline
-	cameras     atomic.Pointer[cameraChange]
+	cameras     atomic.Pointer[arrangement]
 	started     time.Time
 	first       atomic.Int64 // nanoseconds from Open to the first inferred frame
 	replacement atomic.Pointer[replacement]
@@ -104,9 +105,12 @@ type Pipeline struct {
 	requests []request
 	busy     int // requests in flight
 	schedule schedule
-	inferred Inferred
-	failures failures
-	review   func() // of the loop's thread; nil while it has none of its own
+	inferred Result
+	// secondary is Secondary if it knows the classes of the predictor; attributes is memory of its results.
+	secondary  *SecondaryStage
+	attributes Attributes
+	failures   failures
+	review     func() // of the loop's thread; nil while it has none of its own
 	// contradiction ends Run: what comes out of the network means nothing.
 	contradiction *predict.Contradiction
 }
@@ -136,7 +140,7 @@ type replacement struct {
 func (p *Pipeline) Replace(ctx context.Context, next Predictor) error {
 	done := make(chan struct{})
 	p.replacement.Store(&replacement{next, done})
-	p.Notify.Signal()
+	p.Wakeup.Signal()
 	select {
 	case <-done:
 		return nil
@@ -175,15 +179,22 @@ func (p *Pipeline) Open() error {
 		p.Logger = slog.Default()
 	}
 	p.started = time.Now()
-	if p.Notify == nil {
-		p.Notify = new(capture.Wakeup)
+	if p.Wakeup == nil {
+		p.Wakeup = new(capture.Wakeup)
 	}
-	p.Turn.tell(p.Notify)
-	lanes := p.arrange(nil, p.Cameras, p.Reported)
+	p.DeviceShare.tell(p.Wakeup)
+	lanes, err := p.arrange(nil, p.Cameras)
+	if err != nil {
+		return err
+	}
 	p.lanes.Store(&lanes)
+	p.DeviceShare.weigh(lanes)
 	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
 	p.schedule = schedule{now: capture.Monotonic}
-	p.inferred.Labels, p.inferred.Clocks = p.Labels, p.Clocks
+	p.inferred.Labels, p.inferred.Stages = p.Labels, p.Stages
+	if p.Secondary != nil && slices.Equal(p.Labels, p.Secondary.Labels) {
+		p.secondary = p.Secondary
+	}
 	p.prepare()
 	return nil
 }
@@ -205,7 +216,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		for p.busy > 0 {
 			finish()
 		}
-		p.Turn.end()
+		p.DeviceShare.end()
 		for _, camera := range *p.lanes.Load() {
 			p.end(camera)
 		}
@@ -236,13 +247,13 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			p.rearrange(change)
 			p.cameras.CompareAndSwap(change, nil)
 		}
-		if p.busy == len(p.requests) || p.busy > 0 && (p.Turn.wanted() || !p.ahead(&p.requests[oldest])) {
+		if p.busy == len(p.requests) || p.busy > 0 && (p.DeviceShare.wanted() || !p.ahead(&p.requests[oldest])) {
 			finish()
 			continue
 		}
-		if !p.Turn.take() { // nothing is in flight
+		if !p.DeviceShare.take() { // nothing is in flight
 			p.heartbeat.Rest()
-			p.Notify.Wait()
+			p.Wakeup.Wait()
 			continue
 		}
 		over := closed(ended) // read before the mailboxes, so that no frame comes between
@@ -253,7 +264,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			continue
 		}
 		if p.busy == 0 {
-			p.Turn.end()
+			p.DeviceShare.end()
 		}
 		switch {
 		case p.busy > 0:
@@ -262,7 +273,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			return nil
 		default:
 			p.heartbeat.Rest()
-			p.Notify.Wait()
+			p.Wakeup.Wait()
 		}
 	}
 	return nil
@@ -271,11 +282,11 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 // settle gives the loop its thread where that is worth it. Backends that compute in goroutines of their own share a thread with an ordinary
 // loop, one after the other. Locked to a thread it would hand every frame to another one and wait twice for a CPU that others want too.
 func (p *Pipeline) settle() {
-	if p.Thread == nil || p.review != nil || !p.Model().BlocksThread {
+	if p.SetupThread == nil || p.review != nil || !p.Model().BlocksThread {
 		return
 	}
 	runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
-	p.review = p.Thread()
+	p.review = p.SetupThread()
 }
 
 // listen rings the bell when ctx or what ended stands for ends, until its result is called.
@@ -284,11 +295,11 @@ func (p *Pipeline) listen(ctx context.Context, ended <-chan struct{}) (stop func
 	go func() {
 		select {
 		case <-ended:
-			p.Notify.Signal()
+			p.Wakeup.Signal()
 		case <-over:
 		}
 	}()
-	deaf := context.AfterFunc(ctx, p.Notify.Signal)
+	deaf := context.AfterFunc(ctx, p.Wakeup.Signal)
 	return func() {
 		deaf()
 		close(over)
@@ -350,11 +361,11 @@ func (p *Pipeline) gather(f *request) bool {
 // leaveOut gives back a frame that the predictor does not get.
 func (l *lane) leaveOut(frame *capture.Frame, why verdict) {
 	switch {
-	case l.Follower == nil:
+	case l.Tracker == nil:
 	case why == gate:
-		l.Follower.hold(frame.Time)
+		l.Tracker.hold(frame.Time)
 	default:
-		l.Follower.skip(frame.Time)
+		l.Tracker.skip(frame.Time)
 	}
 	frame.Release()
 	l.meter.leaveOut(why)
@@ -380,13 +391,13 @@ func (p *Pipeline) submit(slot int) {
 // finish waits for the slot and hands on what came out.
 func (p *Pipeline) finish(slot int) {
 	f := &p.requests[slot]
-	var result *predict.Result
+	var result *predict.BatchResult
 	err := f.err
 	if err == nil {
 		result, err = p.Predictor.Wait(slot)
 	}
-	if p.busy == 1 && p.Turn.wanted() {
-		p.Turn.end() // what follows is the host's
+	if p.busy == 1 && p.DeviceShare.wanted() {
+		p.DeviceShare.end() // what follows is the host's
 	}
 	if err != nil {
 		p.fail(slot, err)
@@ -408,44 +419,44 @@ func (p *Pipeline) finish(slot int) {
 	p.inference.Store(took)
 	p.clock(f, result)
 	for i := range f.frames {
-		for j := range result.Images[i].Detections {
-			result.Images[i].Detections[j].Translate(f.corners[i])
+		for j := range result.Results[i].Detections {
+			result.Results[i].Detections[j].Translate(f.corners[i])
 		}
-		if m := result.Images[i].Map; m != nil {
+		if m := result.Results[i].Map; m != nil {
 			m.Translate(f.corners[i])
 		}
-		p.hand(f.lanes[i], &f.frames[i], &result.Images[i], result.Timing)
+		p.hand(f.lanes[i], &f.frames[i], &result.Results[i], result.Timing)
 		f.frames[i].Release()
 	}
 	f.frames = f.frames[:0]
 }
 
 // clock records how long the stages up to the detections took.
-func (p *Pipeline) clock(f *request, result *predict.Result) {
+func (p *Pipeline) clock(f *request, result *predict.BatchResult) {
 	t := &result.Timing
-	if p.Clocks == nil || t.Done == 0 {
+	if p.Stages == nil || t.Done == 0 {
 		return // no image of the request could be read
 	}
 	for i := range f.frames {
 		ready := f.frames[i].Captured
 		if f.frames[i].Ready > ready {
-			p.Clocks.Record(stage.Capture, time.Duration(f.frames[i].Ready-ready))
+			p.Stages.Record(stage.Capture, time.Duration(f.frames[i].Ready-ready))
 			ready = f.frames[i].Ready
 		}
-		p.Clocks.Record(stage.Queue, time.Duration(t.Submitted-ready))
+		p.Stages.Record(stage.Queue, time.Duration(t.Submitted-ready))
 	}
-	p.Clocks.Record(stage.Letterbox, time.Duration(t.Preprocess))
-	p.Clocks.Record(stage.Network, time.Duration(t.Inference))
+	p.Stages.Record(stage.Letterbox, time.Duration(t.Preprocess))
+	p.Stages.Record(stage.Network, time.Duration(t.Inference))
 	if t.Filter > 0 {
-		p.Clocks.Record(stage.Filter, time.Duration(t.Filter))
+		p.Stages.Record(stage.Filter, time.Duration(t.Filter))
 	}
-	p.Clocks.Record(stage.Decode, result.Decoding)
+	p.Stages.Record(stage.Decode, result.Decoding)
 }
 
 // hand gives what one image shows to the sinks. Where objects were in images of another size says nothing about this one.
-func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Image, timing engine.Timing) {
+func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Result, timing engine.Timing) {
 	p.returned(camera, frame)
-	if camera.Follower != nil && camera.Follower.resized(frame.Width, frame.Height) {
+	if camera.Tracker != nil && camera.Tracker.resized(frame.Width, frame.Height) {
 		p.end(camera)
 	}
 	if seen.Err != nil {
@@ -457,23 +468,26 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Image,
 	detections := append(in.Detections[:0], seen.Detections...)
 	in.Detections = detections
 	in.Camera, in.Seq, in.Time, in.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
-	in.Width, in.Height, in.Lossless, in.Follower = frame.Width, frame.Height, camera.Lossless, camera.Follower
+	in.Width, in.Height, in.Lossless, in.Tracker = frame.Width, frame.Height, camera.Lossless, camera.Tracker
 	in.Timing = timing
-	in.Tracks, in.IDs, in.Happened, in.Attributes = nil, nil, nil, nil
-	if in.Map, in.Survey = nil, nil; seen.Map != nil && camera.Survey != nil {
-		in.Map, in.Survey = seen.Map, camera.Survey
-		in.Survey.Measure(in.Map, in.Width, in.Height)
+	in.Tracks, in.IDs, in.Events, in.Attributes = nil, nil, nil, nil
+	if in.Map, in.MapStats = nil, nil; seen.Map != nil && camera.MapStats != nil {
+		in.Map, in.MapStats = seen.Map, camera.MapStats
+		in.MapStats.Measure(in.Map, in.Width, in.Height)
 	}
 	settings := camera.settings.Load()
-	if camera.Follower == nil {
+	if camera.Tracker == nil {
 		in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wants(&d) })
 	} else {
 		begun := capture.Monotonic()
 		img := frame.Image()
-		if err := camera.Follower.follow(in, &img, settings); err != nil {
+		if err := camera.Tracker.follow(in, &img, settings, p.secondary); err != nil {
 			p.failures.add(p.Logger, err)
 		}
-		p.Clocks.Record(stage.Track, time.Duration(capture.Monotonic()-begun))
+		if p.secondary != nil {
+			p.secondary.collect(in, &p.attributes)
+		}
+		p.Stages.Record(stage.Track, time.Duration(capture.Monotonic()-begun))
 	}
 	in.Latency = time.Duration(capture.Monotonic() - frame.Captured)
 	in.Frame = frame
@@ -494,13 +508,17 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Image,
 
 // end tells the sinks what is over because the camera's images are.
 func (p *Pipeline) end(camera *lane) {
-	if camera.Follower == nil {
+	if camera.Tracker == nil {
 		return
 	}
-	in := Inferred{Camera: camera.Name, Labels: p.Labels, Follower: camera.Follower, Lossless: camera.Lossless}
-	in.Seq, in.Time, in.Width, in.Height = camera.Follower.seq, camera.Follower.last, camera.Follower.width, camera.Follower.height
-	if in.Happened = camera.Follower.finish(); in.Happened == nil {
+	in := Result{Camera: camera.Name, Labels: p.Labels, Tracker: camera.Tracker, Lossless: camera.Lossless}
+	in.Seq, in.Time, in.Width, in.Height = camera.Tracker.seq, camera.Tracker.last, camera.Tracker.width, camera.Tracker.height
+	in.Events = camera.Tracker.finish()
+	if in.Events == nil {
 		return
+	}
+	if p.secondary != nil {
+		p.secondary.collect(&in, &p.attributes)
 	}
 	for _, sink := range p.Sinks {
 		sink.Frame(&in)
@@ -536,8 +554,8 @@ func (p *Pipeline) lose(f *request) {
 	f.frames = f.frames[:0]
 }
 
-// Slow multiplies the time between two frames of every camera by factor, 1 for full speed.
-func (p *Pipeline) Slow(factor int) { p.slowdown.Store(int32(factor)) }
+// SetSlowdown multiplies the time between two frames of every camera by factor, 1 for full speed.
+func (p *Pipeline) SetSlowdown(factor int) { p.slowdown.Store(int32(factor)) }
 
 // Stats is what each camera came to since the previous call.
 func (p *Pipeline) Stats() []CameraStats {
@@ -585,8 +603,8 @@ func (p *Pipeline) Model() engine.Model { return *p.model.Load() }
 // InferenceTime is how long a request takes from Submit to the end of Wait, smoothed.
 func (p *Pipeline) InferenceTime() time.Duration { return time.Duration(p.inference.Load()) }
 
-// Stuck is how long the loop has not come round although it has something to do.
-func (p *Pipeline) Stuck() time.Duration { return p.heartbeat.Stuck() }
+// Stalled is how long the loop has not come round although it has something to do.
+func (p *Pipeline) Stuck() time.Duration { return p.heartbeat.Stalled() }
 
 // FirstFrame is the time from Open to the first inferred frame, 0 before it.
 func (p *Pipeline) FirstFrame() time.Duration { return time.Duration(p.first.Load()) }

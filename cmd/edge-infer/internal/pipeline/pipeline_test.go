@@ -120,7 +120,7 @@ type record struct {
 	boxes []postprocess.Box
 }
 
-func (r *record) Frame(in *Inferred) {
+func (r *record) Frame(in *Result) {
 	if r.seqs == nil {
 		r.seqs = map[string][]uint64{}
 	}
@@ -138,7 +138,7 @@ func predictor(t testing.TB, e engine.Engine) *predict.Network {
 
 func open(t testing.TB, e engine.Engine, notify bell, sinks []Sink, cameras ...Camera) *Pipeline {
 	p := &Pipeline{
-		Predictor: predictor(t, e), Cameras: cameras, Sinks: sinks, Notify: notify, Reported: 0.25, Decoded: 0.1,
+		Predictor: predictor(t, e), Cameras: cameras, Sinks: sinks, Wakeup: notify, Confidence: 0.25, MinScore: 0.1,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	require.NoError(t, p.Open())
@@ -194,11 +194,11 @@ func TestNonsenseEndsTheLoop(t *testing.T) {
 	err := p.Run(t.Context(), nil)
 	stop()
 	feeding.Wait()
-	require.EqualError(t, err, "model  is not yolov8: 30 images in a row gave scores that are not from 0 to 1 "+
-		"(name another --layout; edge-infer inspect shows the outputs)")
+	require.EqualError(t, err, "model  is not yolov8: 30 images in a row had scores that are not from 0 to 1 "+
+		"(select another --layout; edge-infer inspect shows the outputs)")
 	require.IsType(t, &predict.Contradiction{}, err)
-	require.Less(t, len(seen.seqs["a"]), predict.Evidence, "nobody hears of what came after")
-	require.Positive(t, p.Totals()[0].Failed)
+	require.Less(t, len(seen.seqs["a"]), predict.ContradictionImages, "nobody hears of what came after")
+	require.Positive(t, p.Totals()[0].DroppedError)
 }
 
 func TestCamerasTakeTurnsAndShareABatch(t *testing.T) { synctest.Test(t, takeTurns) }
@@ -243,7 +243,9 @@ func TestIntervalSkipsFrames(t *testing.T) {
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
-	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Interval: 3, Lossless: true})
+	p := open(t, newSlowEngine(0, 1), notify, []Sink{&seen}, Camera{
+		Name: "a", Source: camera, Settings: &Settings{Detect: true, Confidence: 0.25, Interval: 3}, Lossless: true,
+	})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -270,7 +272,7 @@ func TestAFailingEngineLosesFramesAndRecovers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx, nil) }()
-	for p.Totals()[0].Failed < 20 {
+	for p.Totals()[0].DroppedError < 20 {
 		camera.put(t)
 		runtime.Gosched()
 	}
@@ -290,9 +292,9 @@ func TestNoAllocationPerFrame(t *testing.T) {
 	notify := make(bell, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
-	follower := &Follower{Labels: []string{"a", "b", "c", "d", "e", "f"}, Reported: 0.25}
+	follower := &Tracker{Labels: []string{"a", "b", "c", "d", "e", "f"}, Confidence: 0.25}
 	require.NoError(t, follower.Open())
-	p := open(t, newSlowEngine(0, 1), notify, []Sink{discard{}}, Camera{Name: "a", Source: camera, Follower: follower})
+	p := open(t, newSlowEngine(0, 1), notify, []Sink{discard{}}, Camera{Name: "a", Source: camera, Tracker: follower})
 	frame := func() {
 		camera.put(t)
 		require.True(t, p.gather(&p.requests[0]))
@@ -307,7 +309,7 @@ func TestNoAllocationPerFrame(t *testing.T) {
 
 type discard struct{}
 
-func (discard) Frame(*Inferred) {}
+func (discard) Frame(*Result) {}
 
 // An engine three times slower than the camera must see frames no older than one frame interval: nothing may queue behind the frame in
 // flight. A queue of four would make them over four intervals old.
@@ -395,7 +397,7 @@ func TestCamerasComeAndGo(t *testing.T) {
 	camera := func(name string) Camera { return Camera{Name: name, Source: sources[name]} }
 	var mu sync.Mutex
 	seen := map[string]int{}
-	count := sinkFunc(func(in *Inferred) {
+	count := sinkFunc(func(in *Result) {
 		mu.Lock()
 		seen[in.Camera]++
 		mu.Unlock()
@@ -426,30 +428,33 @@ func TestCamerasComeAndGo(t *testing.T) {
 		}, 20*time.Second, 2*time.Millisecond)
 	}
 	frames("a", "b")
-	require.NoError(t, p.Change("b", func(s *Settings) { s.Threshold = 0.5 }))
-	require.NoError(t, p.Arrange(ctx, Arrangement{Cameras: []Camera{camera("b"), camera("c")}, Reported: p.Reported}))
+	b := camera("b")
+	b.Settings = &Settings{Detect: true, Confidence: 0.5, Interval: 1}
+	require.NoError(t, p.SetSettings("b", *b.Settings))
+	require.NoError(t, p.Arrange(ctx, []Camera{b, camera("c")}))
 	before := p.Totals()[0].Inferred
 	require.Positive(t, before, "a camera that stays keeps its counters")
 	frames("b", "c")
 	settings, ok := p.Settings("b")
 	require.True(t, ok)
-	require.EqualValues(t, 0.5, settings.Threshold)
-	require.EqualError(t, p.Change("a", func(*Settings) {}), `no camera "a"`)
+	require.EqualValues(t, 0.5, settings.Confidence)
+	require.EqualError(t, p.SetSettings("a", settings), `no camera "a"`)
 
-	// Another follower, interval and confidence: the counters go on, and so do settings that the arrangement says nothing new of.
-	require.NoError(t, p.Change("b", func(s *Settings) { s.Interval = 2 }))
-	follower := &Follower{Labels: []string{"a"}, Reported: 0.4}
-	require.NoError(t, follower.Open())
-	followed := camera("b")
-	followed.Follower = follower
+	// Another tracker, interval and confidence: the counters go on, and the settings are those of the arrangement.
+	tracker := &Tracker{Labels: []string{"a"}, Confidence: 0.4}
+	require.NoError(t, tracker.Open())
+	b.Tracker = tracker
+	b.Settings = &Settings{Detect: true, Confidence: 0.4, Interval: 2}
 	before = p.Totals()[0].Inferred
-	require.NoError(t, p.Arrange(ctx, Arrangement{Cameras: []Camera{followed}, Reported: 0.4}))
+	require.NoError(t, p.Arrange(ctx, []Camera{b}))
 	require.GreaterOrEqual(t, p.Totals()[0].Inferred, before)
 	settings, _ = p.Settings("b")
-	require.EqualValues(t, float32(0.4), settings.Threshold)
+	require.EqualValues(t, float32(0.4), settings.Confidence)
 	require.Equal(t, 2, settings.Interval)
-	followed.Interval = 1
-	require.NoError(t, p.Arrange(ctx, Arrangement{Cameras: []Camera{followed}, Reported: 0.4}))
+	b.Settings = &Settings{Detect: true, Confidence: 2, Interval: 1}
+	require.EqualError(t, p.Arrange(ctx, []Camera{b}), "camera b: threshold 2 is not between 0.1 and 1")
+	b.Settings = nil
+	require.NoError(t, p.Arrange(ctx, []Camera{b}))
 	settings, _ = p.Settings("b")
 	require.Equal(t, 1, settings.Interval)
 	frames("b")
@@ -457,9 +462,9 @@ func TestCamerasComeAndGo(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-type sinkFunc func(*Inferred)
+type sinkFunc func(*Result)
 
-func (f sinkFunc) Frame(in *Inferred) { f(in) }
+func (f sinkFunc) Frame(in *Result) { f(in) }
 
 func TestSettingsThatCannotBe(t *testing.T) {
 	p := open(t, newSlowEngine(0, 1), nil, nil, Camera{Name: "a", Source: &boxCamera{}})
@@ -469,12 +474,14 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		want   string
 	}{
 		{func(s *Settings) { s.Interval = 0 }, "interval 0 is less than 1"},
-		{func(s *Settings) { s.Threshold = 0.01 }, "threshold 0.01 is not between 0.1 and 1"},
-		{func(s *Settings) { s.Labels = []string{"cat"} }, `label "cat" is not one of the model's`},
+		{func(s *Settings) { s.Confidence = 0.01 }, "threshold 0.01 is not between 0.1 and 1"},
+		{func(s *Settings) { s.Classes = []string{"cat"} }, `label "cat" is not one of the model's`},
 	} {
-		require.EqualError(t, p.Change("a", test.change), test.want)
+		settings, _ := p.Settings("a")
+		test.change(&settings)
+		require.EqualError(t, p.SetSettings("a", settings), test.want)
 	}
-	require.NoError(t, p.Change("a", func(s *Settings) { s.Labels = []string{"bolt"} }))
+	require.NoError(t, p.SetSettings("a", Settings{Detect: true, Confidence: 0.25, Interval: 1, Classes: []string{"bolt"}}))
 }
 
 // bell is one that a bubble of testing/synctest can wait for.

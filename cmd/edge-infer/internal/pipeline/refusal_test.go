@@ -74,11 +74,11 @@ func TestABadImageFailsAlone(t *testing.T) {
 			}
 			for _, camera := range p.Totals() {
 				if camera.Camera == "bad" {
-					require.EqualValues(t, 10, camera.Failed)
+					require.EqualValues(t, 10, camera.DroppedError)
 					require.EqualValues(t, 10, camera.Inferred)
 					continue
 				}
-				require.Zero(t, camera.Failed, camera.Camera)
+				require.Zero(t, camera.DroppedError, camera.Camera)
 				require.EqualValues(t, rounds, camera.Inferred)
 				require.IsIncreasing(t, seen.seqs[camera.Camera])
 			}

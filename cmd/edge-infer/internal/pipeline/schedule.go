@@ -8,8 +8,8 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// Share says how much of the predictor a camera gets.
-type Share struct {
+// Scheduling says how much of the predictor a camera gets.
+type Scheduling struct {
 	// Rate is the most inferences a second, 0 for every frame.
 	Rate float64
 	// Priority is the camera's weight when the predictor cannot do all: one of 2 gets twice the frames of one of 1. 0 is 1.
@@ -17,8 +17,8 @@ type Share struct {
 	// Deadline is the age at which a frame is not given to the predictor any more; a result that is older counts as late. 0 is never. While
 	// cameras with a deadline are late, those without get fewer inferences.
 	Deadline time.Duration
-	// Floor is the least inferences a second while nothing moves; what is between is left out, and what was found last holds.
-	Floor float64
+	// MinRate is the least inferences a second while nothing moves; what is between is left out, and what was found last holds.
+	MinRate float64
 }
 
 // turn is what the schedule knows of a lane. Frame goroutine only.
@@ -95,7 +95,7 @@ func (s *schedule) judge(l *lane, frame *capture.Frame, slowdown int) verdict {
 	switch {
 	case !settings.Detect || frame.Seq%uint64(settings.Interval*l.stride(slowdown)) != 0:
 		return skip
-	case frame.Still && l.Floor > 0 && l.turn.looked != 0 && float64(frame.Captured-l.turn.looked) < float64(time.Second)/l.Floor:
+	case frame.Still && l.MinRate > 0 && l.turn.looked != 0 && float64(frame.Captured-l.turn.looked) < float64(time.Second)/l.MinRate:
 		return gate
 	case l.Deadline > 0 && !l.Lossless && s.now()-frame.Captured > int64(l.Deadline):
 		s.relief.count(true)

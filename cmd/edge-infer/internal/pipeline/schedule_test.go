@@ -68,7 +68,7 @@ func newWorld(t *testing.T, batch int) *world {
 }
 
 // camera adds one of so many frames a second, whose times jitter by a share of the time between two.
-func (w *world) camera(fps, jitter float64, share Share) *timed {
+func (w *world) camera(fps, jitter float64, share Scheduling) *timed {
 	period := int64(float64(time.Second) / fps)
 	c := &timed{world: w, period: period}
 	phase := w.random.Int64N(period)
@@ -77,13 +77,14 @@ func (w *world) camera(fps, jitter float64, share Share) *timed {
 	}
 	slices.Sort(c.arrival)
 	w.cameras = append(w.cameras, c)
-	w.Pipeline.Cameras = append(w.Pipeline.Cameras, Camera{Name: fmt.Sprint(len(w.cameras) - 1), Source: c, Share: share})
+	w.Pipeline.Cameras = append(w.Pipeline.Cameras, Camera{Name: fmt.Sprint(len(w.cameras) - 1), Source: c, Scheduling: share})
 	return c
 }
 
 // run lets the simulated time pass; service is how long a request of so many frames takes, each tells of the time.
 func (w *world) run(t *testing.T, service func(frames int) time.Duration, each func()) {
-	lanes := w.arrange(nil, w.Pipeline.Cameras, w.Reported)
+	lanes, err := w.arrange(nil, w.Pipeline.Cameras)
+	require.NoError(t, err)
 	w.lanes.Store(&lanes)
 	for w.now = int64(time.Second); w.now < simulated; {
 		if each != nil {
@@ -149,7 +150,7 @@ func TestOverloadIsSharedFairly(t *testing.T) {
 				t.Run(fmt.Sprintf("cameras=%d/batch=%d/load=%g", cameras, batch, load), func(t *testing.T) {
 					w := newWorld(t, batch)
 					for range cameras {
-						w.camera(30, 0.5, Share{})
+						w.camera(30, 0.5, Scheduling{})
 					}
 					request := time.Duration(load * float64(batch) * float64(time.Second) / 30 / float64(cameras))
 					w.run(t, every(request), nil)
@@ -176,7 +177,7 @@ func TestOverloadNeverQueues(t *testing.T) {
 	for _, cameras := range []int{1, 4, 16} {
 		w := newWorld(t, 1)
 		for range cameras {
-			w.camera(30, 0, Share{})
+			w.camera(30, 0, Scheduling{})
 		}
 		w.run(t, every(100*time.Millisecond), nil)
 		slices.Sort(w.ages)
@@ -190,7 +191,7 @@ func TestOverloadNeverQueues(t *testing.T) {
 func TestUnequalCamerasGetWhatTheyAskUpToAnEqualShare(t *testing.T) {
 	w := newWorld(t, 1)
 	for _, fps := range []float64{5, 30, 30, 60} {
-		w.camera(fps, 0.3, Share{})
+		w.camera(fps, 0.3, Scheduling{})
 	}
 	w.run(t, every(time.Second/50), nil) // 50 a second: 5, and 15 for each of the others
 	seconds := float64(simulated)/1e9 - 1
@@ -202,7 +203,7 @@ func TestUnequalCamerasGetWhatTheyAskUpToAnEqualShare(t *testing.T) {
 func TestPriorityIsAWeight(t *testing.T) {
 	w := newWorld(t, 2)
 	for _, priority := range []int{0, 1, 2, 4} {
-		w.camera(100, 0.2, Share{Priority: priority})
+		w.camera(100, 0.2, Scheduling{Priority: priority})
 	}
 	w.run(t, every(time.Second/40), nil) // 80 a second
 	one := float64(w.counts()[0])
@@ -215,7 +216,7 @@ func TestACameraThatStopsOrComesBackLeavesTheOthersTheirRate(t *testing.T) {
 	at := func(t *testing.T, stall bool) []int {
 		w := newWorld(t, 4)
 		for range 4 {
-			w.camera(30, 0.4, Share{})
+			w.camera(30, 0.4, Scheduling{})
 		}
 		w.run(t, func(frames int) time.Duration { return time.Duration(frames) * time.Second / 240 }, func() {
 			w.cameras[3].stopped = stall && w.now/int64(2*time.Second)%2 == 0
@@ -233,7 +234,7 @@ func TestRate(t *testing.T) {
 		{30, 10, 10}, {25, 10, 10}, {30, 7.5, 7.5}, {30, 30, 30}, {30, 60, 30}, {10, 0.5, 0.5}, {60, 24, 24},
 	} {
 		w := newWorld(t, 1)
-		w.camera(c.fps, 0.2, Share{Rate: c.rate})
+		w.camera(c.fps, 0.2, Scheduling{Rate: c.rate})
 		w.run(t, every(time.Millisecond), nil)
 		assert.InEpsilon(t, c.want, float64(w.counts()[0])/(float64(simulated)/1e9-1), 0.02, "%g of %g", c.rate, c.fps)
 	}
@@ -242,9 +243,9 @@ func TestRate(t *testing.T) {
 func TestHeatLowersTheRateStepByStep(t *testing.T) {
 	for _, factor := range []int{1, 4, 8} {
 		w := newWorld(t, 1)
-		w.camera(30, 0.1, Share{})
-		w.camera(30, 0.1, Share{Rate: 16})
-		w.Slow(factor)
+		w.camera(30, 0.1, Scheduling{})
+		w.camera(30, 0.1, Scheduling{Rate: 16})
+		w.SetSlowdown(factor)
 		w.run(t, every(time.Millisecond), nil)
 		seconds := float64(simulated)/1e9 - 1
 		assert.InEpsilon(t, 30/float64(factor), float64(w.counts()[0])/seconds, 0.02)
@@ -255,9 +256,9 @@ func TestHeatLowersTheRateStepByStep(t *testing.T) {
 
 func TestCamerasWithADeadlineAreRelievedOfTheOthers(t *testing.T) {
 	w := newWorld(t, 8)
-	w.camera(30, 0.1, Share{Deadline: 60 * time.Millisecond})
+	w.camera(30, 0.1, Scheduling{Deadline: 60 * time.Millisecond})
 	for range 7 {
-		w.camera(30, 0.1, Share{})
+		w.camera(30, 0.1, Scheduling{})
 	}
 	// Each frame of a request takes 7 ms: eight take 56, and with the time before the request is free they are late.
 	perFrame := func(frames int) time.Duration { return time.Duration(frames) * 7 * time.Millisecond }
@@ -267,11 +268,11 @@ func TestCamerasWithADeadlineAreRelievedOfTheOthers(t *testing.T) {
 		highest = max(highest, w.schedule.relief.factor())
 		if framesBefore == 0 && w.now > simulated/2 {
 			before := w.Totals()[0]
-			lateBefore, framesBefore = before.Late, before.Inferred
+			lateBefore, framesBefore = before.DroppedDeadline, before.Inferred
 		}
 	})
 	total := w.Totals()[0]
-	share := float64(total.Late-lateBefore) / float64(total.Inferred-framesBefore)
+	share := float64(total.DroppedDeadline-lateBefore) / float64(total.Inferred-framesBefore)
 	assert.Greater(t, highest, 1)
 	assert.Less(t, share, 0.2, "late frames of the second half: %+v", total)
 	assert.Greater(t, w.counts()[0], w.counts()[1])
@@ -282,11 +283,11 @@ func TestCamerasWithADeadlineAreRelievedOfTheOthers(t *testing.T) {
 
 func TestAFrameThatIsTooOldIsLeftOut(t *testing.T) {
 	w := newWorld(t, 1)
-	w.camera(10, 0, Share{Deadline: 20 * time.Millisecond})
-	w.camera(10, 0, Share{})
+	w.camera(10, 0, Scheduling{Deadline: 20 * time.Millisecond})
+	w.camera(10, 0, Scheduling{})
 	w.run(t, every(45*time.Millisecond), nil)
 	total := w.Totals()[0]
-	assert.Equal(t, total.Skipped+total.Inferred, total.Late, "a request takes longer than the deadline, so all are late")
+	assert.Equal(t, total.Skipped+total.Inferred, total.DroppedDeadline, "a request takes longer than the deadline, so all are late")
 	assert.Positive(t, total.Skipped)
 	for i := range w.ages {
 		assert.LessOrEqual(t, w.ages[i], 100*time.Millisecond)
@@ -295,13 +296,13 @@ func TestAFrameThatIsTooOldIsLeftOut(t *testing.T) {
 
 func TestAStillImageIsLeftOutButForTheFloor(t *testing.T) {
 	w := newWorld(t, 1)
-	c := w.camera(30, 0.2, Share{Floor: 1})
+	c := w.camera(30, 0.2, Scheduling{MinRate: 1})
 	moves := func(at int64) bool { return at > 20*int64(time.Second) && at < 30*int64(time.Second) }
 	c.still = func(at int64) bool { return !moves(at) }
 	w.run(t, every(time.Millisecond), nil)
 	total := w.Totals()[0]
 	assert.InEpsilon(t, 10*30+49, float64(total.Inferred), 0.03, "every frame while something moves, one a second while nothing does")
-	assert.EqualValues(t, c.captured-c.displaced, total.Inferred+total.Gated)
+	assert.EqualValues(t, c.captured-c.displaced, total.Inferred+total.DroppedMotion)
 	assert.Zero(t, total.Skipped)
 }
 

@@ -11,19 +11,19 @@ import (
 type Settings struct {
 	// Detect off leaves the camera's frames without inference.
 	Detect bool
-	// Threshold is the camera's reported threshold; the decoded one is the lowest that works.
-	Threshold float32
+	// Confidence is the camera's reported threshold; the decoded one is the lowest that works.
+	Confidence float32
 	// Interval runs the network on every Interval-th frame, 1 or more.
 	Interval int
-	// Labels are the labels reported, all when nil.
-	Labels []string
+	// Classes are the labels reported, all when nil.
+	Classes []string
 
 	classes []bool // by class number, nil for all
 }
 
 // wants reports whether a detection is one that the settings let through.
 func (s *Settings) wants(d *postprocess.Detection) bool {
-	return d.Score >= s.Threshold && s.wantsClass(d.Class)
+	return d.Score >= s.Confidence && s.wantsClass(d.Class)
 }
 
 func (s *Settings) wantsClass(class int) bool {
@@ -39,33 +39,18 @@ func (p *Pipeline) Settings(camera string) (Settings, bool) {
 	return *found.settings.Load(), true
 }
 
-// Change gives a camera new settings from its next frame on. The error says which value cannot be.
-func (p *Pipeline) Change(camera string, change func(*Settings)) error {
+// SetSettings replaces the settings of a camera from its next frame on. The error names the value that is out of range; nothing changes
+// then.
+func (p *Pipeline) SetSettings(camera string, s Settings) error {
 	found := p.lane(camera)
 	if found == nil {
 		return fmt.Errorf("no camera %q", camera)
 	}
-	var err error
-	found.adjust(func(s *Settings) {
-		next := *s
-		change(&next)
-		if err = p.complete(&next); err == nil {
-			*s = next
-		}
-	})
-	return err
-}
-
-// adjust changes the lane's settings, of which frames under way may still use the old ones.
-func (l *lane) adjust(change func(*Settings)) {
-	for {
-		old := l.settings.Load()
-		next := *old
-		change(&next)
-		if l.settings.CompareAndSwap(old, &next) {
-			return
-		}
+	if err := p.complete(&s); err != nil {
+		return err
 	}
+	found.settings.Store(&s)
+	return nil
 }
 
 func (p *Pipeline) lane(camera string) *lane {
@@ -82,15 +67,15 @@ func (p *Pipeline) complete(s *Settings) error {
 	switch {
 	case s.Interval < 1:
 		return fmt.Errorf("interval %d is less than 1", s.Interval)
-	case !(s.Threshold >= p.Decoded && s.Threshold <= 1):
-		return fmt.Errorf("threshold %.3g is not between %.3g and 1", s.Threshold, p.Decoded)
+	case !(s.Confidence >= p.MinScore && s.Confidence <= 1):
+		return fmt.Errorf("threshold %.3g is not between %.3g and 1", s.Confidence, p.MinScore)
 	}
 	s.classes = nil
-	if s.Labels == nil {
+	if s.Classes == nil {
 		return nil
 	}
 	s.classes = make([]bool, len(p.Labels))
-	for _, label := range s.Labels {
+	for _, label := range s.Classes {
 		class := slices.Index(p.Labels, label)
 		if class < 0 {
 			return fmt.Errorf("label %q is not one of the model's", label)

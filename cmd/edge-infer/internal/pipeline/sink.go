@@ -10,8 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Inferred is one frame that the network has seen, as sinks get it. It belongs to the frame loop: a sink copies what it keeps.
-type Inferred struct {
+// Result is one frame that the network has seen, as sinks get it. It belongs to the frame loop: a sink copies what it keeps.
+type Result struct {
 	Camera        string
 	Seq           uint64
 	Time          time.Time
@@ -22,36 +22,30 @@ type Inferred struct {
 	Detections    []postprocess.Detection
 	// Map is what the image shows at every place of it, and Survey what that comes to, for networks that say so; else nil. There are no
 	// detections then.
-	Map    *postprocess.DenseMap
-	Survey *zone.MapStats
+	Map      *postprocess.DenseMap
+	MapStats *zone.MapStats
 	// Tracks are the followed objects as of this frame, lost ones with a predicted box; nil where nothing is tracked.
 	Tracks []postprocess.Track
 	// IDs are the track numbers of the detections, 0 for none; empty where nothing is tracked.
 	IDs []uint64
-	// Happened is what zones, lines and objects gave; nil where nothing is tracked.
-	Happened *zone.Result
-	// Follower is the camera's, for its counts; nil where nothing is tracked.
-	Follower *Follower
-	// Attributes tells what second networks say of tracked objects, to sinks that come behind the one that asks them; nil where none does.
-	Attributes Attributes
+	// Events is what zones, lines and objects gave; nil where nothing is tracked.
+	Events *zone.Result
+	// Tracker is the camera's, for its counts; nil where nothing is tracked.
+	Tracker *Tracker
+	// Attributes is what secondary networks know of tracked objects; nil without such networks.
+	Attributes *Attributes
 	// Frame holds the pixels.
 	Frame  *capture.Frame
 	Labels []string // by class number
-	// Clocks take the times of what sinks do with it; they may be nil.
-	Clocks *stage.Clocks
+	// Stages take the times of what sinks do with it; they may be nil.
+	Stages *stage.Times
 	// Lossless says that the camera waits for the consumer: a sink may block instead of dropping.
 	Lossless bool
 }
 
-// Attributes tells what is known of a camera's object beside its class. Frame goroutine only; the answer is valid until the next call.
-type Attributes interface {
-	Attributes(camera string, track uint64) []postprocess.Attribute
-	// Embedding is the vector by which the object is known again, nil where none is to be told.
-	Embedding(camera string, track uint64) []float32
-}
-
-// Sink takes every inferred frame, and when the images of a tracked camera stop one more without pixels and detections that says what
-// ended. Frame is called by the frame goroutine alone and must return in microseconds.
+// Sink takes every complete result, and when the images of a tracked camera stop one more without pixels and detections, with the events of
+// the objects that ended. Frame is called by the frame goroutine alone, must return in microseconds, and must not change the result: the
+// order of sinks has no meaning.
 type Sink interface {
-	Frame(*Inferred)
+	Frame(*Result)
 }

@@ -86,20 +86,20 @@ func (m *meter) fail() {
 // CameraStats is what one camera's frames came to. Counters run from the start; FPS, P50 and P99 cover the time since the previous call of
 // Pipeline.Stats, or the whole run for Pipeline.Totals.
 type CameraStats struct {
-	Camera     string        `json:"camera"`
-	Inferred   uint64        `json:"inferred"`
-	Skipped    uint64        `json:"skipped"` // left out by the camera's interval, rate or deadline
-	Gated      uint64        `json:"gated"`   // left out because nothing moved
-	Late       uint64        `json:"late"`    // results older than the deadline, and frames that were skipped for it
-	Failed     uint64        `json:"failed"`  // lost to an engine error
-	Detections uint64        `json:"detections"`
-	FPS        float64       `json:"fps"`
-	GatedFPS   float64       `json:"-"` // gated a second, since the previous call of Pipeline.Stats
-	P50        time.Duration `json:"-"`
-	P99        time.Duration `json:"-"`
-	P999       time.Duration `json:"-"`
-	Max        time.Duration `json:"-"`
-	Latency    Histogram     `json:"-"` // of the whole run
+	Camera           string        `json:"camera"`
+	Inferred         uint64        `json:"inferred"`
+	Skipped          uint64        `json:"skipped"` // left out by the camera's interval, rate or deadline
+	DroppedMotion    uint64        `json:"gated"`   // left out because nothing moved
+	DroppedDeadline  uint64        `json:"late"`    // results older than the deadline, and frames that were skipped for it
+	DroppedError     uint64        `json:"failed"`  // lost to an engine error
+	Detections       uint64        `json:"detections"`
+	FPS              float64       `json:"fps"`
+	DroppedMotionFPS float64       `json:"-"` // gated a second, since the previous call of Pipeline.Stats
+	P50              time.Duration `json:"-"`
+	P99              time.Duration `json:"-"`
+	P999             time.Duration `json:"-"`
+	Max              time.Duration `json:"-"`
+	Latency          Histogram     `json:"-"` // of the whole run
 	// Slowdown multiplies the time between two frames of the camera now; 1 at full speed.
 	Slowdown int `json:"slowdown"`
 	// Idle is how long ago the newest frame came through, or the camera came.
@@ -111,7 +111,7 @@ func (m *meter) snapshot(name string, now time.Time) CameraStats {
 	defer m.mutex.Unlock()
 	stats := m.read(name, m.recent, m.inferred-m.base, now.Sub(m.since))
 	m.recent.Reset()
-	stats.GatedFPS = float64(m.gated-m.baseGated) / max(now.Sub(m.since).Seconds(), 1e-9)
+	stats.DroppedMotionFPS = float64(m.gated-m.baseGated) / max(now.Sub(m.since).Seconds(), 1e-9)
 	m.base, m.baseGated, m.since = m.inferred, m.gated, now
 	return stats
 }
@@ -127,7 +127,7 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 		return time.Duration(histogram.ValueAtQuantile(quantile)) * time.Microsecond
 	}
 	return CameraStats{
-		Camera: name, Inferred: m.inferred, Skipped: m.skipped, Gated: m.gated, Late: m.late, Failed: m.failed, Detections: m.detections,
+		Camera: name, Inferred: m.inferred, Skipped: m.skipped, DroppedMotion: m.gated, DroppedDeadline: m.late, DroppedError: m.failed, Detections: m.detections,
 		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,
 		Idle: time.Duration(capture.Monotonic() - m.through),

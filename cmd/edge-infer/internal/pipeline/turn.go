@@ -6,21 +6,21 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// Turns share a device among frame loops whose networks differ, so that each gets the time that its cameras' priorities ask for: start-time
+// SharedDevice share a device among frame loops whose networks differ, so that each gets the time that its cameras' priorities ask for: start-time
 // fair queueing as in schedule, by the time that requests take. A loop that has the device keeps it, between its requests too, until
 // another that was served less wants it, or until it has no frame. The zero value is ready.
-type Turns struct {
+type SharedDevice struct {
 	mu      sync.Mutex
-	members []*Turn
-	holder  *Turn
+	members []*DeviceShare
+	holder  *DeviceShare
 	now     float64 // virtual time: what the loop that was served last had been given, by weight, when its turn began
 	clock   func() int64
 }
 
-// Turn is one loop's place.
-type Turn struct {
-	of      *Turns
-	granted Bell // rung when the device has become this loop's while it waited
+// DeviceShare is one loop's place.
+type DeviceShare struct {
+	of      *SharedDevice
+	granted Wakeup // rung when the device has become this loop's while it waited
 	weight  float64
 	served  float64 // nanoseconds by weight
 	since   int64   // what is not in served yet, while it holds the device
@@ -28,26 +28,26 @@ type Turn struct {
 }
 
 // Join gives one more loop its place.
-func (s *Turns) Join() *Turn {
+func (s *SharedDevice) Join() *DeviceShare {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clock == nil {
 		s.clock = capture.Monotonic
 	}
-	t := &Turn{of: s, weight: 1}
+	t := &DeviceShare{of: s, weight: 1}
 	s.members = append(s.members, t)
 	return t
 }
 
 // tell has the loop hear by that bell that the device has become its own. It is called before the first take.
-func (t *Turn) tell(bell Bell) {
+func (t *DeviceShare) tell(bell Wakeup) {
 	if t != nil {
 		t.granted = bell
 	}
 }
 
 // weigh sets the loop's share.
-func (t *Turn) weigh(lanes []*lane) {
+func (t *DeviceShare) weigh(lanes []*lane) {
 	if t == nil {
 		return
 	}
@@ -61,7 +61,7 @@ func (t *Turn) weigh(lanes []*lane) {
 }
 
 // take asks for the device. Where it reports false another loop has it, and the bell rings when it is this one's.
-func (t *Turn) take() bool {
+func (t *DeviceShare) take() bool {
 	if t == nil {
 		return true
 	}
@@ -82,7 +82,7 @@ func (t *Turn) take() bool {
 }
 
 // wanted reports whether a loop waits for the device that was served less than this one, which has it.
-func (t *Turn) wanted() bool {
+func (t *DeviceShare) wanted() bool {
 	if t == nil {
 		return false
 	}
@@ -102,7 +102,7 @@ func (t *Turn) wanted() bool {
 }
 
 // end gives the device up, where the loop has it or waits for it, to the one among those that wait that was served least.
-func (t *Turn) end() {
+func (t *DeviceShare) end() {
 	if t == nil {
 		return
 	}
@@ -115,7 +115,7 @@ func (t *Turn) end() {
 	}
 	t.settle()
 	s.holder = nil
-	var next *Turn
+	var next *DeviceShare
 	for _, other := range s.members {
 		if other.waiting && (next == nil || s.start(other) < s.start(next)) {
 			next = other
@@ -129,16 +129,16 @@ func (t *Turn) end() {
 }
 
 // start is where a loop stands: one that wanted nothing for a while has saved nothing up.
-func (s *Turns) start(t *Turn) float64 { return max(t.served, s.now) }
+func (s *SharedDevice) start(t *DeviceShare) float64 { return max(t.served, s.now) }
 
-func (s *Turns) grant(t *Turn) {
+func (s *SharedDevice) grant(t *DeviceShare) {
 	t.served = s.start(t)
 	s.holder, s.now = t, t.served
 	t.waiting, t.since = false, s.clock()
 }
 
 // settle adds the time since the last one to what the loop was given.
-func (t *Turn) settle() {
+func (t *DeviceShare) settle() {
 	now := t.of.clock()
 	t.served += float64(now-t.since) / t.weight
 	t.since = now

@@ -41,7 +41,7 @@ func (e *alone) Wait(slot int) (*engine.Result, error) {
 // and gives the time that each network worked.
 func loopsOf(t *testing.T, seconds int, took, frames []time.Duration, priorities []int) (worked []time.Duration) {
 	begun := time.Now()
-	turns := &Turns{clock: func() int64 { return int64(time.Since(begun)) }}
+	turns := &SharedDevice{clock: func() int64 { return int64(time.Since(begun)) }}
 	engines := make([]*alone, len(took))
 	seen := make([]record, len(took))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(seconds)*time.Second)
@@ -57,8 +57,8 @@ func loopsOf(t *testing.T, seconds int, took, frames []time.Duration, priorities
 		source := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 		defer source.pool.Close()
 		p := &Pipeline{
-			Predictor: predictor(t, e), Sinks: []Sink{&seen[i]}, Notify: notify, Reported: 0.25, Decoded: 0.1, Turn: turns.Join(),
-			Cameras: []Camera{{Name: "a", Source: source, Share: Share{Priority: priorities[i]}}},
+			Predictor: predictor(t, e), Sinks: []Sink{&seen[i]}, Wakeup: notify, Confidence: 0.25, MinScore: 0.1, DeviceShare: turns.Join(),
+			Cameras: []Camera{{Name: "a", Source: source, Scheduling: Scheduling{Priority: priorities[i]}}},
 		}
 		require.NoError(t, p.Open())
 		feeding.Go(func() {
@@ -117,9 +117,9 @@ func TestLoopsOfADeviceKeepTheirShares(t *testing.T) {
 // TestALoopThatWantedNothingHasSavedNothingUp: one that comes back is not served alone for as long as it was away.
 func TestALoopThatWantedNothingHasSavedNothingUp(t *testing.T) {
 	now := int64(0)
-	turns := &Turns{clock: func() int64 { return now }}
+	turns := &SharedDevice{clock: func() int64 { return now }}
 	busy, back := turns.Join(), turns.Join()
-	bells := map[*Turn]bell{busy: make(bell, 1), back: make(bell, 1)}
+	bells := map[*DeviceShare]bell{busy: make(bell, 1), back: make(bell, 1)}
 	busy.tell(bells[busy])
 	back.tell(bells[back])
 	for range 1000 {
@@ -127,7 +127,7 @@ func TestALoopThatWantedNothingHasSavedNothingUp(t *testing.T) {
 		now += 10
 	}
 	require.False(t, back.take())
-	served := map[*Turn]int{}
+	served := map[*DeviceShare]int{}
 	at := busy
 	for range 100 {
 		now += 10

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	open "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
@@ -26,30 +25,21 @@ const Command = "preflight"
 // patience is how long opening a network may take: the largest are read from slow disks.
 const patience = 3 * time.Minute
 
-// request is the networks that are to be opened, and what is looked for in their findings.
+// request is what the process opens.
 type request struct {
-	Model   config.Model     `json:"model"`
-	Engine  config.Engine    `json:"engine"`
-	Remote  config.Remote    `json:"remote"`
-	Detect  config.Detect    `json:"detect"`
-	Look    look.Look        `json:"look"`
+	Groups  []site.Group     `json:"groups"` // without the cameras' addresses
 	Cascade []config.Cascade `json:"cascade,omitempty"`
-	Views   []looked         `json:"views"`
-	Cameras []config.Camera  `json:"cameras"` // whose addresses stay here
-}
-
-// looked is what decides how the cameras of a view are looked at.
-type looked struct {
-	Model config.Model `json:"model"`
-	Look  look.Look    `json:"look"`
+	Track   bool             `json:"track"`
 }
 
 // network opens the network in a process of its own and closes it again.
 func (c *Check) network(ctx context.Context) (mistakes []error) {
-	r := networks(c.Config)
-	r.Cameras = slices.Clone(c.Config.Cameras)
-	for i := range r.Cameras {
-		r.Cameras[i].URI = ""
+	s := site.Resolve(c.Config, c.Remote)
+	r := request{Groups: s.Groups, Cascade: s.Cascade, Track: s.Track}
+	for _, g := range r.Groups {
+		for i := range g.Cameras {
+			g.Cameras[i].URI = ""
+		}
 	}
 	err := isolate.Process{Program: c.Program, Timeout: patience}.Run(ctx, &r, nil, func(answer json.RawMessage) {
 		var text string
@@ -67,17 +57,16 @@ func (c *Check) network(ctx context.Context) (mistakes []error) {
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	var r request
 	return isolate.Serve(ctx, in, out, &r, func(ctx context.Context, _ []byte, answer func(any)) error {
-		c := config.Default()
-		c.Model, c.Engine, c.Remote, c.Detect, c.Look, c.Cascade, c.Cameras = r.Model, r.Engine, r.Remote, r.Detect, r.Look, r.Cascade, r.Cameras
-		for i, view := range open.Views(c) {
+		for i := range r.Groups {
+			g, cascade := &r.Groups[i], r.Cascade
 			if i > 0 {
-				view.Cascade = nil // it looks at what the first one finds
+				cascade = nil // it works on the detections of the first group
 			}
-			names, err := tryView(ctx, view)
+			names, err := tryGroup(ctx, g, cascade, r.Track)
 			if err != nil {
 				answer(err.Error())
 			}
-			for _, mistake := range zones(view.Cameras, names) {
+			for _, mistake := range zones(g.Cameras, names) {
 				answer(mistake.Error())
 			}
 		}
@@ -85,43 +74,45 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	})
 }
 
-// tryView opens what looks at a view and closes it again. A plan that TensorRT lacks will be built. names are none where nothing says what
-// there is.
-func tryView(ctx context.Context, c *config.Config) (names zone.Names, err error) {
-	options := open.Options(c, c.Detect.Confidence, slog.New(slog.DiscardHandler))
+// tryGroup opens the networks of a camera group and closes them again. A plan that TensorRT lacks is not built. names are empty where the
+// classes are not known.
+func tryGroup(ctx context.Context, g *site.Group, cascade []config.Cascade, track bool) (names zone.Names, err error) {
+	n := &g.Network
+	options := open.GroupOptions(g, slog.New(slog.DiscardHandler))
 	if err := options.Load(); err != nil {
 		return names, err
 	}
-	sight := open.Sight{Look: c.Look}
-	n, err := sight.Open(ctx, options)
-	if errors.Is(err, tensorrt.ErrNoPlan) || err != nil && c.Engine.Backend == config.Auto && options.LacksPlan() {
+	builder := open.PredictorBuilder{Inference: n.Inference}
+	opened, err := builder.Open(ctx, options)
+	if errors.Is(err, tensorrt.ErrNoPlan) || err != nil && n.Engine.Backend == config.Auto && options.NeedsPlan() {
 		recognised, err := options.Recognise()
 		if err != nil && !errors.Is(err, predict.ErrSetting) {
 			return names, nil // TensorRT may know what the file does not say
 		}
-		return namesOf(c, &predict.Model{Model: engine.Model{Metadata: options.Metadata}, Recognised: recognised}), err
+		return namesOf(track, &predict.Model{Model: engine.Model{Metadata: options.Metadata}, Recognised: recognised}), err
 	}
 	if err != nil {
 		return names, err
 	}
-	p, err := open.Chain(ctx, n, c, nil, options.Log)
+	c := &config.Config{Engine: n.Engine, Cascade: cascade}
+	p, err := open.WithCascade(ctx, opened, c, nil, options.Log)
 	if err != nil && !errors.Is(err, tensorrt.ErrNoPlan) {
-		return names, errors.Join(err, n.Close())
+		return names, errors.Join(err, opened.Close())
 	}
-	m := n.Model()
-	return namesOf(c, &m), p.Close()
+	m := opened.Model()
+	return namesOf(track, &m), p.Close()
 }
 
 // namesOf are those that zones may have of a network, none where no object is followed.
-func namesOf(c *config.Config, m *predict.Model) zone.Names {
-	if !c.Detect.Track || !m.Recognised.Task.FindsObjects() {
+func namesOf(track bool, m *predict.Model) zone.Names {
+	if !track || !m.Recognised.Task.FindsObjects() {
 		return zone.Names{}
 	}
-	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.PointNames()}
+	return zone.Names{Labels: m.Metadata.Labels, Keypoints: m.Recognised.KeypointNames()}
 }
 
 // zones finds zones, lines and filters that do not fit the names; without labels nothing can be said of them.
-func zones(cameras []config.Camera, names zone.Names) (mistakes []error) {
+func zones(cameras []site.Camera, names zone.Names) (mistakes []error) {
 	if len(names.Labels) == 0 {
 		return nil
 	}

@@ -7,7 +7,8 @@ import (
 	"reflect"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	open "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -15,9 +16,11 @@ import (
 type Check struct {
 	Config *config.Config
 	// Running is the configuration in force in this process, nil for none: what it has open is no mistake, and a network that is the same is
-	// not opened again. Names are those of what looks at a view of network.Views; nil where objects are not tracked.
+	// not opened again. Names returns the class names of a group's model that is open; nil where objects are not tracked.
 	Running *config.Config
-	Names   func(view *config.Config) zone.Names
+	Names   func(*site.Group) zone.Names
+	// Remote are the values that were set remotely, by camera.
+	Remote map[string]command.Kept
 	// Renewed says that the networks' files have changed since.
 	Renewed bool
 	// Program is this program with its hidden Command, in whose process the network is opened: it may crash, and its memory comes back.
@@ -26,10 +29,11 @@ type Check struct {
 
 // Run gives every mistake, in the order of the configuration's sections.
 func (c *Check) Run(ctx context.Context) (mistakes []error) {
-	if c.Running != nil && !c.Renewed && reflect.DeepEqual(networks(c.Running), networks(c.Config)) {
-		for _, view := range open.Views(c.Config) {
+	if c.Running != nil && !c.Renewed && c.sameNetworks() {
+		next := site.Resolve(c.Config, c.Remote)
+		for i := range next.Groups {
 			if c.Names != nil {
-				mistakes = append(mistakes, zones(view.Cameras, c.Names(view))...)
+				mistakes = append(mistakes, zones(next.Groups[i].Cameras, c.Names(&next.Groups[i]))...)
 			}
 		}
 	} else {
@@ -40,11 +44,11 @@ func (c *Check) Run(ctx context.Context) (mistakes []error) {
 	return append(mistakes, c.web()...)
 }
 
-// networks is what decides whether the networks can be opened.
-func networks(c *config.Config) request {
-	r := request{Model: c.Model, Engine: c.Engine, Remote: c.Remote, Detect: c.Detect, Look: c.Look, Cascade: c.Cascade}
-	for _, view := range open.Views(c) {
-		r.Views = append(r.Views, looked{Model: view.Model, Look: view.Look})
+// sameNetworks reports whether the configuration opens the networks that run already, in the same way.
+func (c *Check) sameNetworks() bool {
+	if !reflect.DeepEqual(c.Running.Detect, c.Config.Detect) {
+		return false
 	}
-	return r
+	changes := site.Diff(site.Resolve(c.Running, c.Remote), site.Resolve(c.Config, c.Remote))
+	return changes.Action() < site.Restart
 }

@@ -20,13 +20,13 @@ type Machine struct {
 	Jetson  *cuda.Jetson `json:"jetson,omitempty"`
 	GPUs    []GPU        `json:"gpus"`
 	// NoGPU and Hint say why no GPU can be used.
-	NoGPU    string              `json:"no_gpu,omitempty"`
-	Hint     string              `json:"hint,omitempty"`
-	TensorRT []Library           `json:"tensorrt"`
-	Refused  []tensorrt.Attempt  `json:"tensorrt_refused,omitempty"`
-	Backends []auto.Backend      `json:"backends"`
-	Servers  []network.Server    `json:"servers,omitempty"`
-	Cameras  []source.DeviceInfo `json:"cameras"`
+	NoGPU    string                     `json:"no_gpu,omitempty"`
+	Hint     string                     `json:"hint,omitempty"`
+	TensorRT []Library                  `json:"tensorrt"`
+	Refused  []tensorrt.RejectedLibrary `json:"tensorrt_refused,omitempty"`
+	Backends []auto.Backend             `json:"backends"`
+	Servers  []network.ServerProbe      `json:"servers,omitempty"`
+	Cameras  []source.DeviceInfo        `json:"cameras"`
 }
 
 // GPU is one of them, and how images and tensors reach it.
@@ -44,8 +44,8 @@ type Library struct {
 	Plugin  string `json:"plugin,omitempty"`
 	Missing string `json:"missing,omitempty"` // why a parser or plugin is not there
 	// Offers has one entry for each GPU, in their order.
-	Offers []tensorrt.Offer `json:"offers,omitempty"`
-	Reason string           `json:"reason,omitempty"` // why an offer could not be asked for
+	Offers []tensorrt.Capabilities `json:"offers,omitempty"`
+	Reason string                  `json:"reason,omitempty"` // why an offer could not be asked for
 }
 
 // Print writes a table for a person.
@@ -111,7 +111,7 @@ func (m *Machine) printGPU(out io.Writer, i int) {
 	l := &m.TensorRT[0]
 	offer := l.Offers[i]
 	source := "by compute capability"
-	if offer.Builder {
+	if offer.FromBuilder {
 		source = "by the builder"
 	}
 	cores := fmt.Sprint(offer.DLACores)

@@ -46,7 +46,7 @@ func (p *Probe) Run(ctx context.Context) (*Machine, error) {
 		return nil, err
 	}
 	p.process = isolate.Process{Program: []string{program, Command}, Timeout: limit}
-	servers := make(chan []network.Server, 1)
+	servers := make(chan []network.ServerProbe, 1)
 	go func() { servers <- p.servers(ctx) }()
 	driver := make(chan cuda.Report, 1)
 	go func() { driver <- p.gpus(ctx) }()
@@ -64,13 +64,13 @@ func (p *Probe) Run(ctx context.Context) (*Machine, error) {
 }
 
 // servers are those of the configuration.
-func (p *Probe) servers(ctx context.Context) []network.Server {
+func (p *Probe) servers(ctx context.Context) []network.ServerProbe {
 	if p.Config == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return network.Servers(ctx, p.Config)
+	return network.ProbeServers(ctx, p.Config)
 }
 
 // gpus is what the driver says.
@@ -84,7 +84,7 @@ func (p *Probe) gpus(ctx context.Context) cuda.Report {
 }
 
 // libraries lists every TensorRT, and the files that are none or do not load. After one that ends its process the next process goes on.
-func (p *Probe) libraries(ctx context.Context) (found []Library, refused []tensorrt.Attempt) {
+func (p *Probe) libraries(ctx context.Context) (found []Library, refused []tensorrt.RejectedLibrary) {
 	for from := 0; ctx.Err() == nil; {
 		last := libraryTry{Number: -1}
 		err := p.process.Run(ctx, request{Part: libraryPart, Library: p.Library, Builder: p.Builder, From: from}, nil,
@@ -102,7 +102,7 @@ func (p *Probe) libraries(ctx context.Context) (found []Library, refused []tenso
 		if err == nil {
 			break
 		}
-		refused = append(refused, tensorrt.Attempt{Path: last.Path, Reason: err.Error()})
+		refused = append(refused, tensorrt.RejectedLibrary{Path: last.Path, Reason: err.Error()})
 		if last.Number < from {
 			break
 		}
@@ -112,7 +112,7 @@ func (p *Probe) libraries(ctx context.Context) (found []Library, refused []tenso
 }
 
 // absent tells a file that is not there from one that does not load.
-func absent(a tensorrt.Attempt) bool {
+func absent(a tensorrt.RejectedLibrary) bool {
 	name, rest, _ := strings.Cut(a.Reason, ": ")
 	return name == a.Path && strings.HasPrefix(rest, "cannot open shared object file: No such file")
 }

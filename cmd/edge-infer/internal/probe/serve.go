@@ -39,9 +39,9 @@ type request struct {
 
 // libraryAnswer is one line about a library: first that it is tried, then what it is.
 type libraryAnswer struct {
-	Trying  *libraryTry       `json:"trying,omitempty"`
-	Found   *Library          `json:"found,omitempty"`
-	Refused *tensorrt.Attempt `json:"refused,omitempty"`
+	Trying  *libraryTry               `json:"trying,omitempty"`
+	Found   *Library                  `json:"found,omitempty"`
+	Refused *tensorrt.RejectedLibrary `json:"refused,omitempty"`
 }
 
 type libraryTry struct {
@@ -103,7 +103,7 @@ func (r *request) libraries(tell func(any)) {
 		seen[library.Path] = true
 		found := &Library{
 			Version: library.Version.String(), Path: library.Path, Builder: library.Builder, Parser: library.ParserPath, Plugin: library.PluginPath,
-			Missing: strings.ReplaceAll(library.Missing, "\n", "; "),
+			Missing: strings.ReplaceAll(library.MissingReason, "\n", "; "),
 		}
 		for _, gpu := range gpus.Devices {
 			offer, err := describe(library, gpu, r.Builder)
@@ -117,8 +117,8 @@ func (r *request) libraries(tell func(any)) {
 }
 
 // describe asks the release about a GPU. A GPU with memory of its own has no DLA, so there only the builder is worth a context on it.
-func describe(library *tensorrt.Library, gpu cuda.Facts, builder bool) (tensorrt.Offer, error) {
-	expected := tensorrt.Expect(library.Version, gpu)
+func describe(library *tensorrt.Library, gpu cuda.Facts, builder bool) (tensorrt.Capabilities, error) {
+	expected := tensorrt.ExpectedCapabilities(library.Version, gpu)
 	if !builder && !gpu.Integrated {
 		return expected, nil
 	}
@@ -126,7 +126,7 @@ func describe(library *tensorrt.Library, gpu cuda.Facts, builder bool) (tensorrt
 	if err != nil {
 		return expected, err
 	}
-	offer, err := library.Describe(device, builder)
+	offer, err := library.Capabilities(device, builder)
 	if err = errors.Join(err, device.Close()); err != nil {
 		return expected, err
 	}

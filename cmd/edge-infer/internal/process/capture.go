@@ -13,10 +13,10 @@ import (
 // usualPriority is the SCHED_FIFO priority of Auto: over every ordinary thread, under the kernel's own, which have 50.
 const usualPriority = 10
 
-// Capture is how the threads run that wait for cameras, and the threads of frame loops. An image that is taken from the driver late is
+// ThreadScheduling is how the threads run that wait for cameras, and the threads of frame loops. An image that is taken from the driver late is
 // stamped late, or lost where the driver has few buffers; one that waits for the loop is old when the network gets it. So on a busy machine
 // these threads go first. Its methods may be called from any goroutine, and of nil they do nothing.
-type Capture struct {
+type ThreadScheduling struct {
 	// Set by plan.
 	cpus     *unix.CPUSet // nil for any
 	priority int          // of SCHED_FIFO, 0 for ordinary scheduling
@@ -30,7 +30,7 @@ type Capture struct {
 }
 
 // plan takes over what is asked for and what is permitted.
-func (c *Capture) plan(s Settings, root string) {
+func (c *ThreadScheduling) plan(s Settings, root string) {
 	if s.CaptureCPUs == Auto {
 		if set, some := isolated(root); some {
 			c.cpus = &set
@@ -54,7 +54,7 @@ func (c *Capture) plan(s Settings, root string) {
 
 // try asks the kernel itself, on a thread that ends with the question. In a container, its control group or a filter of system calls may
 // refuse what the rules permit, and what is said at the start should be so.
-func (c *Capture) try() {
+func (c *ThreadScheduling) try() {
 	if c.priority == 0 {
 		return
 	}
@@ -70,14 +70,14 @@ func (c *Capture) try() {
 
 // Expect tells how many cameras there are. Where they are as many as the CPUs or more, Auto leaves the threads as they are: decoding on
 // every CPU with priority would keep the network from running.
-func (c *Capture) Expect(cameras int) { c.cameras.Store(int64(cameras)) }
+func (c *ThreadScheduling) SetCameraCount(cameras int) { c.cameras.Store(int64(cameras)) }
 
 // crowded says that a priority of our own choice would leave nothing to the others.
-func (c *Capture) crowded() bool { return c.auto && c.cameras.Load() >= int64(c.cpuCount) }
+func (c *ThreadScheduling) crowded() bool { return c.auto && c.cameras.Load() >= int64(c.cpuCount) }
 
 // Enter gives the calling thread, to which its goroutine is locked, what is planned. What the kernel refuses is left as it was and told
 // once, in the log and by State. Threads that it starts later inherit the CPUs and not the priority.
-func (c *Capture) Enter() {
+func (c *ThreadScheduling) SetupCaptureThread() {
 	if c == nil {
 		return
 	}
@@ -99,20 +99,20 @@ func fifo(priority int) *unix.SchedAttr {
 }
 
 // schedule gives the calling thread its scheduling.
-func (c *Capture) schedule(a *unix.SchedAttr) {
+func (c *ThreadScheduling) schedule(a *unix.SchedAttr) {
 	if err := unix.SchedSetAttr(0, a, 0); err != nil {
 		c.tell(fmt.Sprintf("SCHED_FIFO %d refused: %v", a.Priority, err))
 	}
 }
 
-func (c *Capture) tell(refusal string) {
+func (c *ThreadScheduling) tell(refusal string) {
 	if c.refused.CompareAndSwap(nil, &refusal) {
 		c.logger.Info("threads of cameras and frame loops run as the others", "reason", refusal)
 	}
 }
 
 // State says how the threads of live cameras run, and why where that is not what was asked for.
-func (c *Capture) State() string {
+func (c *ThreadScheduling) State() string {
 	if refused := c.refused.Load(); refused != nil {
 		return "as the others: " + *refused
 	}

@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Choice is what the process runs with.
-type Choice struct {
+// Runtime is what the process runs with.
+type Runtime struct {
 	Processors  int   // of Go
 	GC          int   // GOGC, below 0 while the collector works towards the memory limit only
 	MemoryLimit int64 // of what Go holds, in bytes; 0 for none
-	// Capture is for the threads that wait for cameras.
-	Capture Capture
+	// ThreadScheduling is for the threads that wait for cameras.
+	Capture ThreadScheduling
 
 	limitReason string
 }
@@ -31,12 +31,12 @@ const share = 2
 
 // Apply puts valid settings in force, for the process that calls it. What the environment says in GOMAXPROCS, GOGC and GOMEMLIMIT goes
 // before a choice of our own, and settings go before both. root is the directory of proc and sys, / when empty.
-func Apply(s Settings, root string, logger *slog.Logger) *Choice {
-	c := &Choice{}
+func Apply(s Settings, root string, logger *slog.Logger) *Runtime {
+	c := &Runtime{}
 	if n, err := strconv.Atoi(s.Processors); err == nil {
 		runtime.GOMAXPROCS(n)
 	} else {
-		Begin()
+		SetDefaultProcessors()
 	}
 	c.Processors = runtime.GOMAXPROCS(0)
 
@@ -52,26 +52,26 @@ func Apply(s Settings, root string, logger *slog.Logger) *Choice {
 	debug.SetGCPercent(c.GC)
 
 	c.limitMemory(s.MemoryLimit, root)
-	c.Capture = Capture{logger: logger, cpuCount: runtime.NumCPU()}
+	c.Capture = ThreadScheduling{logger: logger, cpuCount: runtime.NumCPU()}
 	c.Capture.plan(s, root)
 	c.Capture.try()
-	logger.Info("runtime", "processors", c.Processors, "gc_percent", c.GC, "memory_limit", c.Limit(), "capture", c.Capture.State(),
-		"frame_loop", c.Capture.Loop())
+	logger.Info("runtime", "processors", c.Processors, "gc_percent", c.GC, "memory_limit", c.LimitText(), "capture", c.Capture.State(),
+		"frame_loop", c.Capture.LoopState())
 	return c
 }
 
-// Settling is how long after a start or a change of the configuration GiveBack finds most of what only that needed: cameras are open and
+// SettleTime is how long after a start or a change of the configuration ReleaseMemory finds most of what only that needed: cameras are open and
 // networks loaded.
-const Settling = 20 * time.Second
+const SettleTime = 20 * time.Second
 
-// GiveBack has Go collect once and return all free memory to the system at once. By itself it collects only when the heap has doubled or
+// ReleaseMemory has Go collect once and return all free memory to the system at once. By itself it collects only when the heap has doubled or
 // after two minutes, and then keeps a good part. With 32 MB in use it takes 7 ms of a core, and Go's goroutines stop for 0.2 ms of them.
-func GiveBack() { debug.FreeOSMemory() }
+func ReleaseMemory() { debug.FreeOSMemory() }
 
 // usualGC is Go's own figure. The frame loop makes no garbage, so a smaller one saves next to nothing, and a larger one no time.
 const usualGC = 100
 
-func (c *Choice) limitMemory(wanted, root string) {
+func (c *Runtime) limitMemory(wanted, root string) {
 	limit := int64(math.MaxInt64)
 	switch group := cgroupLimit(root); {
 	case wanted == Off:
@@ -88,8 +88,8 @@ func (c *Choice) limitMemory(wanted, root string) {
 	}
 }
 
-// Limit is the memory limit in words.
-func (c *Choice) Limit() string {
+// LimitText is the memory limit in words.
+func (c *Runtime) LimitText() string {
 	if c.MemoryLimit == 0 {
 		return "none"
 	}

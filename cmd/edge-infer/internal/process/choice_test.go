@@ -76,11 +76,11 @@ func TestApplyChoosesAndTells(t *testing.T) {
 	root := machine(t, map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1073741824\n"})
 	var log buffer.Buffer
 	c := Apply(DefaultSettings(), root, slog.New(slog.NewTextHandler(&log, nil)))
-	assert.Equal(t, Processors(), c.Processors)
+	assert.Equal(t, DefaultProcessors(), c.Processors)
 	assert.Equal(t, 100, c.GC)
 	assert.Equal(t, int64(512<<20), c.MemoryLimit)
 	assert.Equal(t, int64(512<<20), debug.SetMemoryLimit(-1))
-	assert.Equal(t, "512 MiB, half of the control group's 1024 MiB", c.Limit())
+	assert.Equal(t, "512 MiB, half of the control group's 1024 MiB", c.LimitText())
 	assert.Contains(t, log.String(), `msg=runtime processors=`)
 	assert.Contains(t, log.String(), `memory_limit="512 MiB, half of the control group's 1024 MiB"`)
 
@@ -88,14 +88,14 @@ func TestApplyChoosesAndTells(t *testing.T) {
 	assert.Equal(t, 3, runtime.GOMAXPROCS(0))
 	assert.Equal(t, -1, c.GC)
 	assert.Equal(t, int64(64<<20), debug.SetMemoryLimit(-1))
-	assert.Equal(t, "64 MiB", c.Limit())
+	assert.Equal(t, "64 MiB", c.LimitText())
 	assert.Equal(t, "as the others", c.Capture.State())
-	assert.Equal(t, "as the others", c.Capture.Loop())
+	assert.Equal(t, "as the others", c.Capture.LoopState())
 
 	c = Apply(Settings{Auto, "250", Off, Off, Off}, root, slog.New(slog.DiscardHandler))
 	assert.Equal(t, 250, c.GC)
 	assert.Equal(t, int64(math.MaxInt64), debug.SetMemoryLimit(-1))
-	assert.Equal(t, "none", c.Limit())
+	assert.Equal(t, "none", c.LimitText())
 }
 
 func TestTheEnvironmentGoesBeforeAuto(t *testing.T) {
@@ -109,7 +109,7 @@ func TestTheEnvironmentGoesBeforeAuto(t *testing.T) {
 	debug.SetMemoryLimit(100 << 20)
 	c := Apply(DefaultSettings(), root, slog.New(slog.DiscardHandler))
 	assert.Equal(t, []int{2, 70, 100 << 20}, []int{c.Processors, c.GC, int(c.MemoryLimit)})
-	assert.Equal(t, "100 MiB, GOMEMLIMIT", c.Limit())
+	assert.Equal(t, "100 MiB, GOMEMLIMIT", c.LimitText())
 }
 
 func TestWhatIsPermitted(t *testing.T) {
@@ -122,29 +122,29 @@ func TestWhatIsPermitted(t *testing.T) {
 	with := machine(t, map[string]string{
 		"proc/self/status": "Name:\tx\nCapEff:\t0000000000800000\n", "sys/devices/system/cpu/isolated": "2-3\n",
 	})
-	c := Capture{cpuCount: 4}
+	c := ThreadScheduling{cpuCount: 4}
 	c.plan(DefaultSettings(), without)
 	assert.Equal(t, "as the others: SCHED_FIFO 10 needs CAP_SYS_NICE or LimitRTPRIO=10", c.State())
 
-	c = Capture{cpuCount: 4}
+	c = ThreadScheduling{cpuCount: 4}
 	c.plan(DefaultSettings(), with)
 	assert.Equal(t, "SCHED_FIFO 10; on CPUs 2-3", c.State())
-	assert.Equal(t, "SCHED_FIFO 9 with TensorRT", c.Loop())
-	c.Expect(4)
+	assert.Equal(t, "SCHED_FIFO 9 with TensorRT", c.LoopState())
+	c.SetCameraCount(4)
 	assert.Equal(t, "as the others: not fewer cameras than CPUs; on CPUs 2-3", c.State())
 
-	c = Capture{cpuCount: 4}
+	c = ThreadScheduling{cpuCount: 4}
 	c.plan(Settings{CaptureCPUs: "1", CapturePriority: "40"}, with)
-	c.Expect(40) // what is asked for by name is done
+	c.SetCameraCount(40) // what is asked for by name is done
 	assert.Equal(t, "SCHED_FIFO 40; on CPUs 1", c.State())
 }
 
 // What the kernel refuses is known before the first line says how threads run. No kernel has that priority.
 func TestThePriorityIsTried(t *testing.T) {
-	c := Capture{cpuCount: 4, priority: 1000}
+	c := ThreadScheduling{cpuCount: 4, priority: 1000}
 	c.try()
 	assert.Equal(t, "as the others: SCHED_FIFO 1000 refused: invalid argument", c.State())
-	assert.Equal(t, "as the others", c.Loop())
+	assert.Equal(t, "as the others", c.LoopState())
 }
 
 // A thread gets what the kernel permits; what it refuses is told once and is no error.
@@ -152,9 +152,9 @@ func TestEnter(t *testing.T) {
 	var log buffer.Buffer
 	set, err := cpus("1000-1023")
 	require.NoError(t, err)
-	c := Capture{cpus: &set, cpuCount: 2, logger: slog.New(slog.NewTextHandler(&log, nil))}
-	onThread(func() { c.Enter() })
-	onThread(func() { c.Enter() })
+	c := ThreadScheduling{cpus: &set, cpuCount: 2, logger: slog.New(slog.NewTextHandler(&log, nil))}
+	onThread(func() { c.SetupCaptureThread() })
+	onThread(func() { c.SetupCaptureThread() })
 	assert.Equal(t, 1, buffer.Count(log.Bytes(), []byte("threads of cameras and frame loops run as the others")))
 	assert.Contains(t, c.State(), "as the others: CPUs 1000-1023 refused: ")
 
@@ -166,16 +166,16 @@ func TestEnter(t *testing.T) {
 	}
 	one := unix.CPUSet{}
 	one.Set(first)
-	c = Capture{cpus: &one, priority: 5, cpuCount: 2, logger: slog.New(slog.DiscardHandler)}
+	c = ThreadScheduling{cpus: &one, priority: 5, cpuCount: 2, logger: slog.New(slog.DiscardHandler)}
 	var got unix.CPUSet
 	var scheduling *unix.SchedAttr
 	var loop *unix.SchedAttr
 	onThread(func() {
-		c.EnterLoop()
+		c.SetupLoopThread()
 		loop, _ = unix.SchedGetAttr(0, 0)
 	})
 	onThread(func() {
-		c.Enter()
+		c.SetupCaptureThread()
 		_ = unix.SchedGetaffinity(0, &got)
 		scheduling, err = unix.SchedGetAttr(0, 0)
 	})
@@ -184,7 +184,7 @@ func TestEnter(t *testing.T) {
 	if c.refused.Load() == nil {
 		assert.Equal(t, []uint32{unix.SCHED_FIFO, 5}, []uint32{scheduling.Policy, scheduling.Priority})
 		assert.Equal(t, []uint32{unix.SCHED_FIFO, 4}, []uint32{loop.Policy, loop.Priority})
-		assert.Equal(t, "SCHED_FIFO 4 with TensorRT", c.Loop())
+		assert.Equal(t, "SCHED_FIFO 4 with TensorRT", c.LoopState())
 	} else {
 		assert.Contains(t, c.State(), "SCHED_FIFO 5 refused: ")
 	}
@@ -192,7 +192,7 @@ func TestEnter(t *testing.T) {
 
 // A loop that does not sleep keeps a CPU from nobody for longer than one look.
 func TestLoopThatIsBusy(t *testing.T) {
-	c := Capture{priority: 5, cpuCount: 2, logger: slog.New(slog.DiscardHandler)}
+	c := ThreadScheduling{priority: 5, cpuCount: 2, logger: slog.New(slog.DiscardHandler)}
 	onThread(func() {
 		usual, err := unix.SchedGetAttr(0, 0)
 		if !assert.NoError(t, err) {
@@ -245,6 +245,6 @@ func TestGiveBack(t *testing.T) {
 	runtime.KeepAlive(garbage)
 	garbage = nil
 	runtime.GC() // which by itself keeps it
-	GiveBack()
+	ReleaseMemory()
 	assert.Less(t, free(), uint64(size/8))
 }

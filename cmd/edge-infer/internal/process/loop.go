@@ -15,7 +15,7 @@ const (
 
 // loopThread is the scheduling of the thread that it is made on.
 type loopThread struct {
-	capture      *Capture
+	capture      *ThreadScheduling
 	first, usual *unix.SchedAttr // with its priority, and as the others
 	looked       time.Time
 	used         time.Duration
@@ -26,7 +26,7 @@ type loopThread struct {
 // works for a fraction of a millisecond at a time and sleeps while the network computes: it starves nobody, however many cameras there are.
 // One that does not sleep, since it waits for a GPU busily or works off a file, runs as the others for a while: it would keep a CPU
 // from them, and the kernel stops such a thread for 50 ms of every second, see sched(7). The thread calls the result once a round.
-func (c *Capture) EnterLoop() (review func()) {
+func (c *ThreadScheduling) SetupLoopThread() (review func()) {
 	if c == nil || c.priority == 0 {
 		return func() {}
 	}
@@ -68,10 +68,10 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-func (c *Capture) loopPriority() int { return max(c.priority-1, 1) }
+func (c *ThreadScheduling) loopPriority() int { return max(c.priority-1, 1) }
 
-// Loop says how the threads of frame loops run; see package pipeline for those that have one.
-func (c *Capture) Loop() string {
+// LoopState says how the threads of frame loops run; see package pipeline for those that have one.
+func (c *ThreadScheduling) LoopState() string {
 	if c.priority == 0 || c.refused.Load() != nil {
 		return "as the others"
 	}

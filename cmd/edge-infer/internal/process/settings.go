@@ -38,19 +38,21 @@ const (
 	mostPriority   = 99
 )
 
-// CheckProcessors says what is wrong with Processors; so do the checks below with theirs.
-func (s *Settings) CheckProcessors() error { return wholeOrWord(s.Processors, 1, mostProcessors, Auto) }
+// ValidateProcessors says what is wrong with Processors; so do the checks below with theirs.
+func (s *Settings) ValidateProcessors() error {
+	return wholeOrWord(s.Processors, 1, mostProcessors, Auto)
+}
 
-// CheckGC checks GC.
-func (s *Settings) CheckGC() error { return wholeOrWord(s.GC, leastGC, mostGC, Auto, Off) }
+// ValidateGC checks GC.
+func (s *Settings) ValidateGC() error { return wholeOrWord(s.GC, leastGC, mostGC, Auto, Off) }
 
-// CheckCapturePriority checks CapturePriority.
-func (s *Settings) CheckCapturePriority() error {
+// ValidateCapturePriority checks CapturePriority.
+func (s *Settings) ValidateCapturePriority() error {
 	return wholeOrWord(s.CapturePriority, 1, mostPriority, Auto, Off)
 }
 
-// CheckMemoryLimit checks MemoryLimit.
-func (s *Settings) CheckMemoryLimit() error {
+// ValidateMemoryLimit checks MemoryLimit.
+func (s *Settings) ValidateMemoryLimit() error {
 	if s.MemoryLimit == Auto || s.MemoryLimit == Off {
 		return nil
 	}
@@ -58,8 +60,8 @@ func (s *Settings) CheckMemoryLimit() error {
 	return err
 }
 
-// CheckCaptureCPUs checks CaptureCPUs, not whether the machine has them.
-func (s *Settings) CheckCaptureCPUs() error {
+// ValidateCaptureCPUs checks CaptureCPUs, not whether the machine has them.
+func (s *Settings) ValidateCaptureCPUs() error {
 	if s.CaptureCPUs == Auto || s.CaptureCPUs == Off {
 		return nil
 	}

@@ -9,19 +9,19 @@ import (
 
 func TestChecks(t *testing.T) {
 	s := DefaultSettings()
-	for _, check := range []func() error{s.CheckProcessors, s.CheckGC, s.CheckMemoryLimit, s.CheckCaptureCPUs, s.CheckCapturePriority} {
+	for _, check := range []func() error{s.ValidateProcessors, s.ValidateGC, s.ValidateMemoryLimit, s.ValidateCaptureCPUs, s.ValidateCapturePriority} {
 		require.NoError(t, check())
 	}
 	s = Settings{"8", Off, "256MiB", "0,2-3", "99"}
-	for _, check := range []func() error{s.CheckProcessors, s.CheckGC, s.CheckMemoryLimit, s.CheckCaptureCPUs, s.CheckCapturePriority} {
+	for _, check := range []func() error{s.ValidateProcessors, s.ValidateGC, s.ValidateMemoryLimit, s.ValidateCaptureCPUs, s.ValidateCapturePriority} {
 		require.NoError(t, check())
 	}
 	s = Settings{"0", "5", "1MiB", "3-1", "100"}
-	assert.EqualError(t, s.CheckProcessors(), `"0" is neither auto nor a number from 1 to 1024`)
-	assert.EqualError(t, s.CheckGC(), `"5" is neither auto nor off nor a number from 10 to 10000`)
-	assert.EqualError(t, s.CheckMemoryLimit(), `"1MiB" is neither auto nor off nor a size of at least 16MiB, as 256MiB or 1GiB`)
-	assert.EqualError(t, s.CheckCaptureCPUs(), `"3-1" is no list of CPU numbers below 1024, as 0 or 0,2-3`)
-	assert.EqualError(t, s.CheckCapturePriority(), `"100" is neither auto nor off nor a number from 1 to 99`)
+	assert.EqualError(t, s.ValidateProcessors(), `"0" is neither auto nor a number from 1 to 1024`)
+	assert.EqualError(t, s.ValidateGC(), `"5" is neither auto nor off nor a number from 10 to 10000`)
+	assert.EqualError(t, s.ValidateMemoryLimit(), `"1MiB" is neither auto nor off nor a size of at least 16MiB, as 256MiB or 1GiB`)
+	assert.EqualError(t, s.ValidateCaptureCPUs(), `"3-1" is no list of CPU numbers below 1024, as 0 or 0,2-3`)
+	assert.EqualError(t, s.ValidateCapturePriority(), `"100" is neither auto nor off nor a number from 1 to 99`)
 }
 
 func TestBytes(t *testing.T) {

@@ -15,11 +15,11 @@ import (
 
 // The race detector allocates on its own.
 func TestBlockNoAllocations(t *testing.T) {
-	shown := &Terminal{boards: map[string]*board{}, recent: make([]happening, 0, mostRecent)}
+	shown := &Terminal{frames: map[string]*frameSummary{}, recent: make([]eventRow, 0, maxRecent)}
 	in := frame(time.Now(), 0, 1, 1)
-	in.Follower = &pipeline.Follower{Config: zone.Config{Lines: []zone.Line{{Name: "exit"}}, Zones: []zone.Zone{{Name: "dock"}}}}
+	in.Tracker = &pipeline.Tracker{Config: zone.Config{Lines: []zone.Line{{Name: "exit"}}, Zones: []zone.Zone{{Name: "dock"}}}}
 	object := &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}
-	in.Happened = &zone.Result{Events: []zone.Event{{Kind: zone.Cross, Object: object}}}
+	in.Events = &zone.Result{Events: []zone.Event{{Kind: zone.Cross, Object: object}}}
 	shown.note(in)
 	require.Zero(t, testing.AllocsPerRun(100, func() { shown.note(in) }))
 }

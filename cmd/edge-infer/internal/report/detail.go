@@ -20,40 +20,40 @@ const (
 	MaskOff     MaskForm = "off"
 )
 
-// mostCounts bounds the run lengths of one mask in bytes. What is longer is smoothed until it fits: specks and dents of a few pixels go.
-const mostCounts = 4096
+// maxRunLengthBytes bounds the run lengths of one mask in bytes. What is longer is smoothed until it fits: specks and dents of a few pixels go.
+const maxRunLengthBytes = 4096
 
 // Details makes the payload's details of what detections have beside their boxes. It keeps its memory from frame to frame; one goroutine at a
 // time.
 type Details struct {
 	Masks MaskForm // "" for polygons
 
-	keypoints [][3]float64
-	corners   [][2]float64
-	counts    []byte
-	polygons  [][][2]float64
-	points    [][2]float64
-	said      []payload.Attribute
-	halves    []byte
-	encoded   []byte // embeddings
-	runs      postprocess.Runs
-	tracer    postprocess.Tracer
+	keypoints  [][3]float64
+	corners    [][2]float64
+	counts     []byte
+	polygons   [][][2]float64
+	points     [][2]float64
+	attributes []payload.Attribute
+	halves     []byte
+	encoded    []byte // embeddings
+	runs       postprocess.Runs
+	tracer     postprocess.Tracer
 }
 
 // Begin forgets the last frame: what Of gave for it is not valid any more.
 func (d *Details) Begin() {
 	d.keypoints, d.corners, d.counts = d.keypoints[:0], d.corners[:0], d.counts[:0]
-	d.polygons, d.points, d.said = d.polygons[:0], d.points[:0], d.said[:0]
+	d.polygons, d.points, d.attributes = d.polygons[:0], d.points[:0], d.attributes[:0]
 	d.encoded = d.encoded[:0]
 }
 
 // Attributes are those of an object as messages have them, valid until Begin.
 func (d *Details) Attributes(all []postprocess.Attribute) []payload.Attribute {
-	first := len(d.said)
+	first := len(d.attributes)
 	for i := range all {
-		d.said = append(d.said, payload.Attribute{Name: all[i].Name, Value: all[i].Value, Score: float64(all[i].Score)})
+		d.attributes = append(d.attributes, payload.Attribute{Name: all[i].Name, Value: all[i].Value, Score: float64(all[i].Score)})
 	}
-	return slices.Clip(d.said[first:])
+	return slices.Clip(d.attributes[first:])
 }
 
 // Embedding is a vector as messages have it, valid until Begin; nil for none.
@@ -121,7 +121,7 @@ func (d *Details) runLengths(m *postprocess.Mask, width, height int) {
 	first := len(d.counts)
 	d.runs = m.AppendRuns(d.runs[:0], width, height)
 	d.counts = d.runs.AppendCounts(d.counts)
-	for least := uint32(2); len(d.counts)-first > mostCounts; least *= 2 {
+	for least := uint32(2); len(d.counts)-first > maxRunLengthBytes; least *= 2 {
 		d.runs = d.runs.Smooth(least)
 		d.counts = d.runs.AppendCounts(d.counts[:first])
 	}

@@ -19,9 +19,9 @@ const (
 
 // NewLogger writes what is of that level or above, in that form.
 func NewLogger(out io.Writer, level, form string) *slog.Logger {
-	var least slog.LevelVar
-	SetLevel(&least, level)
-	return NewChangingLogger(out, &least, form)
+	var minimum slog.LevelVar
+	SetLevel(&minimum, level)
+	return NewChangingLogger(out, &minimum, form)
 }
 
 // NewChangingLogger is a NewLogger whose level may change later.
@@ -41,9 +41,9 @@ func NewChangingLogger(out io.Writer, level *slog.LevelVar, form string) *slog.L
 
 // SetLevel takes a level by its name in the configuration.
 func SetLevel(level *slog.LevelVar, name string) {
-	var least slog.Level
-	if err := least.UnmarshalText([]byte(name)); err != nil {
-		least = slog.LevelInfo
+	var parsed slog.Level
+	if err := parsed.UnmarshalText([]byte(name)); err != nil {
+		parsed = slog.LevelInfo
 	}
-	level.Set(least)
+	level.Set(parsed)
 }

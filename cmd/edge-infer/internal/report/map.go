@@ -27,24 +27,24 @@ type Maps struct {
 	cells   []int // of the map, by cell of the grid; -1 for none
 }
 
-// smallestShare is what rounds to 0.001, the least that messages tell.
-const smallestShare = 0.0005
+// minShare is what rounds to 0.001, the least that messages tell.
+const minShare = 0.0005
 
 // Of is a map that a survey has taken, of an image of that size. It is valid until the next call.
-func (d *Maps) Of(m *postprocess.DenseMap, survey *zone.MapStats, labels []string, width, height int) *payload.Map {
+func (d *Maps) Of(m *postprocess.DenseMap, stats *zone.MapStats, labels []string, width, height int) *payload.Map {
 	d.shares = d.shares[:0]
 	to := &d.message
 	to.Unit, to.Zones = "", to.Zones[:0]
 	if m.Depths != nil {
 		to.Unit = cmp.Or(d.Unit, Relative)
 	}
-	to.Whole = d.region("", survey.Image(), labels)
-	for i := range survey.Config.Zones {
-		to.Zones = append(to.Zones, d.region(survey.Config.Zones[i].Name, survey.Zone(i), labels))
+	to.Whole = d.region("", stats.Image(), labels)
+	for i := range stats.Config.Zones {
+		to.Zones = append(to.Zones, d.region(stats.Config.Zones[i].Name, stats.Zone(i), labels))
 	}
 	to.Grid = payload.Grid{}
 	if d.Side > 0 {
-		d.grid(m, survey.Image(), labels, width, height)
+		d.grid(m, stats.Image(), labels, width, height)
 	}
 	return to
 }
@@ -58,7 +58,7 @@ const (
 func (d *Maps) region(name string, r *postprocess.PixelStats, labels []string) payload.Region {
 	first := len(d.shares)
 	for class, share := range r.Shares {
-		if share >= smallestShare {
+		if share >= minShare {
 			d.shares = append(d.shares, payload.Share{Label: postprocess.Label(labels, class), Class: class, Share: float64(share)})
 		}
 	}
@@ -72,7 +72,7 @@ func (d *Maps) region(name string, r *postprocess.PixelStats, labels []string) p
 // grid fills the grid of d.message: each of its cells is the map's at its centre.
 func (d *Maps) grid(m *postprocess.DenseMap, whole *postprocess.PixelStats, labels []string, width, height int) {
 	g := &d.message.Grid
-	g.Width, g.Height = d.lay(m, d.Side, width, height)
+	g.Width, g.Height = d.sampleGrid(m, d.Side, width, height)
 	if m.Depths != nil {
 		g.Low, g.High = float64(whole.Low), float64(whole.High)
 		d.levels = d.depths(d.levels[:0], m, whole)
@@ -106,8 +106,8 @@ func (d *Maps) grid(m *postprocess.DenseMap, whole *postprocess.PixelStats, labe
 	g.Classes = d.areas
 }
 
-// lay finds the cells of the map at those of a grid.
-func (d *Maps) lay(m *postprocess.DenseMap, side, width, height int) (columns, rows int) {
+// sampleGrid finds the cells of the map at those of a grid.
+func (d *Maps) sampleGrid(m *postprocess.DenseMap, side, width, height int) (columns, rows int) {
 	columns, rows = Grid(side, width, height)
 	d.cells = d.cells[:0]
 	for y := range rows {
@@ -138,10 +138,10 @@ func (d *Maps) depths(dst []byte, m *postprocess.DenseMap, whole *postprocess.Pi
 
 // Cells appends the map of an image of that size to dst as a grid whose longer side has so many cells: class numbers, postprocess.NoClass
 // for none, or levels of depths.
-func (d *Maps) Cells(dst []byte, m *postprocess.DenseMap, survey *zone.MapStats, side, width, height int) (cells []byte, columns, rows int) {
-	columns, rows = d.lay(m, side, width, height)
+func (d *Maps) Cells(dst []byte, m *postprocess.DenseMap, stats *zone.MapStats, side, width, height int) (cells []byte, columns, rows int) {
+	columns, rows = d.sampleGrid(m, side, width, height)
 	if m.Depths != nil {
-		return d.depths(dst, m, survey.Image()), columns, rows
+		return d.depths(dst, m, stats.Image()), columns, rows
 	}
 	for _, cell := range d.cells {
 		class := uint8(postprocess.NoClass)

@@ -14,7 +14,7 @@ import (
 type Progress struct {
 	mutex   sync.Mutex
 	screen  *terminal.Screen
-	what    string
+	unit    string
 	started time.Time
 	shown   time.Time
 }
@@ -24,7 +24,7 @@ var _ progress.Step = (*Progress)(nil)
 // NewProgress counts things of that name on out.
 func NewProgress(out io.Writer, what string) *Progress {
 	now := time.Now()
-	return &Progress{screen: terminal.Open(out), what: what, started: now, shown: now}
+	return &Progress{screen: terminal.Open(out), unit: what, started: now, shown: now}
 }
 
 // Steps shows every step of some work on out.
@@ -35,11 +35,11 @@ func Steps(out io.Writer) progress.Reporter {
 // Count says that done of total are through. It may be called from any goroutine.
 func (p *Progress) Count(done, total int) {
 	p.show(func() string {
-		text := fmt.Sprintf("%d of %d %s", done, total, p.what)
+		text := fmt.Sprintf("%d of %d %s", done, total, p.unit)
 		if done > 0 && done < total {
 			elapsed := time.Since(p.started)
 			left := time.Duration(float64(elapsed) / float64(done) * float64(total-done))
-			text += fmt.Sprintf(", %.3g a second, %v left", float64(done)/elapsed.Seconds(), left.Round(time.Second))
+			text += fmt.Sprintf(", %.3g/s, %v left", float64(done)/elapsed.Seconds(), left.Round(time.Second))
 		}
 		return text
 	})

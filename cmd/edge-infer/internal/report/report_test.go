@@ -47,8 +47,8 @@ func TestAWriterThatFailsIsReported(t *testing.T) {
 	require.EqualError(t, lines.Close(), "pipe closed")
 }
 
-func frame(at time.Time, classes ...int) *pipeline.Inferred {
-	in := &pipeline.Inferred{Camera: "gate", Seq: 7, Time: at, Labels: []string{"bolt", "nut"}}
+func frame(at time.Time, classes ...int) *pipeline.Result {
+	in := &pipeline.Result{Camera: "gate", Seq: 7, Time: at, Labels: []string{"bolt", "nut"}}
 	for _, class := range classes {
 		in.Detections = append(in.Detections, postprocess.Detection{
 			Box: postprocess.Box{X1: 1, Y1: 2.6, X2: 30, Y2: 40}, Score: 0.914, Class: class,
@@ -83,7 +83,7 @@ func TestProgress(t *testing.T) {
 	p.started = p.started.Add(-10 * time.Second)
 	p.Count(5, 10)
 	p.Close()
-	require.Equal(t, "5 of 10 images, 0.5 a second, 10s left\n", out.String())
+	require.Equal(t, "5 of 10 images, 0.5/s, 10s left\n", out.String())
 }
 
 // TestAReaderThatIsGoneIsNotWaitedFor: a line that must not be lost waits, until the output is hurried.

@@ -18,31 +18,31 @@ type Summary struct {
 // CameraSummary is what one camera's frames came to over the whole run.
 type CameraSummary struct {
 	pipeline.CameraStats
-	Displaced uint64 // by a newer frame before the network had time
-	Damaged   uint64 // that could not be decoded
+	DroppedNewer uint64 // replaced by a newer frame before the network was free
+	Damaged      uint64 // could not be decoded
 }
 
-// Messages is what became of what was to be published, each a count.
+// Messages counts messages by their outcome.
 type Messages struct {
-	Events    uint64 // handed over, with what an earlier run had left
-	Delivered uint64 // events and all others
+	Events    uint64 // handed over, including those that an earlier run had queued
+	Delivered uint64 // events and all other messages
 	Dropped   uint64
-	Waiting   uint64 // as far as they are kept, for the next run
+	Waiting   uint64 // queued on disk for the next run
 }
 
-// Print writes a line for each camera and one for the messages.
+// Print writes one line per camera and one for the messages.
 func (s *Summary) Print(out io.Writer) error {
 	var text []byte
 	text = fmt.Appendf(text, "ran %v\n", s.Elapsed.Round(100*time.Millisecond))
 	for i := range s.Cameras {
 		c := &s.Cameras[i]
-		text = fmt.Appendf(text, "%s: %d frames, %.1f a second, %d displaced by newer ones, %d lost",
-			c.Camera, c.Inferred, c.FPS, c.Displaced, c.Failed+c.Damaged)
-		if c.Gated > 0 {
-			text = fmt.Appendf(text, ", %d still", c.Gated)
+		text = fmt.Appendf(text, "%s: %d frames, %.1f fps, dropped %d (newer) %d (error)",
+			c.Camera, c.Inferred, c.FPS, c.DroppedNewer, c.DroppedError+c.Damaged)
+		if c.DroppedMotion > 0 {
+			text = fmt.Appendf(text, " %d (motion)", c.DroppedMotion)
 		}
-		if c.Late > 0 {
-			text = fmt.Appendf(text, ", %d late", c.Late)
+		if c.DroppedDeadline > 0 {
+			text = fmt.Appendf(text, " %d (deadline)", c.DroppedDeadline)
 		}
 		text = append(text, "; "...)
 		if c.Inferred > 0 {

@@ -24,27 +24,27 @@ type Terminal struct {
 	last   map[string]time.Time // of the newest line by camera; frame goroutine only
 
 	mutex  sync.Mutex
-	boards map[string]*board // by camera
-	recent []happening       // the newest one last
-	states chan *State       // the newest one waits to be drawn
+	frames map[string]*frameSummary // by camera
+	recent []eventRow               // the newest one last
+	states chan *State              // the newest one waits to be drawn
 	done   chan struct{}
 }
 
-// mostRecent is how many events are remembered for a person.
-const mostRecent = 16
+// maxRecent is how many events are remembered for a person.
+const maxRecent = 16
 
 // NewTerminal writes to the screen. Close ends it.
 func NewTerminal(screen *terminal.Screen) *Terminal {
 	t := &Terminal{
-		screen: screen, lines: NewLines(screen, 64), last: map[string]time.Time{}, boards: map[string]*board{},
-		recent: make([]happening, 0, mostRecent), states: make(chan *State, 1), done: make(chan struct{}),
+		screen: screen, lines: NewLines(screen, 64), last: map[string]time.Time{}, frames: map[string]*frameSummary{},
+		recent: make([]eventRow, 0, maxRecent), states: make(chan *State, 1), done: make(chan struct{}),
 	}
 	go t.draw()
 	return t
 }
 
 // Frame implements pipeline.Sink.
-func (t *Terminal) Frame(in *pipeline.Inferred) {
+func (t *Terminal) Frame(in *pipeline.Result) {
 	if t.screen.Live() {
 		t.note(in)
 		return
@@ -65,57 +65,57 @@ func (t *Terminal) Frame(in *pipeline.Inferred) {
 }
 
 // note keeps what the block shows of a frame. It does not allocate once a camera is known.
-func (t *Terminal) note(in *pipeline.Inferred) {
+func (t *Terminal) note(in *pipeline.Result) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	b := t.boards[in.Camera]
+	b := t.frames[in.Camera]
 	if b == nil {
-		b = &board{}
-		t.boards[in.Camera] = b
+		b = &frameSummary{}
+		t.frames[in.Camera] = b
 	}
-	b.frame(in)
-	if in.Happened == nil {
+	b.update(in)
+	if in.Events == nil {
 		return
 	}
-	for i := range in.Happened.Events {
-		e := &in.Happened.Events[i]
+	for i := range in.Events.Events {
+		e := &in.Events.Events[i]
 		place := ""
 		switch e.Kind {
 		case zone.Cross:
-			place = in.Follower.Config.Lines[e.Line].Name
+			place = in.Tracker.Config.Lines[e.Line].Name
 		case zone.Enter, zone.Leave, zone.Loiter:
-			place = in.Follower.Config.Zones[e.Zone].Name
+			place = in.Tracker.Config.Zones[e.Zone].Name
 		case zone.New:
-			if len(b.places) > 0 { // what happens at them is what the camera is for
+			if len(b.counters) > 0 { // what happens at them is what the camera is for
 				continue
 			}
 		default:
 			continue
 		}
-		if len(t.recent) == mostRecent {
+		if len(t.recent) == maxRecent {
 			t.recent = slices.Delete(t.recent, 0, 1)
 		}
-		t.recent = append(t.recent, happening{
+		t.recent = append(t.recent, eventRow{
 			time: in.Time, camera: in.Camera, kind: e.Kind, label: postprocess.Label(in.Labels, e.Object.Class), track: e.Object.Track,
-			place: place, direction: e.Direction,
+			counter: place, direction: e.Direction,
 		})
 	}
 }
 
 // crossings shows who crossed which line, with the line's count of that label.
-func (t *Terminal) crossings(in *pipeline.Inferred) {
-	if in.Happened == nil {
+func (t *Terminal) crossings(in *pipeline.Result) {
+	if in.Events == nil {
 		return
 	}
-	for i := range in.Happened.Events {
-		e := &in.Happened.Events[i]
+	for i := range in.Events.Events {
+		e := &in.Events.Events[i]
 		if e.Kind != zone.Cross {
 			continue
 		}
-		count := in.Follower.LineCount(e.Line)
+		count := in.Tracker.LineCount(e.Line)
 		t.lines.Add(false, func(line []byte) []byte {
 			line = in.Time.AppendFormat(line, "15:04:05.000 ")
-			return fmt.Appendf(line, "%s line %s: %s %d crosses %s, now %d in %d out\n", in.Camera, in.Follower.Config.Lines[e.Line].Name,
+			return fmt.Appendf(line, "%s line %s: %s %d crosses %s, now %d in %d out\n", in.Camera, in.Tracker.Config.Lines[e.Line].Name,
 				postprocess.Label(in.Labels, e.Object.Class), e.Object.Track, e.Direction, count.In[e.Object.Class], count.Out[e.Object.Class])
 		})
 	}

@@ -33,7 +33,7 @@ const (
 )
 
 // offer is what a TensorRT says of a GPU.
-type offer = tensorrt.Offer
+type offer = tensorrt.Capabilities
 
 // request is what a process is to try.
 type request struct {

@@ -117,7 +117,7 @@ var (
 
 // each opens the GPU and tries every image.
 func (r *request) each(try func(*gpu, *img) error) (images int, name string, err error) {
-	g, err := openGPU(r.Engine.FirstDevice())
+	g, err := openGPU(r.Engine.FirstGPU())
 	if err != nil {
 		return 0, "", err
 	}

@@ -130,7 +130,7 @@ func matched(expected, seen []postprocess.Detection) (count int) {
 // network builds the model's plan in a precision, runs it and compares.
 func (r *request) network(ctx context.Context) (detail string, err error) {
 	o := r.options(tensorrt.Name, r.Precision)
-	o.Build = network.Builder{Progress: r.steps()}.Build
+	o.Build = network.PlanBuilder{Progress: r.steps()}.Build
 	n, err := predict.Open(ctx, o)
 	if err != nil {
 		return "", err
@@ -155,7 +155,7 @@ func (r *request) accelerator(ctx context.Context) (detail string, err error) {
 	build := o.Plan()
 	build.DLA = &r.Core
 	file := filepath.Join(dir, "dla.plan")
-	if _, err := (network.Builder{Progress: r.steps()}).BuildTo(ctx, build, file, tensorrt.Cache{}); err != nil {
+	if _, err := (network.PlanBuilder{Progress: r.steps()}).BuildTo(ctx, build, file, tensorrt.Cache{}); err != nil {
 		return "", err
 	}
 	o = r.options(tensorrt.Name, r.Precision)

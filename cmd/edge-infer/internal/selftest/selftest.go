@@ -117,7 +117,7 @@ func (s *Selftest) libraries(ctx context.Context) []Result {
 			r = failed("%s: %s", l.Path, l.Reason)
 		case machine.NoGPU != "":
 			r = absent("%s loads; nothing was asked of it without a GPU", l.Path)
-		case slices.ContainsFunc(l.Offers, func(o offer) bool { return l.Builder && !o.Builder }):
+		case slices.ContainsFunc(l.Offers, func(o offer) bool { return l.Builder && !o.FromBuilder }):
 			r = failed("%s: the builder gave no answer", l.Path)
 		}
 		r.Part = name

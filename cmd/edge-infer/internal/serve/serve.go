@@ -110,7 +110,7 @@ func (s *Serve) Run(ctx context.Context) (err error) {
 		return err
 	}
 	options := network.Options(s.Config, s.Config.Detect.Confidence, s.Logger)
-	options.Build = network.Builder{Progress: s.Progress}.Build
+	options.Build = network.PlanBuilder{Progress: s.Progress}.Build
 	options.Slots = 1
 	if s.Config.Engine.Batch == 0 {
 		options.MaxBatch = defaultBatch

@@ -12,7 +12,7 @@ type Limit struct {
 }
 
 // Frame implements pipeline.Sink.
-func (l *Limit) Frame(in *pipeline.Inferred) {
+func (l *Limit) Frame(in *pipeline.Result) {
 	if l.seen == l.Frames && in.Frame != nil {
 		return
 	}

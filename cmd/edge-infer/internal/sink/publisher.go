@@ -32,7 +32,7 @@ type Publisher struct {
 }
 
 // Frame implements pipeline.Sink.
-func (p *Publisher) Frame(in *pipeline.Inferred) {
+func (p *Publisher) Frame(in *pipeline.Result) {
 	m := &p.message
 	m.Camera, m.Sequence, m.Time, m.Width, m.Height, m.Latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
 	m.Objects = m.Objects[:0]
@@ -44,15 +44,15 @@ func (p *Publisher) Frame(in *pipeline.Inferred) {
 			object.Track = in.IDs[i]
 		}
 		if in.Attributes != nil && object.Track != 0 {
-			object.Attributes = p.details.Attributes(in.Attributes.Attributes(in.Camera, object.Track))
+			object.Attributes = p.details.Attributes(in.Attributes.Of(object.Track))
 		}
 		m.Objects = append(m.Objects, object)
 	}
 	if m.Map = nil; in.Map != nil {
-		m.Map = p.Maps.Of(in.Map, in.Survey, in.Labels, in.Width, in.Height)
+		m.Map = p.Maps.Of(in.Map, in.MapStats, in.Labels, in.Width, in.Height)
 	}
 	if p.Client != nil {
-		if in.Happened != nil {
+		if in.Events != nil {
 			p.happened(in)
 		}
 		if in.Frame == nil {
@@ -66,8 +66,8 @@ func (p *Publisher) Frame(in *pipeline.Inferred) {
 			p.encoded = m.AppendDeepStream(p.encoded[:0])
 			p.Client.DeepStreamFrame(in.Camera, p.encoded)
 		}
-		in.Clocks.Record(stage.Encode, time.Duration(encoded-begun))
-		in.Clocks.Record(stage.HandOff, time.Duration(capture.Monotonic()-encoded))
+		in.Stages.Record(stage.Encode, time.Duration(encoded-begun))
+		in.Stages.Record(stage.HandOff, time.Duration(capture.Monotonic()-encoded))
 	}
 	if in.Frame == nil {
 		return
@@ -78,23 +78,23 @@ func (p *Publisher) Frame(in *pipeline.Inferred) {
 }
 
 // happened publishes events and the counters that have changed.
-func (p *Publisher) happened(in *pipeline.Inferred) {
-	configuration := &in.Follower.Config
-	for i := range in.Happened.Events {
-		p.event(in, configuration, &in.Happened.Events[i])
+func (p *Publisher) happened(in *pipeline.Result) {
+	configuration := &in.Tracker.Config
+	for i := range in.Events.Events {
+		p.event(in, configuration, &in.Events.Events[i])
 	}
-	for _, change := range in.Happened.Changes {
+	for _, change := range in.Events.Changes {
 		label := postprocess.Label(in.Labels, change.Class)
 		switch change.Counter {
 		case zone.Present:
 			p.Client.Count(in.Camera, label, change.Value)
-			p.Client.Count(in.Camera, allLabels, sum(in.Follower.Present()))
+			p.Client.Count(in.Camera, allLabels, sum(in.Tracker.Counts()))
 		case zone.Occupied:
 			name := configuration.Zones[change.Index].Name
 			p.Client.Zone(in.Camera, name, label, change.Value)
-			p.Client.Zone(in.Camera, name, allLabels, sum(in.Follower.ZoneCount(change.Index).Occupied))
+			p.Client.Zone(in.Camera, name, allLabels, sum(in.Tracker.ZoneCount(change.Index).Occupied))
 		case zone.Inward, zone.Outward:
-			count := in.Follower.LineCount(change.Index)
+			count := in.Tracker.LineCount(change.Index)
 			name := configuration.Lines[change.Index].Name
 			p.Client.Line(in.Camera, name, sum(count.In), sum(count.Out))
 			p.Client.LineLabel(in.Camera, name, label, count.In[change.Class], count.Out[change.Class])
@@ -112,7 +112,7 @@ func sum(counts []int) (total int) {
 	return total
 }
 
-func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *zone.Event) {
+func (p *Publisher) event(in *pipeline.Result, configuration *zone.Config, e *zone.Event) {
 	o := e.Object
 	message := payload.Event{
 		Type: string(e.Kind), Camera: in.Camera, Sequence: e.Seq, Time: e.Time, Label: postprocess.Label(in.Labels, o.Class), Class: o.Class,
@@ -123,9 +123,9 @@ func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 		message.Ground = &payload.Ground{Speed: o.Speed, MeanSpeed: o.MeanSpeed, Distance: o.Distance, Heading: o.Heading}
 	}
 	if in.Attributes != nil {
-		message.Attributes = p.details.Attributes(in.Attributes.Attributes(in.Camera, o.Track))
+		message.Attributes = p.details.Attributes(in.Attributes.Of(o.Track))
 		if e.Kind == zone.Update || e.Kind == zone.End {
-			message.Embedding = p.details.Embedding(in.Attributes.Embedding(in.Camera, o.Track))
+			message.Embedding = p.details.Embedding(in.Attributes.Embedding(o.Track))
 		}
 	}
 	if e.Zone >= 0 {
@@ -151,7 +151,7 @@ func (p *Publisher) event(in *pipeline.Inferred, configuration *zone.Config, e *
 }
 
 // frigate tells the same event as Frigate does, which knows three kinds and the object before and after.
-func (p *Publisher) frigate(in *pipeline.Inferred, configuration *zone.Config, e *zone.Event, message *payload.Event) {
+func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *zone.Event, message *payload.Event) {
 	now := payload.Tracked{
 		Object: message.Object, Camera: in.Camera, Label: message.Label, Time: message.Time, Start: message.Start, End: message.End,
 		Score: message.Score, TopScore: message.TopScore, Box: message.Box, Width: in.Width, Height: in.Height, Zones: message.Zones,

@@ -31,13 +31,13 @@ func TestActiveObjectsAreCounted(t *testing.T) {
 	})
 
 	p := &Publisher{Client: client}
-	follower := &pipeline.Follower{Config: zone.Config{Zones: []zone.Zone{{Name: "yard"}, {Name: "road"}}}}
+	follower := &pipeline.Tracker{Config: zone.Config{Zones: []zone.Zone{{Name: "yard"}, {Name: "road"}}}}
 	start := time.Unix(2e9, 0)
 	happen := func(kind zone.Kind, track uint64, class int, stationary bool, zones ...int) {
 		o := &zone.Object{Track: track, Detection: postprocess.Detection{Class: class}, Start: start, Stationary: stationary, Zones: zones}
-		p.Frame(&pipeline.Inferred{
-			Camera: "gate", Time: start, Labels: []string{"person", "car"}, Follower: follower,
-			Happened: &zone.Result{Events: []zone.Event{{Kind: kind, Time: start, Object: o, Zone: -1, Line: -1}}},
+		p.Frame(&pipeline.Result{
+			Camera: "gate", Time: start, Labels: []string{"person", "car"}, Tracker: follower,
+			Events: &zone.Result{Events: []zone.Event{{Kind: kind, Time: start, Object: o, Zone: -1, Line: -1}}},
 		})
 	}
 	expect := func(counts map[string]string) {

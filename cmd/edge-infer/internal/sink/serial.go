@@ -14,7 +14,7 @@ type Serial struct {
 }
 
 // Frame implements pipeline.Sink.
-func (s *Serial) Frame(in *pipeline.Inferred) {
+func (s *Serial) Frame(in *pipeline.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sink := range s.Next {

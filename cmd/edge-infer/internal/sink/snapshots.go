@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
@@ -46,7 +46,7 @@ const snapshotMemory = 64
 // view is a piece of a frame on its way to the encoder.
 type view struct {
 	camera, label, id string
-	pixels            img.Pixels
+	pixels            jpegimage.Pixels
 	part              image.Rectangle // what to show of them
 }
 
@@ -90,7 +90,7 @@ func (s *Snapshots) Request(camera string) error {
 }
 
 // Frame implements pipeline.Sink.
-func (s *Snapshots) Frame(in *pipeline.Inferred) {
+func (s *Snapshots) Frame(in *pipeline.Result) {
 	if in.Frame == nil {
 		return
 	}
@@ -101,10 +101,10 @@ func (s *Snapshots) Frame(in *pipeline.Inferred) {
 			s.full <- v
 		}
 	}
-	if in.Happened == nil {
+	if in.Events == nil {
 		return
 	}
-	for _, object := range in.Happened.Snapshots {
+	for _, object := range in.Events.Snapshots {
 		v := s.copy(in, object.Box)
 		if v == nil {
 			return
@@ -115,7 +115,7 @@ func (s *Snapshots) Frame(in *pipeline.Inferred) {
 }
 
 // copy takes the pixels of a box with a margin; nil when the encoder is behind, or when nothing of the box is in the image.
-func (s *Snapshots) copy(in *pipeline.Inferred, box postprocess.Box) *view {
+func (s *Snapshots) copy(in *pipeline.Result, box postprocess.Box) *view {
 	marginX, marginY := snapshotMargin*box.Width(), snapshotMargin*box.Height()
 	part := image.Rect(int(box.X1-marginX), int(box.Y1-marginY), int(box.X2+marginX)+1, int(box.Y2+marginY)+1)
 	part = part.Intersect(image.Rect(0, 0, in.Frame.Width, in.Frame.Height))
@@ -133,7 +133,7 @@ func (s *Snapshots) copy(in *pipeline.Inferred, box postprocess.Box) *view {
 
 // encode makes and hands on JPEGs until Close.
 func (s *Snapshots) encode() {
-	encoder := img.Encoder{Quality: snapshotQuality}
+	encoder := jpegimage.Encoder{Quality: snapshotQuality}
 	defer encoder.Close()
 	for v := range s.full {
 		var jpeg []byte

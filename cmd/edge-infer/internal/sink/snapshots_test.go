@@ -54,10 +54,10 @@ func TestSnapshotsOfEveryFormat(t *testing.T) {
 	}
 	require.NoError(t, s.Open(cameras))
 	for i, format := range formats {
-		in := &pipeline.Inferred{
+		in := &pipeline.Result{
 			Camera: format.String(), Width: 64, Height: 48, Time: time.Now(), Labels: []string{"bolt"}, Frame: solid(t, format, 64, 48),
 		}
-		in.Happened = &zone.Result{Snapshots: []*zone.Object{seenObject(uint64(i+1), postprocess.Box{X1: 10, Y1: 10, X2: 30, Y2: 20})}}
+		in.Events = &zone.Result{Snapshots: []*zone.Object{seenObject(uint64(i+1), postprocess.Box{X1: 10, Y1: 10, X2: 30, Y2: 20})}}
 		require.NoError(t, s.Request(format.String()))
 		require.Eventually(t, func() bool { return len(s.free) == snapshotQueue }, time.Minute, time.Millisecond)
 		s.Frame(in)
@@ -87,10 +87,10 @@ func TestSnapshotRingOnDisk(t *testing.T) {
 		s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Directory: dir, Keep: 3}
 		require.NoError(t, s.Open([]pipeline.Camera{{Name: "gate"}}))
 		for track := from; track < to; track++ {
-			in := &pipeline.Inferred{Camera: "gate", Width: 32, Height: 32, Labels: []string{"a/b"}, Frame: solid(t, engine.BGR, 32, 32)}
+			in := &pipeline.Result{Camera: "gate", Width: 32, Height: 32, Labels: []string{"a/b"}, Frame: solid(t, engine.BGR, 32, 32)}
 			object := seenObject(track, postprocess.Box{X2: 20, Y2: 20})
 			object.Start = time.Unix(1000+int64(track), 0)
-			in.Happened = &zone.Result{Snapshots: []*zone.Object{object, object}} // a better view replaces the one before
+			in.Events = &zone.Result{Snapshots: []*zone.Object{object, object}} // a better view replaces the one before
 			require.Eventually(t, func() bool { return len(s.free) == snapshotQueue }, time.Minute, time.Millisecond)
 			s.Frame(in)
 		}
@@ -125,9 +125,9 @@ func TestSnapshotsOfLongLabels(t *testing.T) {
 	require.NoError(t, s.Open([]pipeline.Camera{{Name: camera}}))
 	object := seenObject(7, postprocess.Box{X2: 20, Y2: 20})
 	object.Start = time.Unix(1007, 0)
-	s.Frame(&pipeline.Inferred{
+	s.Frame(&pipeline.Result{
 		Camera: camera, Width: 32, Height: 32, Labels: []string{strings.Repeat("日", 100)}, Frame: solid(t, engine.BGR, 32, 32),
-		Happened: &zone.Result{Snapshots: []*zone.Object{object}},
+		Events: &zone.Result{Snapshots: []*zone.Object{object}},
 	})
 	s.Close()
 	files, err := filepath.Glob(filepath.Join(s.Directory, "*-7-"+camera+"-"+strings.Repeat("日", 26)+".jpg"))

@@ -27,8 +27,8 @@ const (
 	count
 )
 
-// Stages is how many there are.
-const Stages = int(count)
+// Count is how many there are.
+const Count = int(count)
 
 var names = [count]string{
 	"capture", "queue", "letterbox", "network", "filter", "decode", "track", "encode", "hand_off", "acknowledgement",
@@ -43,8 +43,8 @@ const (
 	digits  = 2
 )
 
-// Clocks keeps the times of every stage. All methods may be called from any goroutine; those of a nil *Clocks do nothing.
-type Clocks struct{ each [count]clock }
+// Times keeps the times of every stage. All methods may be called from any goroutine; those of a nil *Times do nothing.
+type Times struct{ each [count]clock }
 
 type clock struct {
 	mutex  sync.Mutex
@@ -54,8 +54,8 @@ type clock struct {
 }
 
 // New makes clocks that have measured nothing.
-func New() *Clocks {
-	c := new(Clocks)
+func New() *Times {
+	c := new(Times)
 	for i := range c.each {
 		c.each[i].total = hdrhistogram.New(1, longest, digits)
 		c.each[i].recent = hdrhistogram.New(1, longest, digits)
@@ -64,7 +64,7 @@ func New() *Clocks {
 }
 
 // Record adds one time. It allocates nothing and takes some ten nanoseconds. A time below zero, as two machines' clocks may give, is 0.
-func (c *Clocks) Record(s Stage, took time.Duration) {
+func (c *Times) Record(s Stage, took time.Duration) {
 	if c == nil {
 		return
 	}
@@ -86,19 +86,19 @@ type Summary struct {
 }
 
 // Recent is every stage since the previous call, those with nothing left out.
-func (c *Clocks) Recent() []Summary {
+func (c *Times) Recent() []Summary {
 	return c.read(func(at *clock, s *Summary) *hdrhistogram.Histogram { return at.recent }, true)
 }
 
 // Totals is every stage since the start, those with nothing left out.
-func (c *Clocks) Totals() []Summary {
+func (c *Times) Totals() []Summary {
 	return c.read(func(at *clock, s *Summary) *hdrhistogram.Histogram {
 		s.Sum = at.sum
 		return at.total
 	}, false)
 }
 
-func (c *Clocks) read(choose func(*clock, *Summary) *hdrhistogram.Histogram, reset bool) (all []Summary) {
+func (c *Times) read(choose func(*clock, *Summary) *hdrhistogram.Histogram, reset bool) (all []Summary) {
 	if c == nil {
 		return nil
 	}

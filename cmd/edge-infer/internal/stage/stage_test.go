@@ -48,7 +48,7 @@ func TestTimesOutsideTheRangeAreCounted(t *testing.T) {
 }
 
 func TestNoClocks(t *testing.T) {
-	var c *stage.Clocks
+	var c *stage.Times
 	c.Record(stage.Network, 1)
 	assert.Empty(t, c.Recent())
 	assert.Empty(t, c.Totals())
@@ -56,11 +56,11 @@ func TestNoClocks(t *testing.T) {
 
 func TestEveryStageHasItsOwnName(t *testing.T) {
 	seen := map[string]bool{}
-	for s := range stage.Stage(stage.Stages) {
+	for s := range stage.Stage(stage.Count) {
 		assert.NotEmpty(t, s.String())
 		seen[s.String()] = true
 	}
-	assert.Len(t, seen, stage.Stages)
+	assert.Len(t, seen, stage.Count)
 }
 
 func TestRecordFromManyGoroutines(t *testing.T) {
@@ -69,7 +69,7 @@ func TestRecordFromManyGoroutines(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for i := range 1000 {
-				c.Record(stage.Stage(i%stage.Stages), time.Duration(i))
+				c.Record(stage.Stage(i%stage.Count), time.Duration(i))
 				if i%100 == 0 {
 					c.Recent()
 				}

@@ -34,8 +34,8 @@ type Row []Span
 // Text is a row without style.
 func Text(text string) Row { return Row{{Text: text}} }
 
-// mark stands for what does not fit.
-const mark = "…"
+// ellipsis stands for what does not fit.
+const ellipsis = "…"
 
 // Append appends the whole row, however wide.
 func (r Row) Append(to []byte, colour bool) []byte {
@@ -69,7 +69,7 @@ func (r Row) append(to []byte, columns int, colour bool) ([]byte, int) {
 			width += size
 		}
 		if cut {
-			to = append(to, mark...)
+			to = append(to, ellipsis...)
 			width++
 		}
 		if styled {

@@ -36,7 +36,7 @@ func TestAServersModelWithASecondInput(t *testing.T) {
 	for _, way := range [][]string{
 		{"http"}, {"grpc"}, {"http", "--remote-shared-memory=off"}, {"grpc", "--remote-shared-memory=off"}, {"grpc", "--batch", "4"},
 	} {
-		all := look(t, images, append([]string{"--engine", "triton=" + s.at(way[0], "rtdetr"), "--conf", "0.05"}, way[1:]...)...)
+		all := look(t, images, append([]string{"--engine", "triton=" + s.at(way[0], "rtdetr"), "--confidence", "0.05"}, way[1:]...)...)
 		require.Len(t, all, 40)
 		for _, one := range all {
 			require.Len(t, one.Detections, 2, "%v", one)

@@ -38,8 +38,8 @@ func analyticsYAML(c zone.Config) (string, error) {
 	return string(text), err
 }
 
-// requested reads the camera and the analytics of a request, or answers what is wrong.
-func (s *Server) requested(w http.ResponseWriter, r *http.Request) (name string, analytics zone.Config, ok bool) {
+// readRequest reads the camera and the analytics of a request, or answers what is wrong.
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (name string, analytics zone.Config, ok bool) {
 	name = r.PathValue("camera")
 	names, known := s.names(name)
 	if !known {
@@ -59,7 +59,7 @@ func (s *Server) requested(w http.ResponseWriter, r *http.Request) (name string,
 
 // checkAnalytics answers the YAML of zones and lines that could be, or why they cannot.
 func (s *Server) checkAnalytics(w http.ResponseWriter, r *http.Request) {
-	_, analytics, ok := s.requested(w, r)
+	_, analytics, ok := s.readRequest(w, r)
 	if !ok {
 		return
 	}
@@ -79,7 +79,7 @@ func (s *Server) showAnalytics(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.Zones == nil {
-		writeError(w, http.StatusConflict, errNowhere)
+		writeError(w, http.StatusConflict, errNoZoneFile)
 		return
 	}
 	analytics, version, err := s.Zones.Get(name)
@@ -94,15 +94,15 @@ func (s *Server) showAnalytics(w http.ResponseWriter, r *http.Request) {
 // saveAnalytics puts zones and lines in force for good. The request says which version it has read, so that nobody's work is written over
 // unseen.
 func (s *Server) saveAnalytics(w http.ResponseWriter, r *http.Request) {
-	name, analytics, ok := s.requested(w, r)
+	name, analytics, ok := s.readRequest(w, r)
 	if !ok {
 		return
 	}
 	if s.Zones == nil {
-		writeError(w, http.StatusConflict, errNowhere)
+		writeError(w, http.StatusConflict, errNoZoneFile)
 		return
 	}
-	version, err := matched(r.Header.Get("If-Match"))
+	version, err := ifMatchVersion(r.Header.Get("If-Match"))
 	if err != nil {
 		writeError(w, http.StatusPreconditionRequired, err)
 		return
@@ -120,14 +120,14 @@ func (s *Server) saveAnalytics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// matched is the version that an If-Match names; empty for *, which is any.
-func matched(header string) (string, error) {
+// ifMatchVersion is the version that an If-Match names; empty for *, which is any.
+func ifMatchVersion(header string) (string, error) {
 	if header == "*" {
 		return "", nil
 	}
 	version, err := strconv.Unquote(header)
 	if err != nil || version == "" {
-		return "", errors.New("If-Match must hold the ETag that the zones were read with, or * to save over anything")
+		return "", errors.New("If-Match must be the ETag of the zones that were read, or * to overwrite any version")
 	}
 	return version, nil
 }

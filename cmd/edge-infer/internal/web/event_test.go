@@ -39,9 +39,9 @@ func TestEvents(t *testing.T) {
 	object := &zone.Object{
 		Track: 7, Detection: postprocess.Detection{Box: postprocess.Box{X1: 1, Y1: 2, X2: 3, Y2: 4}}, TopScore: 0.91239, Start: time.Unix(1e9, 0),
 	}
-	in := &pipeline.Inferred{
-		Camera: "cam0", Labels: []string{"bolt"}, Follower: &pipeline.Follower{Config: yard()},
-		Happened: &zone.Result{Events: []zone.Event{
+	in := &pipeline.Result{
+		Camera: "cam0", Labels: []string{"bolt"}, Tracker: &pipeline.Tracker{Config: yard()},
+		Events: &zone.Result{Events: []zone.Event{
 			{Kind: zone.New, Seq: 5, Time: time.Unix(1e9, 0).UTC(), Object: object, Zone: -1, Line: -1},
 			{Kind: zone.Leave, Seq: 6, Time: time.Unix(1e9+1, 0).UTC(), Object: object, Zone: 0, Line: -1, Dwell: 1500 * time.Millisecond},
 			{Kind: zone.Cross, Seq: 7, Time: time.Unix(1e9+2, 0).UTC(), Object: object, Zone: -1, Line: 0, Direction: zone.In},

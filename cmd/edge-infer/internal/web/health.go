@@ -9,8 +9,8 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// standstill is how long no frame of a camera may come through before the daemon is not ready; more for a camera that may be silent longer.
-const standstill = 10 * time.Second
+// maxImageAge is how long no frame of a camera may come through before the daemon is not ready; more for a camera that may be silent longer.
+const maxImageAge = 10 * time.Second
 
 // serveHealth answers that the process lives. It looks at nothing else.
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
@@ -42,7 +42,7 @@ func (s *Server) serveReadiness(w http.ResponseWriter, _ *http.Request) {
 
 // problem is why nothing comes of the camera; empty when frames do, and for a video that was shown to its end.
 func (c *Camera) problem(now time.Time) string {
-	stats, limit := &c.Capture, max(standstill, c.Silence)
+	stats, limit := &c.Capture, max(maxImageAge, c.Silence)
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
 	switch {
 	case stats.State == capture.Ended:
@@ -50,7 +50,7 @@ func (c *Camera) problem(now time.Time) string {
 	case stats.State == capture.Running && now.Sub(stats.LastImage) >= limit:
 		return "no image for " + seconds(now.Sub(stats.LastImage))
 	case stats.State == capture.Running && c.Pipeline.Idle >= limit:
-		return "images come, but for " + seconds(c.Pipeline.Idle) + " none has come through the network"
+		return "frames arrive, but none has been inferred for " + seconds(c.Pipeline.Idle)
 	case stats.State == capture.Running:
 		return ""
 	}

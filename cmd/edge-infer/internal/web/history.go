@@ -23,7 +23,7 @@ type History interface {
 func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 	name, day := r.PathValue("camera"), r.FormValue("day")
 	if !s.known(name) || s.History == nil {
-		writeError(w, http.StatusNotFound, fmt.Errorf("nothing is counted of a camera %q", name))
+		writeError(w, http.StatusNotFound, fmt.Errorf("no history for camera %q", name))
 		return
 	}
 	if _, err := time.Parse(time.DateOnly, day); day != "" && err != nil {
@@ -32,8 +32,8 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 	}
 	found, days, err := s.History.Day(name, day)
 	if err != nil {
-		s.Logger.Warn("history for the web page", "error", err)
-		writeError(w, http.StatusInternalServerError, errors.New("what was counted cannot be read, the log says why"))
+		s.Logger.Warn("history not read for the web page", "error", err)
+		writeError(w, http.StatusInternalServerError, errors.New("the history cannot be read; see the log"))
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
@@ -41,8 +41,8 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// ofTotals reads every camera's counts.
-func ofTotals(read func(camera string, c *history.Counts, emit emit)) func(*Server, *Status, emit) {
+// forTotals reads every camera's counts.
+func forTotals(read func(camera string, c *history.Counts, emit emit)) func(*Server, *Status, emit) {
 	return func(s *Server, _ *Status, emit emit) {
 		if s.History == nil {
 			return
@@ -54,10 +54,10 @@ func ofTotals(read func(camera string, c *history.Counts, emit emit)) func(*Serv
 }
 
 // historyMetrics are of what was counted since the start.
-func historyMetrics() []operationMetric {
-	metric := func(name, help string, read func(string, *history.Counts, emit), labels ...string) operationMetric {
+func historyMetrics() []daemonMetric {
+	metric := func(name, help string, read func(string, *history.Counts, emit), labels ...string) daemonMetric {
 		description := prometheus.NewDesc("edge_infer_"+name, help, append([]string{"camera"}, labels...), nil)
-		return operationMetric{description, prometheus.CounterValue, ofTotals(read)}
+		return daemonMetric{description, prometheus.CounterValue, forTotals(read)}
 	}
 	ofZones := func(read func(*history.Zone) float64) func(string, *history.Counts, emit) {
 		return func(camera string, c *history.Counts, emit emit) {
@@ -66,7 +66,7 @@ func historyMetrics() []operationMetric {
 			}
 		}
 	}
-	return []operationMetric{
+	return []daemonMetric{
 		metric("objects_total", "Objects that came.", func(camera string, c *history.Counts, emit emit) {
 			for label, n := range c.Objects {
 				emit(float64(n), camera, label)

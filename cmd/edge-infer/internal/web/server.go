@@ -22,7 +22,7 @@ import (
 
 // What is used where a field of Server is zero.
 const (
-	DefaultImageRate  = 12
+	DefaultFrameRate  = 12
 	DefaultImageWidth = 960
 	DefaultViewers    = 16
 )
@@ -81,7 +81,7 @@ type Server struct {
 	Profiling bool
 	// ImageRate is how many images a second of each camera are shown at most, less of many cameras; ImageWidth is their width in pixels
 	// at most.
-	ImageRate, ImageWidth int
+	FrameRate, ImageWidth int
 	// Viewers is how many streams are served at a time.
 	Viewers int
 	Logger  *slog.Logger
@@ -94,7 +94,7 @@ type Server struct {
 	access   access.Control
 	feed     live.Feed
 
-	recent   recent
+	recent   cachedStatus
 	writable writable
 	closed   sync.Once
 }
@@ -102,7 +102,7 @@ type Server struct {
 var _ pipeline.Sink = (*Server)(nil)
 
 // Frame implements pipeline.Sink.
-func (s *Server) Frame(in *pipeline.Inferred) { s.feed.Frame(in) }
+func (s *Server) Frame(in *pipeline.Result) { s.feed.Frame(in) }
 
 func (s *Server) secrets() access.Secrets {
 	return access.Secrets{Token: s.Token, User: s.User, Password: s.Password}
@@ -138,7 +138,7 @@ func (s *Server) Open() error {
 	if s.limits == (limits{}) {
 		s.limits = defaultLimits()
 	}
-	setDefault(&s.ImageRate, DefaultImageRate)
+	setDefault(&s.FrameRate, DefaultFrameRate)
 	setDefault(&s.ImageWidth, DefaultImageWidth)
 	setDefault(&s.Viewers, DefaultViewers)
 	address, encryption, err := s.check()
@@ -150,7 +150,7 @@ func (s *Server) Open() error {
 		return fmt.Errorf("web: %w", err)
 	}
 	if encryption == nil && !address.IP.IsLoopback() {
-		s.Logger.Warn("the web page is served without TLS: passwords and images can be read on the way; set a certificate and a key",
+		s.Logger.Warn("the web page is served without TLS: passwords and images can be read in transit; set a certificate and a key",
 			"address", s.Address)
 	}
 	s.listener = &access.Listener{Listener: listener, Anonymous: anonymous, PerPrefix: perPrefix, Authenticated: authenticated}
@@ -162,7 +162,7 @@ func (s *Server) Open() error {
 	if err := s.access.Open(); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.feed.ImageRate, s.feed.ImageWidth, s.feed.Viewers = s.ImageRate, s.ImageWidth, s.Viewers
+	s.feed.FrameRate, s.feed.ImageWidth, s.feed.Viewers = s.FrameRate, s.ImageWidth, s.Viewers
 	s.feed.Write, s.feed.Heartbeat, s.feed.Logger = s.limits.write, s.limits.heartbeat, s.Logger
 	s.feed.Known = s.known
 	s.feed.Open()
@@ -190,7 +190,7 @@ func (s *Server) encryption() (*tls.Config, error) {
 		return nil, nil
 	}
 	if s.CertificateFile == "" || s.KeyFile == "" {
-		return nil, errors.New("web: a certificate needs a key, and a key a certificate")
+		return nil, errors.New("web: certificate and key must be set together")
 	}
 	pair, err := tls.LoadX509KeyPair(s.CertificateFile, s.KeyFile)
 	if err != nil {

@@ -36,8 +36,8 @@ type RemoteServer struct {
 	Received    uint64    `json:"received_bytes"`
 }
 
-// ofServers reads a value of each server that runs the network.
-func ofServers(read func(*RemoteServer) float64) func(*Server, *Status, emit) {
+// forServers reads a value of each server that runs the network.
+func forServers(read func(*RemoteServer) float64) func(*Server, *Status, emit) {
 	return func(_ *Server, status *Status, emit emit) {
 		if status.Servers == nil {
 			return
@@ -48,8 +48,8 @@ func ofServers(read func(*RemoteServer) float64) func(*Server, *Status, emit) {
 	}
 }
 
-// ofStandby reads a value of the engine that stands by for the servers.
-func ofStandby(read func(*Servers) float64) func(*Server, *Status, emit) {
+// forStandby reads a value of the engine that stands by for the servers.
+func forStandby(read func(*Servers) float64) func(*Server, *Status, emit) {
 	return func(_ *Server, status *Status, emit emit) {
 		if status.Servers != nil {
 			emit(read(status.Servers))
@@ -58,16 +58,16 @@ func ofStandby(read func(*Servers) float64) func(*Server, *Status, emit) {
 }
 
 // serverMetrics are those of the servers, in the order of METRICS.md; a network that runs here has none.
-func serverMetrics() []operationMetric {
+func serverMetrics() []daemonMetric {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
-	of := func(name, help string, kind prometheus.ValueType, read func(*RemoteServer) float64) operationMetric {
-		return operationMetric{prometheus.NewDesc("edge_infer_"+name, help, []string{"server"}, nil), kind, ofServers(read)}
+	of := func(name, help string, kind prometheus.ValueType, read func(*RemoteServer) float64) daemonMetric {
+		return daemonMetric{prometheus.NewDesc("edge_infer_"+name, help, []string{"server"}, nil), kind, forServers(read)}
 	}
-	all := func(name, help string, kind prometheus.ValueType, read func(*Servers) float64) operationMetric {
-		return operationMetric{prometheus.NewDesc("edge_infer_"+name, help, nil, nil), kind, ofStandby(read)}
+	all := func(name, help string, kind prometheus.ValueType, read func(*Servers) float64) daemonMetric {
+		return daemonMetric{prometheus.NewDesc("edge_infer_"+name, help, nil, nil), kind, forStandby(read)}
 	}
-	return []operationMetric{
-		of("server_up", "1 while the server gets requests.", gauge, func(s *RemoteServer) float64 { return truth(s.Well) }),
+	return []daemonMetric{
+		of("server_up", "1 while the server gets requests.", gauge, func(s *RemoteServer) float64 { return boolToFloat(s.Well) }),
 		of("server_requests_total", "Requests to the server.", counter, func(s *RemoteServer) float64 { return float64(s.Requests) }),
 		of("server_failures_total", "Requests that failed there.", counter, func(s *RemoteServer) float64 { return float64(s.Failures) }),
 		of("server_suspensions_total", "Times the server was taken out of service.", counter,
@@ -78,7 +78,7 @@ func serverMetrics() []operationMetric {
 		of("server_sent_bytes_per_frame", "Bytes that go over the connection for an image.", gauge,
 			func(s *RemoteServer) float64 { return s.SentFrame }),
 		all("server_retries_total", "Requests that were tried again.", counter, func(s *Servers) float64 { return float64(s.Retries) }),
-		all("standby_active", "1 while the engine of this machine serves.", gauge, func(s *Servers) float64 { return truth(s.Local) }),
+		all("standby_active", "1 while the engine of this machine serves.", gauge, func(s *Servers) float64 { return boolToFloat(s.Local) }),
 		all("standby_requests_total", "Requests done by the engine of this machine.", counter,
 			func(s *Servers) float64 { return float64(s.LocalRequests) }),
 		all("standby_changes_total", "Times it took over.", counter, func(s *Servers) float64 { return float64(s.Changes) }),

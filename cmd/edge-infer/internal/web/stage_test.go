@@ -75,7 +75,7 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 	s := &stage{started: time.Now(), analytics: map[string]zone.Config{}, published: map[string]map[uint64][]postprocess.Detection{}}
 	notify := new(capture.Wakeup)
 	s.pipeline = &pipeline.Pipeline{
-		Predictor: &seer{stage: s, slots: make([]predict.Result, 2)}, Labels: scene.Labels(), Reported: 0.25, Decoded: 0.1, Notify: notify,
+		Predictor: &seer{stage: s, slots: make([]predict.BatchResult, 2)}, Labels: scene.Labels(), Confidence: 0.25, MinScore: 0.1, Wakeup: notify,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for i, name := range names {
@@ -94,9 +94,9 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 			continue
 		}
 		s.analytics[name] = yard()
-		follower := &pipeline.Follower{Config: yard(), Labels: scene.Labels(), Reported: 0.25}
+		follower := &pipeline.Tracker{Config: yard(), Labels: scene.Labels(), Confidence: 0.25}
 		require.NoError(t, follower.Open())
-		s.pipeline.Cameras = append(s.pipeline.Cameras, pipeline.Camera{Name: name, Source: b, Follower: follower})
+		s.pipeline.Cameras = append(s.pipeline.Cameras, pipeline.Camera{Name: name, Source: b, Tracker: follower})
 	}
 	s.pipeline.Sinks = []pipeline.Sink{s}
 	require.NoError(t, s.pipeline.Open())
@@ -160,7 +160,7 @@ func (s *stage) see(dst []postprocess.Detection) []postprocess.Detection {
 }
 
 // Frame implements pipeline.Sink: it remembers what is published, and has the server see it.
-func (s *stage) Frame(in *pipeline.Inferred) {
+func (s *stage) Frame(in *pipeline.Result) {
 	if server := s.server.Load(); server != nil {
 		server.Frame(in)
 	}
@@ -242,7 +242,7 @@ func (s *stage) kept(camera string) zone.Config {
 // seer is a predictor that answers after a few milliseconds with what is there.
 type seer struct {
 	stage *stage
-	slots []predict.Result
+	slots []predict.BatchResult
 	count int
 }
 
@@ -250,15 +250,15 @@ func (p *seer) Model() predict.Model { return predict.Model{Model: engine.Model{
 func (p *seer) Slots() int           { return len(p.slots) }
 
 func (p *seer) Submit(slot int, images []engine.Image) error {
-	p.slots[slot].Images = make([]predict.Image, len(images))
+	p.slots[slot].Results = make([]predict.Result, len(images))
 	return nil
 }
 
-func (p *seer) Wait(slot int) (*predict.Result, error) {
+func (p *seer) Wait(slot int) (*predict.BatchResult, error) {
 	p.count++
 	time.Sleep(7*time.Millisecond + time.Duration(p.count*7919%13)*100*time.Microsecond)
-	for i := range p.slots[slot].Images {
-		p.slots[slot].Images[i].Detections = p.stage.see(nil)
+	for i := range p.slots[slot].Results {
+		p.slots[slot].Results[i].Detections = p.stage.see(nil)
 	}
 	return &p.slots[slot], nil
 }

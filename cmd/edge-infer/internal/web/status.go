@@ -129,15 +129,15 @@ type Queue struct {
 	Queued     uint64 `json:"queued"`
 }
 
-// shown is Status with what only the page wants to know.
-type shown struct {
+// pageStatus is Status with what only the page wants to know.
+type pageStatus struct {
 	Status
 	Now         time.Time  `json:"now"`
 	InferenceMS float64    `json:"inference_ms"`
 	BoundsMS    []float64  `json:"bounds_ms"`
 	Latencies   [][]uint64 `json:"latencies"`            // of each camera, by bucket
 	Editable    bool       `json:"editable"`             // zones can be saved
-	Uneditable  string     `json:"uneditable,omitempty"` // why not
+	EditProblem string     `json:"uneditable,omitempty"` // why not
 	Login       bool       `json:"login"`
 	Snapshots   bool       `json:"snapshots"`
 	ImageRate   int        `json:"image_rate"`
@@ -146,8 +146,8 @@ type shown struct {
 // statusAge is how old a status may be, so that no number of requests makes the frame loop be asked more often.
 const statusAge = 400 * time.Millisecond
 
-// recent is the latest status.
-type recent struct {
+// cachedStatus is the latest status.
+type cachedStatus struct {
 	mutex  sync.Mutex
 	status Status
 	at     time.Time
@@ -164,10 +164,10 @@ func (s *Server) status() Status {
 }
 
 func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
-	uneditable := s.uneditable(time.Now())
-	status := shown{
-		Status: s.status(), Now: time.Now(), Editable: uneditable == "", Uneditable: uneditable, Login: s.access.Required(),
-		Snapshots: s.Snapshot != nil, ImageRate: s.ImageRate,
+	uneditable := s.editProblem(time.Now())
+	status := pageStatus{
+		Status: s.status(), Now: time.Now(), Editable: uneditable == "", EditProblem: uneditable, Login: s.access.Required(),
+		Snapshots: s.Snapshot != nil, ImageRate: s.FrameRate,
 	}
 	status.InferenceMS = milliseconds(status.Engine.Inference)
 	for i := range status.Cameras {

@@ -45,7 +45,7 @@ func feed(t testing.TB, server *Server, f *capture.Frame, pause time.Duration) {
 	go func() {
 		defer close(done)
 		for seq := uint64(0); ; seq++ {
-			in := livetest.Inferred(f, seq, time.Duration(capture.Monotonic()))
+			in := livetest.Result(f, seq, time.Duration(capture.Monotonic()))
 			server.Frame(in)
 			select {
 			case <-stop:
@@ -178,7 +178,7 @@ func stuck(t *testing.T, server *Server) (viewers func() int) {
 // TestSlowViewersSlowNobody: while a viewer may take an hour for an image, frames and images go on.
 func TestSlowViewersSlowNobody(t *testing.T) {
 	const images = 60 // of over 500 kB: far more than connections that nobody reads can hold
-	server := &Server{ImageRate: 30, limits: defaultLimits()}
+	server := &Server{FrameRate: 30, limits: defaultLimits()}
 	server.limits.write = time.Hour
 	serve(t, server, frames("cam0"))
 	viewers := stuck(t, server)
@@ -189,7 +189,7 @@ func TestSlowViewersSlowNobody(t *testing.T) {
 
 // TestStuckViewersAreDropped: the two that have images to take; the third gets messages of a hundred bytes, which fill no buffer so soon.
 func TestStuckViewersAreDropped(t *testing.T) {
-	server := &Server{ImageRate: 30, limits: defaultLimits()}
+	server := &Server{FrameRate: 30, limits: defaultLimits()}
 	server.limits.write = 100 * time.Millisecond
 	serve(t, server, frames("cam0"))
 	viewers := stuck(t, server)

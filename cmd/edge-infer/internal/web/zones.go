@@ -20,36 +20,36 @@ type Zones interface {
 }
 
 // ErrOutdated is of zones that somebody else has changed since they were read.
-var ErrOutdated = errors.New("somebody else has changed the zones of this camera meanwhile: press Revert to see them, then draw again")
+var ErrOutdated = errors.New("the zones of this camera have changed since they were loaded: press Revert to load them, then draw again")
 
-var errNowhere = errors.New("zones cannot be saved here: copy the text into a configuration file and start with --config")
+var errNoZoneFile = errors.New("zones cannot be saved without a configuration file: copy the text into one and start with --config")
 
-// trialPause is how long it is believed that zones can be saved, or cannot: to find out, something is written.
-const trialPause = 10 * time.Second
+// writableInterval is how long it is believed that zones can be saved, or cannot: to find out, something is written.
+const writableInterval = 10 * time.Second
 
 // writable remembers the last trial.
 type writable struct {
 	mutex   sync.Mutex
-	tried   time.Time
+	checked time.Time
 	problem string
 }
 
 func (w *writable) forget() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.tried = time.Time{}
+	w.checked = time.Time{}
 }
 
-// uneditable says why zones cannot be saved; empty when they can.
-func (s *Server) uneditable(now time.Time) string {
+// editProblem says why zones cannot be saved; empty when they can.
+func (s *Server) editProblem(now time.Time) string {
 	if s.Zones == nil {
-		return errNowhere.Error()
+		return errNoZoneFile.Error()
 	}
 	w := &s.writable
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if w.tried.IsZero() || now.Sub(w.tried) >= trialPause {
-		w.tried, w.problem = now, ""
+	if w.checked.IsZero() || now.Sub(w.checked) >= writableInterval {
+		w.checked, w.problem = now, ""
 		if err := s.Zones.Writable(); err != nil {
 			w.problem = err.Error()
 		}

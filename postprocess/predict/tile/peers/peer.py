@@ -89,7 +89,7 @@ def ours(options, paths, confidence):
     with open(lists, "w") as f:
         f.write("\n".join(paths))
     command = [options.program, "infer", "@" + lists, "--model", options.model, "--engine", "onnxruntime=cpu", "--threads", str(options.threads),
-               "--tile", str(options.tile), "--overlap", str(OVERLAP), "--conf", str(confidence), "--json", "--log", "warn"]
+               "--tile", str(options.tile), "--overlap", str(OVERLAP), "--confidence", str(confidence), "--json", "--log", "warn"]
     if options.readers:
         command += ["--readers", str(options.readers)]
     lines = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.splitlines()

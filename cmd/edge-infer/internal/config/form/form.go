@@ -19,7 +19,7 @@ import (
 // Misfit is one of them.
 type Misfit struct {
 	Line int
-	Key  string // path as in detect.max or cameras[0].uri
+	Key  string // path as in detect.max_detections or cameras[0].uri
 	// Value is what stands there and Want what kind of value belongs there.
 	Value, Want string
 	// Unknown is the name of a key that there is not, of which Near is the one that was perhaps meant.
@@ -135,7 +135,10 @@ func (l *look) valueFits(value *ast.MappingValueNode, t reflect.Type, key string
 			here = append(here, tag)
 		}
 	}
-	near := cmp.Or(spelling.Nearest(name, here), spelling.Nearest(name, keys(l.whole)))
+	near, all := name, keys(l.whole)
+	if !slices.Contains(all, name) {
+		near = cmp.Or(spelling.Nearest(name, here), spelling.Nearest(name, all))
+	}
 	misfit := Misfit{Line: line(value.Key), Key: at, Unknown: name, Near: near}
 	if near == name {
 		misfit.Elsewhere = place(l.whole, name)

@@ -2,6 +2,7 @@ package manual
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
@@ -10,16 +11,23 @@ import (
 // exampleLabel stands for any label.
 const exampleLabel = "person"
 
-// DefaultFile is a configuration file that says the built-in defaults, each with its meaning, its flag and its environment variable.
-func DefaultFile() (string, error) {
+// DefaultFile returns a configuration file with the built-in defaults, each with its meaning, flag and environment variable: the common
+// settings and the names and addresses of cameras, or every setting and every key of a camera and of a secondary network.
+func DefaultFile(complete bool) (string, error) {
 	all, err := config.Settings()
 	if err != nil {
 		return "", err
 	}
 	var file strings.Builder
-	file.WriteString("# edge-infer configuration. What is left out has the value shown here.\n")
+	file.WriteString("# edge-infer configuration. A setting that is missing has the default shown here.\n")
+	if !complete {
+		file.WriteString("# These are the common settings; edge-infer config defaults --all prints every one.\n")
+	}
 	section := ""
 	for _, s := range all {
+		if !complete && !s.Common {
+			continue
+		}
 		group, name, nested := strings.Cut(s.Key, ".")
 		indent := "  "
 		if !nested {
@@ -32,19 +40,30 @@ func DefaultFile() (string, error) {
 			}
 			section = group
 		}
-		fmt.Fprintf(&file, "%s# %s (--%s, %s)\n%s%s: %s\n", indent, s.Help, s.Flag, s.Variable, indent, name, s.Default)
+		fmt.Fprintf(&file, "%s# %s (%s)\n%s%s: %s\n", indent, s.Help, alternatives(&s), indent, name, s.Default)
 	}
 	for _, list := range config.Lists() {
+		if !complete {
+			list.Settings = slices.DeleteFunc(list.Settings, func(s config.ListSetting) bool { return !s.Common })
+		}
 		file.WriteString("\n" + listComment(&list))
 	}
 	return file.String(), nil
 }
 
-// listComment is a list of the file, as an example of one element behind comment signs.
+// alternatives returns the setting's flag, if it has one, and its environment variable.
+func alternatives(s *config.Setting) string {
+	if s.Flag == "" {
+		return s.Variable
+	}
+	return "--" + s.Flag + ", " + s.Variable
+}
+
+// listComment returns a commented example of a list with one element.
 func listComment(list *config.List) string {
 	var file strings.Builder
 	fmt.Fprintf(&file, "# %s\n# %s:\n", list.About, list.Key)
-	var open []string // keys of what the line before was in
+	var open []string // groups of the line before
 	for i, s := range list.Settings {
 		path := strings.Split(strings.ReplaceAll(list.Key+"[]."+s.Key, "*", exampleLabel), ".")
 		level, keys := len(path)-1, path[:len(path)-1]
@@ -69,7 +88,7 @@ func listComment(list *config.List) string {
 	return file.String()
 }
 
-// indent is the space before a key inside of others; the first one of a list's element begins with a dash.
+// indent returns the space before a key; the first key of a list element begins with a dash.
 func indent(keys []string, dash bool) string {
 	width := 0
 	for _, key := range keys {

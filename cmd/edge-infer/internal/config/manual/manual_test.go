@@ -44,7 +44,7 @@ func TestSchema(t *testing.T) {
 		require.NoError(t, err)
 		return schema.Validate(value)
 	}
-	file, err := manual.DefaultFile()
+	file, err := manual.DefaultFile(true)
 	require.NoError(t, err)
 	require.NoError(t, validate(file))
 	for _, list := range config.Lists() {
@@ -53,7 +53,7 @@ func TestSchema(t *testing.T) {
 		example, _, _ = strings.Cut(example, "\n\n")
 		require.NoError(t, validate(list.Key+":\n"+strings.ReplaceAll("\n"+example, "\n# ", "\n")))
 	}
-	for _, wrong := range []string{"nonsense: 1", "detect: {max: many}", "cameras: {name: gate}", "mqtt: {control: {}}"} {
+	for _, wrong := range []string{"nonsense: 1", "detect: {max_detections: many}", "cameras: {name: gate}", "mqtt: {control: {}}"} {
 		path := filepath.Join(t.TempDir(), "f.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(wrong), 0o600))
 		_, mistakes := (&config.Sources{File: path}).Check()
@@ -64,7 +64,7 @@ func TestSchema(t *testing.T) {
 
 // The default file says every default; its comments are examples of a camera and of a cascade.
 func TestDefaultFile(t *testing.T) {
-	file, err := manual.DefaultFile()
+	file, err := manual.DefaultFile(true)
 	require.NoError(t, err)
 	read := func(file string) *config.Config {
 		c := new(config.Config)
@@ -72,8 +72,8 @@ func TestDefaultFile(t *testing.T) {
 		return c
 	}
 	want := config.Default()
-	want.Detect.Labels, want.MQTT.DiscoveryLabels = []string{}, []string{}
-	want.Look.Ensemble, want.Look.Weights, want.Look.Augment = []string{}, []float64{}, []string{}
+	want.Detect.Classes, want.MQTT.DiscoveryLabels = []string{}, []string{}
+	want.Inference.Ensemble, want.Inference.Weights, want.Inference.Augment = []string{}, []float64{}, []string{}
 	require.Equal(t, want, read(file))
 
 	example := func(list string) *config.Config {
@@ -85,7 +85,7 @@ func TestDefaultFile(t *testing.T) {
 	}
 	require.Equal(t, []config.Cascade{{
 		Name: "colour", Model: "colour.onnx", Labels: "colours.txt", Layout: "auto", On: []string{"car", "truck"},
-		MinSize: cascade.DefaultMinSize, Margin: 0.1, Every: cascade.DefaultEvery, Votes: cascade.DefaultVotes, Confidence: 0.5,
+		MinSize: cascade.DefaultMinSize, Margin: 0.1, Every: cascade.DefaultInterval, Votes: cascade.DefaultVotes, Confidence: 0.5,
 		Batch: config.DefaultCascadeBatch, Remember: track.DefaultMaxLostAge,
 	}}, example("cascade").Cascade)
 	c := example("cameras")
@@ -98,15 +98,34 @@ func TestDefaultFile(t *testing.T) {
 	require.Equal(t, map[string]float32{"person": 0.5}, camera.Analytics.Objects.Score)
 	require.Equal(t, zone.DefaultSnapshotEvery, camera.Analytics.Objects.SnapshotEvery)
 	camera.Analytics = zone.Config{}
-	roi, side, overlap := &config.Area{Y: 0.4, Width: 1, Height: 0.6}, 640, want.Look.Overlap
+	roi, side, overlap := &config.Area{Y: 0.4, Width: 1, Height: 0.6}, 640, want.Inference.Overlap
 	require.Equal(t, config.Camera{
 		Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second, MaxPixels: capture.DefaultMaxPixels, Priority: 1,
 		ROI: roi, Tile: &side, Overlap: &overlap, Confidence: 0.4, Profile: "ptz",
-		Motion: &config.CameraMotion{Enabled: true, Sensitivity: want.Motion.Sensitivity, FloorRate: want.Motion.FloorRate, ROI: roi},
+		Motion: &config.CameraMotion{Enabled: true, Sensitivity: want.Motion.Sensitivity, MinRate: want.Motion.MinRate, ROI: roi},
 		Model: &config.Model{
 			Path: "helmets.onnx", Labels: "helmets.txt", Layout: config.Auto, Preprocess: "torchvision", Size: "640", Activation: config.Auto,
 		},
 	}, camera)
+}
+
+// The short file contains about 40 settings with their defaults, and is valid.
+func TestShortDefaultFile(t *testing.T) {
+	file, err := manual.DefaultFile(false)
+	require.NoError(t, err)
+	c := config.Default()
+	require.NoError(t, yaml.UnmarshalWithOptions([]byte(file), c, yaml.Strict()), file)
+	count := 0
+	for line := range strings.Lines(file) {
+		if key := strings.TrimSpace(line); !strings.HasPrefix(key, "#") && strings.Contains(key, ": ") {
+			count++
+		}
+	}
+	require.InDelta(t, 38, count, 8)
+	for _, section := range []string{"runtime:", "thermal:", "history:"} {
+		require.NotContains(t, file, "\n"+section)
+	}
+	require.Contains(t, file, "config defaults --all")
 }
 
 // The documentation of the settings is the present one.

@@ -26,7 +26,7 @@ func Schema() ([]byte, error) {
 		if err := yaml.Unmarshal([]byte(setting.Default), &value); err != nil {
 			return nil, fmt.Errorf("default of %s: %w", setting.Key, err)
 		}
-		if setting.Key != config.DeviceKey { // the host's name is no default of the file
+		if setting.Key != config.NameKey { // the host's name is no default of the file
 			s.defaults[setting.Key] = value
 		}
 	}

@@ -1,8 +1,9 @@
-// Package migrate writes configuration files anew in which settings have names that they had once. All else stays as it is, to the byte:
-// order, comments, spaces.
+// Package migrate renames keys and variables of earlier versions in configuration files. Everything else stays byte for byte: order,
+// comments, spaces.
 package migrate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -22,21 +24,21 @@ import (
 	"github.com/edge-infer/edge-infer/engine/nesting"
 )
 
-// Change is one name that was replaced.
+// Change is one replaced name.
 type Change struct {
-	Line int    `json:"line"` // of the file as it was
+	Line int    `json:"line"` // of the original file
 	Once string `json:"once"`
 	Now  string `json:"now"`
 }
 
-// String says it in a line.
-func (c Change) String() string { return fmt.Sprintf("line %d: %s is %s now", c.Line, c.Once, c.Now) }
+// String describes the change in one line.
+func (c Change) String() string { return fmt.Sprintf("line %d: %s is now %s", c.Line, c.Once, c.Now) }
 
-// BackupSuffix is what the name of a file's copy ends with.
+// BackupSuffix is appended to the name of the original file.
 const BackupSuffix = ".before-migrate"
 
-// File migrates a file: a configuration, or one that sets EDGE_INFER_* variables, such as a drop-in of systemd or a compose file. Where
-// something changes, and write is set, the file as it was is kept beside it; mode and owner stay.
+// File migrates a configuration file, or one that sets EDGE_INFER_* variables such as a systemd drop-in or a compose file. If something
+// changes and write is set, the original is kept beside it; mode and owner stay.
 func File(path string, write bool) ([]Change, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -74,7 +76,7 @@ func File(path string, write bool) ([]Change, error) {
 	return changes, nil
 }
 
-// replace writes a file with the mode and the owner of another.
+// replace writes a file with mode and owner of another file.
 func replace(path string, data []byte, like fs.FileInfo) error {
 	file, err := atomicfile.Create(path, like.Mode().Perm())
 	if err != nil {
@@ -93,25 +95,93 @@ func replace(path string, data []byte, like fs.FileInfo) error {
 // Text migrates the text of a file. Its errors begin with the line.
 func Text(was []byte) (now []byte, changes []Change, err error) {
 	now, changes = variables(was)
-	for _, once := range config.FormerKeys() {
-		for _, doc := range documents(now) {
-			value := scalarAt(doc.Body, once.Key)
-			if value == nil {
-				continue
-			}
-			line := value.Key.GetToken().Position.Line
-			next, err := nested(now, value, once)
-			if err != nil {
-				return nil, nil, fmt.Errorf("line %d: %w", line, err)
-			}
-			now = next
-			changes = append(changes, Change{line, once.Key, once.Now})
+	now, renamed, err := keys(now)
+	if err != nil {
+		return nil, nil, err
+	}
+	changes = append(changes, renamed...)
+	for _, doc := range documents(now) {
+		value := scalarAt(doc.Body, config.FormerWebKey)
+		if value == nil {
+			continue
 		}
+		line := value.Key.GetToken().Position.Line
+		once := config.FormerKey{Key: config.FormerWebKey, Now: "web.listen"}
+		next, err := nested(now, value, once)
+		if err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		now = next
+		changes = append(changes, Change{line, once.Key, once.Now})
 	}
 	return now, changes, nil
 }
 
-// documents are those of a YAML file, none of another: that has variables alone.
+// keys replaces the last part of each renamed key in place. Only the first document of a file is a configuration.
+func keys(text []byte) ([]byte, []Change, error) {
+	docs := documents(text)
+	if len(docs) == 0 {
+		return text, nil, nil
+	}
+	former := map[string]string{}
+	for _, key := range config.FormerKeys() {
+		if key.Key != config.FormerWebKey {
+			former[key.Key] = key.Now
+		}
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	var changes []Change
+	err := walk(docs[0].Body, "", func(path string, key ast.MapKeyNode) error {
+		now, renamed := former[path]
+		if !renamed {
+			return nil
+		}
+		last := func(key string) string { return key[strings.LastIndex(key, ".")+1:] }
+		at := key.GetToken().Position
+		line := lines[at.Line-1]
+		start := at.Column - 1
+		if start > len(line) || !strings.HasPrefix(line[start:], last(path)) {
+			return fmt.Errorf("line %d: %s is written in a way that only a person can change: name it %s", at.Line, path, now)
+		}
+		changes = append(changes, Change{at.Line, path, now})
+		lines[at.Line-1] = line[:start] + last(now) + line[start+len(last(path)):]
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.Line, b.Line) })
+	return []byte(strings.Join(lines, "")), changes, nil
+}
+
+// walk calls visit for each key below node with its path, the last key of a line first, so that replacing one does not move the others.
+func walk(node ast.Node, path string, visit func(path string, key ast.MapKeyNode) error) error {
+	switch n := node.(type) {
+	case *ast.AnchorNode:
+		return walk(n.Value, path, visit)
+	case *ast.SequenceNode:
+		for _, value := range slices.Backward(n.Values) {
+			if err := walk(value, path+"[]", visit); err != nil {
+				return err
+			}
+		}
+	case *ast.MappingNode:
+		for _, value := range slices.Backward(n.Values) {
+			if err := walk(value, path, visit); err != nil {
+				return err
+			}
+		}
+	case *ast.MappingValueNode:
+		at := strings.TrimPrefix(path+"."+n.Key.GetToken().Value, ".")
+		if err := walk(n.Value, at, visit); err != nil {
+			return err
+		}
+		return visit(at, n.Key)
+	}
+	return nil
+}
+
+// documents returns the documents of a YAML file, nil for any other file, which can only contain variables.
 func documents(text []byte) []*ast.DocumentNode {
 	if nesting.CheckYAML(text) != nil {
 		return nil
@@ -123,7 +193,7 @@ func documents(text []byte) []*ast.DocumentNode {
 	return file.Docs
 }
 
-// variables replaces the names of variables, wherever they stand as words.
+// variables replaces the names of variables wherever they occur as words.
 func variables(text []byte) ([]byte, []Change) {
 	former := config.FormerVariables()
 	word := regexp.MustCompile(`\bEDGE_INFER_[A-Z_]+\b`)
@@ -143,7 +213,7 @@ func variables(text []byte) ([]byte, []Change) {
 	return []byte(now.String()), changes
 }
 
-// scalarAt is the entry of that key at the top, when it is a plain value.
+// scalarAt returns the top-level entry of a key if its value is a plain scalar.
 func scalarAt(body ast.Node, key string) *ast.MappingValueNode {
 	var values []*ast.MappingValueNode
 	switch n := body.(type) {
@@ -160,8 +230,8 @@ func scalarAt(body ast.Node, key string) *ast.MappingValueNode {
 	return nil
 }
 
-// nested puts a key between another and its value: web: A becomes web: with listen: A on a line of its own. What the file then says is
-// compared with what it said.
+// nested moves the value of a key into a section of that name: web: A becomes web: with listen: A on its own line. The result is compared
+// with the original.
 func nested(text []byte, value *ast.MappingValueNode, once config.FormerKey) ([]byte, error) {
 	byHand := fmt.Errorf("%s is written in a way that only a person can change: name it %s", once.Key, once.Now)
 	_, inner, _ := strings.Cut(once.Now, ".")

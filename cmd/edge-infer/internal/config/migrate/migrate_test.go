@@ -20,22 +20,36 @@ func TestText(t *testing.T) {
 		{
 			"a page's address",
 			"# mine\nweb: 127.0.0.1:8080  # the page\nlog: debug\n", "# mine\nweb:\n  listen: 127.0.0.1:8080  # the page\nlog: debug\n",
-			[]string{"line 2: web is web.listen now"},
+			[]string{"line 2: web is now web.listen"},
 		},
-		{"alone, quoted", `web: "off"`, "web:\n  listen: \"off\"", []string{"line 1: web is web.listen now"}},
+		{"alone, quoted", `web: "off"`, "web:\n  listen: \"off\"", []string{"line 1: web is now web.listen"}},
 		{"as it is now", "web:\n  listen: \"off\"\n", "web:\n  listen: \"off\"\n", nil},
 		{"empty", "web:\nlog: info\n", "web:\nlog: info\n", nil},
 		{
-			"variables", "# gate\nEnvironment=EDGE_INFER_NAME=gate \"EDGE_INFER_DEVICE=0\"\nEDGE_INFER_DEVICE_NAME=x\nEDGE_INFER_NAMES=y\n",
-			"# gate\nEnvironment=EDGE_INFER_DEVICE_NAME=gate \"EDGE_INFER_GPU=0\"\nEDGE_INFER_DEVICE_NAME=x\nEDGE_INFER_NAMES=y\n",
-			[]string{"line 2: EDGE_INFER_NAME is EDGE_INFER_DEVICE_NAME now", "line 2: EDGE_INFER_DEVICE is EDGE_INFER_GPU now"},
+			"variables", "# gate\nEnvironment=EDGE_INFER_DEVICE_NAME=gate \"EDGE_INFER_DEVICE=0\"\nEDGE_INFER_NAME=x\nEDGE_INFER_NAMES=y\n",
+			"# gate\nEnvironment=EDGE_INFER_NAME=gate \"EDGE_INFER_GPU=0\"\nEDGE_INFER_NAME=x\nEDGE_INFER_NAMES=y\n",
+			[]string{"line 2: EDGE_INFER_DEVICE_NAME is now EDGE_INFER_NAME", "line 2: EDGE_INFER_DEVICE is now EDGE_INFER_GPU"},
 		},
 		{
-			"a compose file", "services:\n  eye: {environment: {EDGE_INFER_NAME: gate}}\n",
-			"services:\n  eye: {environment: {EDGE_INFER_DEVICE_NAME: gate}}\n",
-			[]string{"line 2: EDGE_INFER_NAME is EDGE_INFER_DEVICE_NAME now"},
+			"a compose file", "services:\n  eye: {environment: {EDGE_INFER_ONLY: person}}\n",
+			"services:\n  eye: {environment: {EDGE_INFER_CLASSES: person}}\n",
+			[]string{"line 2: EDGE_INFER_ONLY is now EDGE_INFER_CLASSES"},
 		},
-		{"windows' line ends", "web: a:1\r\nlog: info\r\n", "web:\n  listen: a:1\r\nlog: info\r\n", []string{"line 1: web is web.listen now"}},
+		{
+			"renamed keys",
+			"device: gate\nengine: {device: all, batch: 4}\ndetect:\n  labels: [person]  # only these\n  max: 50\nlook: {tile: 640, merge: wbf}\n" +
+				"web:\n  picture_rate: 5\ncameras:\n  - name: a\n    motion: {floor_rate: 2}\n  - {name: b, motion: {enabled: true, floor_rate: 3}}\n",
+			"name: gate\nengine: {gpu: all, batch: 4}\ndetect:\n  classes: [person]  # only these\n  max_detections: 50\n" +
+				"inference: {tile: 640, tile_merge: wbf}\nweb:\n  frame_rate: 5\n" +
+				"cameras:\n  - name: a\n    motion: {min_rate: 2}\n  - {name: b, motion: {enabled: true, min_rate: 3}}\n",
+			[]string{
+				"line 1: device is now name", "line 2: engine.device is now engine.gpu", "line 4: detect.labels is now detect.classes",
+				"line 5: detect.max is now detect.max_detections", "line 6: look.merge is now inference.tile_merge", "line 6: look is now inference",
+				"line 8: web.picture_rate is now web.frame_rate", "line 11: cameras[].motion.floor_rate is now cameras[].motion.min_rate",
+				"line 12: cameras[].motion.floor_rate is now cameras[].motion.min_rate",
+			},
+		},
+		{"windows' line ends", "web: a:1\r\nlog: info\r\n", "web:\n  listen: a:1\r\nlog: info\r\n", []string{"line 1: web is now web.listen"}},
 		{"no text", "", "", nil},
 	} {
 		now, changes, err := Text([]byte(test.was))
@@ -66,13 +80,13 @@ func TestFile(t *testing.T) {
 		require.NoError(t, os.Chown(path, 0, 44))
 	}
 	_, mistakes := (&config.Sources{File: path}).Check()
-	require.Len(t, mistakes, 1)
-	require.ErrorContains(t, mistakes[0], "line 2: web")
-	require.ErrorContains(t, mistakes[0], "edge-infer config migrate FILE")
+	require.Len(t, mistakes, 2)
+	require.ErrorContains(t, mistakes[0], "line 1: unknown key \"device\" (it is name now: edge-infer config migrate FILE)")
+	require.ErrorContains(t, mistakes[1], "line 2: web")
 
 	changes, err := File(path, false)
 	require.NoError(t, err)
-	require.Len(t, changes, 1)
+	require.Len(t, changes, 2)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, was, string(text), "a dry run")
@@ -93,6 +107,7 @@ func TestFile(t *testing.T) {
 	c, mistakes := (&config.Sources{File: path}).Check()
 	require.Empty(t, mistakes)
 	require.Equal(t, "127.0.0.1:8080", c.Web.Listen)
+	require.Equal(t, "gate", c.Name)
 
 	changes, err = File(path, true)
 	require.NoError(t, err)

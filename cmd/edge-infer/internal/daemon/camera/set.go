@@ -1,4 +1,4 @@
-// Package camera keeps the cameras of a run: it starts them, changes which there are while they run, and knows when all have ended.
+// Package camera starts and stops the cameras of a run, changes them while it runs, and reports when all have ended.
 package camera
 
 import (
@@ -6,48 +6,42 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 )
 
-// Camera is one camera of a run: its configuration, its capture side, and its place in the frame loop.
+// Camera is one camera: what it runs by, its capture side, and its part in the frame loop.
 type Camera struct {
-	Config  config.Camera
+	Site    site.Camera
 	Capture *capture.Camera
-	Place   pipeline.Camera
+	Loop    pipeline.Camera
 }
 
-// captures reports whether the capture side does what another configuration asks of one.
-func (c *Camera) captures(other config.Camera) bool {
-	return c.Config.Name == other.Name && c.Config.URI == other.URI && c.Config.Stall == other.Stall &&
-		c.Config.MaxPixels == other.MaxPixels && reflect.DeepEqual(c.Config.Model, other.Model) &&
-		reflect.DeepEqual(c.Config.Tile, other.Tile) && reflect.DeepEqual(c.Config.Overlap, other.Overlap)
-}
-
-// Set is the cameras of a run. New ones may come and old ones go while it is under way.
+// Set is the cameras of a run. Cameras may be added and removed while it runs.
 type Set struct {
-	// Make makes a camera of its configuration, around the capture side of an earlier one where that is not nil.
-	Make   func(config.Camera, *capture.Camera) (*Camera, error)
-	Logger *slog.Logger
+	// Make returns a camera, with the capture side of an earlier one if that is not nil.
+	Make func(site.Camera, *capture.Camera) (*Camera, error)
+	// Settings returns the settings of a camera that is otherwise unchanged.
+	Settings func(*site.Camera) *pipeline.Settings
+	Logger   *slog.Logger
 
 	mu       sync.Mutex
 	all      []*Camera
 	ctx      context.Context // ends them all; nil before Run
 	stop     context.CancelFunc
-	last     map[string]capture.Stats // as they were when they were stopped; nil before
+	last     map[string]capture.Stats // when they were stopped; nil before
 	running  int
-	keep     bool          // a change is under way: they have not ended although none runs
+	keep     bool          // a change is under way: the set has not ended although no camera runs
 	ended    chan struct{} // closed when every camera has ended
 	failures map[*capture.Camera]error
 }
 
 // Open makes the first cameras.
-func (s *Set) Open(wanted []config.Camera) error {
+func (s *Set) Open(wanted []site.Camera) error {
 	s.ended, s.failures = make(chan struct{}), map[*capture.Camera]error{}
 	for _, w := range wanted {
 		c, err := s.Make(w, nil)
@@ -69,11 +63,11 @@ func (s *Set) Run(ctx context.Context) {
 	}
 }
 
-// Stop ends capturing. Last then says how the cameras were before.
+// Stop ends capturing. Last returns the state of the cameras before it.
 func (s *Set) Stop() {
 	last := map[string]capture.Stats{}
 	for _, c := range s.All() {
-		last[c.Config.Name] = c.Capture.Stats()
+		last[c.Site.Name] = c.Capture.Stats()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +75,7 @@ func (s *Set) Stop() {
 	s.stop()
 }
 
-// Last is how a camera was before it was stopped; only its counters have moved on since.
+// Last returns the state of a camera before Stop, with the counters as they are now.
 func (s *Set) Last(name string) capture.Stats {
 	now := s.Captured(name)
 	s.mu.Lock()
@@ -100,7 +94,7 @@ func (s *Set) start(c *Camera) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if err != nil {
-			s.failures[c.Capture] = fmt.Errorf("camera %s: %w", c.Config.Name, err)
+			s.failures[c.Capture] = fmt.Errorf("camera %s: %w", c.Site.Name, err)
 		}
 		s.running--
 		s.checkEnd()
@@ -118,35 +112,35 @@ func (s *Set) checkEnd() {
 	}
 }
 
-// All are the cameras as they are now.
+// All returns the current cameras.
 func (s *Set) All() []*Camera {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.all)
 }
 
-// Places are the cameras' places in the frame loop.
-func (s *Set) Places() []pipeline.Camera { return places(s.All()) }
+// InLoop returns the cameras' parts in the frame loop.
+func (s *Set) InLoop() []pipeline.Camera { return inLoop(s.All()) }
 
-func places(all []*Camera) []pipeline.Camera {
-	var places []pipeline.Camera
+func inLoop(all []*Camera) []pipeline.Camera {
+	var cameras []pipeline.Camera
 	for _, c := range all {
-		places = append(places, c.Place)
+		cameras = append(cameras, c.Loop)
 	}
-	return places
+	return cameras
 }
 
-// Captured is what a camera has captured; zero when it has just gone.
+// Captured returns the capture statistics of a camera; zero if it was just removed.
 func (s *Set) Captured(name string) capture.Stats {
 	for _, c := range s.All() {
-		if c.Config.Name == name {
+		if c.Site.Name == name {
 			return c.Capture.Stats()
 		}
 	}
 	return capture.Stats{Name: name}
 }
 
-// Failures are the errors that cameras which are still there have ended with.
+// Failures returns the errors of current cameras that have ended.
 func (s *Set) Failures() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,10 +151,10 @@ func (s *Set) Failures() error {
 	return errors.Join(errs...)
 }
 
-// Change makes the cameras those that are wanted. One whose configuration is the same goes on undisturbed, unless every one is to be made
-// anew; where only the use of the images changes, the capture side goes on. New cameras are started, and the others are closed once
-// arrange has taken them out of the frame loop. When a camera cannot be made, nothing changes. kept is how many capture sides went on.
-func (s *Set) Change(wanted []config.Camera, anew bool, arrange func([]pipeline.Camera) error) (kept int, err error) {
+// Change replaces the cameras. A camera that is the same goes on undisturbed, with other settings perhaps; if only the use of its images
+// changes, its capture side goes on. New cameras are started, and removed ones are closed after arrange has taken them out of the frame
+// loop. If a camera cannot be made, nothing changes. kept is the number of capture sides that went on.
+func (s *Set) Change(wanted []site.Camera, arrange func([]pipeline.Camera) error) (kept int, err error) {
 	s.mu.Lock()
 	old := slices.Clone(s.all)
 	s.keep = true
@@ -171,25 +165,25 @@ func (s *Set) Change(wanted []config.Camera, anew bool, arrange func([]pipeline.
 		s.keep = false
 		s.checkEnd()
 	}()
-	next, fresh, err := s.plan(wanted, old, anew)
+	next, fresh, err := s.plan(wanted, old)
 	if err == nil {
-		err = arrange(places(next))
+		err = arrange(inLoop(next))
 	}
 	if err != nil {
 		return 0, errors.Join(err, closeAll(fresh))
 	}
-	var gone []*Camera
+	var removed []*Camera
 	for _, c := range old {
 		if !slices.ContainsFunc(next, func(other *Camera) bool { return other.Capture == c.Capture }) {
-			gone = append(gone, c)
+			removed = append(removed, c)
 		}
 	}
-	if err := closeAll(gone); err != nil { // before the new ones start: one device may be in both
-		s.Logger.Warn("a camera that is no longer there closed with an error", "error", err)
+	if err := closeAll(removed); err != nil { // before the new ones start: both may use one device
+		s.Logger.Warn("a removed camera closed with an error", "error", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range gone {
+	for _, c := range removed {
 		delete(s.failures, c.Capture)
 	}
 	s.all = next
@@ -199,20 +193,23 @@ func (s *Set) Change(wanted []config.Camera, anew bool, arrange func([]pipeline.
 	return len(next) - len(fresh), nil
 }
 
-// plan gives the cameras that are wanted, out of the old ones where they fit; fresh are those of them that capture anew, also with an
-// error.
-func (s *Set) plan(wanted []config.Camera, old []*Camera, anew bool) (next, fresh []*Camera, err error) {
-	for _, w := range wanted {
-		same := slices.IndexFunc(old, func(c *Camera) bool { return reflect.DeepEqual(c.Config, w) })
-		if same >= 0 && !anew {
-			next = append(next, old[same])
+// plan returns the wanted cameras, from the old ones where they fit, and those of them that capture anew, also with an error.
+func (s *Set) plan(wanted []site.Camera, old []*Camera) (next, fresh []*Camera, err error) {
+	for i := range wanted {
+		w := &wanted[i]
+		same := slices.IndexFunc(old, func(c *Camera) bool { return c.Site.SamePlace(w) })
+		if same >= 0 {
+			c := &Camera{Site: *w, Capture: old[same].Capture, Loop: old[same].Loop}
+			c.Loop.Settings = s.Settings(w)
+			next = append(next, c)
 			continue
 		}
 		var running *capture.Camera
-		if alike := slices.IndexFunc(old, func(c *Camera) bool { return c.captures(w) }); alike >= 0 {
-			running = old[alike].Capture
+		captures := slices.IndexFunc(old, func(c *Camera) bool { return c.Site.SameCapture(w) })
+		if captures >= 0 {
+			running = old[captures].Capture
 		}
-		c, err := s.Make(w, running)
+		c, err := s.Make(*w, running)
 		if err != nil {
 			return nil, fresh, fmt.Errorf("camera %s: %w", w.Name, err)
 		}

@@ -1,5 +1,5 @@
-// Package device is what computes: the GPUs or the CPU of a run, each with its predictor and the frame loop that keeps it busy, how cameras
-// are dealt out to them, and the engine plans that they change to while they run.
+// Package device opens the predictors of camera groups on GPUs or the CPU, assigns cameras to them, runs their frame loops, and replaces
+// predictors by better ones while they run.
 package device
 
 import (
@@ -9,54 +9,53 @@ import (
 	"sync/atomic"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device/lending"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Device is a GPU or the CPU as it looks at cameras in one way: its predictor, the frame loop that keeps it busy, and the memory that it
-// lends them. Cameras that are looked at otherwise, or with another model, have a Device of their own on the same hardware; they take
-// turns.
+// Device is the predictor of a camera group on one GPU or the CPU, with its frame loop and the memory that it lends to cameras. Groups on the
+// same hardware have a Device each and share the hardware in turns.
 type Device struct {
 	*pipeline.Pipeline
 	Memory lending.Memory
-	Notify *capture.Wakeup // rung when a camera of the device has a frame
+	Notify *capture.Wakeup // signalled when a camera of the device has a frame
 
-	view    *config.Config // as network.Views gives it
-	group   *group
+	group   *site.Group
+	engines *sharedEngines
 	options predict.Options
-	running atomic.Pointer[predict.Predictor] // that the frame loop goes on with; Upgrade may replace it
-	fitted  bool                              // it was opened in the shape of its cameras' images
-	quick   bool                              // it began with a plan of little effort
-	refined bool                              // it runs the plan of full effort; upgrade goroutine only
+	running atomic.Pointer[predict.Predictor] // Upgrade may replace it
+	fitted  bool                              // the input has the shape of the cameras' images
+	quick   bool                              // it started with a plan of low optimization level
+	refined bool                              // it runs the fully optimized plan; upgrade goroutine only
 }
 
-// Running is what runs on the device now.
+// Running returns the predictor in use.
 func (d *Device) Running() predict.Predictor { return *d.running.Load() }
 
-// Use puts a predictor in place, whose memory cameras get from now on.
+// Use sets the predictor in use; cameras get their memory from it from now on.
 func (d *Device) Use(p predict.Predictor) {
 	d.running.Store(&p)
 	d.Memory.Lend(p)
 }
 
-// Seen are the names of the cameras that a run began with on the device.
-func (d *Device) Seen() (names []string) {
-	for i := range d.view.Cameras {
-		names = append(names, d.view.Cameras[i].Name)
+// CameraNames returns the cameras that the group was opened with.
+func (d *Device) CameraNames() (names []string) {
+	for i := range d.group.Cameras {
+		names = append(names, d.group.Cameras[i].Name)
 	}
 	return names
 }
 
-// SeesAs reports whether another device looks at its cameras with the same network in the same way.
-func (d *Device) SeesAs(other *Device) bool { return d.view == other.view }
+// SameGroup reports whether another device runs the network of the same camera group.
+func (d *Device) SameGroup(other *Device) bool { return d.group == other.group }
 
-// Fit gives the shape that the device's network would be opened in for images of these sizes, which are those of all cameras that are
-// seen as the device's are, and whether it runs in that one. A network whose shape is not the cameras' fits any.
+// Fit returns the input shape for images of these sizes, which are those of all cameras of the group, and reports whether the network has
+// that shape. A network whose input shape does not follow from the cameras always fits.
 func (d *Device) Fit(sizes []engine.Size) (shape engine.Size, fits bool) {
 	m := d.Running().Model()
 	if !d.fitted || len(sizes) == 0 {
@@ -67,30 +66,28 @@ func (d *Device) Fit(sizes []engine.Size) (shape engine.Size, fits bool) {
 	return shape, shape == engine.Size{Width: m.Width, Height: m.Height}
 }
 
-// Sees says what looks at the device's cameras.
-func (d *Device) Sees() string {
+// Describe returns the model with its tiles and augmentations.
+func (d *Device) Describe() string {
 	text := d.Running().Model().Path
-	if tile := d.view.Look.Tile; tile > 0 {
+	if tile := d.group.Network.Inference.Tile; tile > 0 {
 		text += fmt.Sprintf(" in tiles of %d", tile)
 	}
-	if looks := d.view.Look.Augment; len(looks) > 0 {
-		text += " with " + strings.Join(looks, ", ")
+	if views := d.group.Network.Inference.Augment; len(views) > 0 {
+		text += " with " + strings.Join(views, ", ")
 	}
 	return text
 }
 
-// Decoding is how the device's outputs are read with a configuration, which has a view like its own.
-func (d *Device) Decoding(c *config.Config) predict.Decoding {
-	view := d.view
-	for _, other := range network.Views(c) {
-		if network.Same(d.view, other) {
-			view = other
-		}
+// Decoding returns how a site reads the outputs of the device's network.
+func (d *Device) Decoding(s *site.Site) predict.Decoding {
+	group := s.Group(&d.group.Network)
+	if group == nil {
+		group = d.group
 	}
-	return network.Decoding(view, Decoded(view))
+	return network.Decoding(group)
 }
 
-// onTensorRT reports whether TensorRT runs all that looks.
+// onTensorRT reports whether all networks of the predictor run on TensorRT.
 func (d *Device) onTensorRT() bool {
 	return !slices.ContainsFunc(predict.Networks(d.Running()), func(n *predict.Network) bool {
 		return n.Model().Backend != tensorrt.Name

@@ -12,95 +12,98 @@ import (
 // opener opens a network.
 type opener func(context.Context, predict.Options) (*predict.Network, error)
 
-// group is the devices whose views differ in nothing but their tiles. Each network that they look with is opened once, with slots for each
-// of them. Which of them computes their turns decide, as they do for networks that differ.
-type group struct {
-	views   []*prepared
-	options predict.Options // of all: the largest batch and the lowest threshold
-	quick   bool            // they began with a plan of little effort
+// sharedEngines is the camera groups whose networks differ in nothing but their tiles. Each network is opened once, with slots for each
+// group.
+type sharedEngines struct {
+	groups []*prepared
+	common predict.Options // the largest batch and the lowest score of all groups
+	quick  bool            // a network was opened with a plan of low optimization level
 
 	mu   sync.Mutex
-	left map[opening][]*predict.Part // of networks that some have opened for the others
+	left map[opening][]*predict.SlotGroup // slots that were opened for groups that have not taken them yet
 }
 
-// opening is what a network was opened for.
+// opening identifies a network that was opened.
 type opening struct {
 	path  string
-	quick bool // with a plan of little effort
+	quick bool // with a plan of low optimization level
 }
 
 // slotsOfOne is how many requests a frame loop has in flight.
 const slotsOfOne = 2
 
-// join puts a view with those that share its networks, or alone.
-func join(groups []*group, p *prepared) []*group {
-	for _, g := range groups {
-		if !network.Alike(g.views[0].view, p.view) || !g.views[0].shares() || !p.shares() || g.options.Device != p.each[0].Device {
+// join adds a group to those that it can share engines with, or alone.
+func join(all []*sharedEngines, p *prepared) []*sharedEngines {
+	for _, e := range all {
+		first := e.groups[0]
+		same := first.group.Network.SharesEngines(&p.group.Network) && e.common.Device == p.each[0].Device
+		if !same || !first.shares() || !p.shares() {
 			continue
 		}
-		g.views = append(g.views, p)
-		g.options.MaxBatch = max(g.options.MaxBatch, p.each[0].MaxBatch)
-		g.options.Frugal = g.options.Frugal && p.each[0].Frugal
-		g.options.Decoding.Threshold = min(g.options.Decoding.Threshold, p.each[0].Decoding.Threshold)
-		return groups
+		e.groups = append(e.groups, p)
+		e.common.MaxBatch = max(e.common.MaxBatch, p.each[0].MaxBatch)
+		e.common.Frugal = e.common.Frugal && p.each[0].Frugal
+		e.common.Decoding.MinScore = min(e.common.Decoding.MinScore, p.each[0].Decoding.MinScore)
+		return all
 	}
-	return append(groups, &group{views: []*prepared{p}, options: p.each[0]})
+	return append(all, &sharedEngines{groups: []*prepared{p}, common: p.each[0]})
 }
 
-// shares reports whether the view may have its networks in common with another one: it is on one device, and its networks' size does not
-// depend on what is seen.
+// shares reports whether the group can share engines: it has one device, and the input size does not follow from the images.
 func (p *prepared) shares() bool {
-	return len(p.each) == 1 && p.options.Sources == nil && !p.options.Remotely()
+	return len(p.each) == 1 && p.options.Sources == nil && !p.options.IsRemote()
 }
 
-// of are the options of a device of the group.
-func (g *group) of(own predict.Options) predict.Options {
-	if len(g.views) > 1 {
-		own.MaxBatch, own.Frugal, own.Decoding.Threshold = g.options.MaxBatch, g.options.Frugal, g.options.Decoding.Threshold
+// options returns the options of a device with what all groups have in common.
+func (e *sharedEngines) options(own predict.Options) predict.Options {
+	if len(e.groups) > 1 {
+		own.MaxBatch = e.common.MaxBatch
+		own.Frugal = e.common.Frugal
+		own.Decoding.MinScore = e.common.Decoding.MinScore
 	}
 	return own
 }
 
-// each has every network opened by the first device that wants it, and gives the others their parts of it.
-func (g *group) each(open opener) func(context.Context, predict.Options) (predict.Predictor, error) {
+// each opens every network for the first group that needs it, and hands the other groups their slots of it.
+func (e *sharedEngines) each(open opener) func(context.Context, predict.Options) (predict.Predictor, error) {
 	return func(ctx context.Context, options predict.Options) (predict.Predictor, error) {
-		if len(g.views) == 1 {
-			return network.Opened(open(ctx, options))
+		if len(e.groups) == 1 {
+			return network.AsPredictor(open(ctx, options))
 		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		key := opening{options.Path, options.Level != nil}
-		if parts := g.left[key]; len(parts) > 0 {
-			g.left[key] = parts[1:]
+		if parts := e.left[key]; len(parts) > 0 {
+			e.left[key] = parts[1:]
 			return parts[0], nil
 		}
-		options.Slots = slotsOfOne * len(g.views)
+		options.Slots = slotsOfOne * len(e.groups)
 		n, err := open(ctx, options)
 		if err != nil {
 			return nil, err
 		}
-		parts, err := predict.Divide(n, len(g.views))
+		parts, err := predict.SplitSlots(n, len(e.groups))
 		if err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
-		if g.left == nil {
-			g.left = map[opening][]*predict.Part{}
+		if e.left == nil {
+			e.left = map[opening][]*predict.SlotGroup{}
 		}
-		g.left[key] = parts[1:]
+		e.left[key] = parts[1:]
 		return parts[0], nil
 	}
 }
 
-// Close closes what no device has taken.
-func (g *group) Close() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// Close closes the slots that no group has taken.
+func (e *sharedEngines) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var errs []error
-	for _, parts := range g.left {
+	for _, parts := range e.left {
 		for _, p := range parts {
 			errs = append(errs, p.Close())
 		}
 	}
-	g.left = nil
+	e.left = nil
 	return errors.Join(errs...)
 }

@@ -7,18 +7,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// TestTiledAndUntiledCamerasShareANetwork: cameras that differ in nothing but tiles are looked at by one engine.
+// TestTiledAndUntiledCamerasShareANetwork: cameras that differ in nothing but tiles use one engine.
 func TestTiledAndUntiledCamerasShareANetwork(t *testing.T) {
 	side := func(n int) *int { return &n }
 	open := func(cameras ...config.Camera) *Set {
 		c := config.Default()
 		c.Engine.Backend, c.Engine.Threads, c.Cameras = "onnxruntime=cpu", 1, cameras
-		s := &Set{Look: func(*config.Config) []engine.Size { return nil }}
-		require.NoError(t, s.Open(t.Context(), c, nil, slog.New(slog.DiscardHandler)))
+		s := &Set{ProbeSizes: func([]site.Camera) []engine.Size { return nil }}
+		resolved := site.Resolve(c, nil)
+		require.NoError(t, s.Open(t.Context(), &resolved, nil, slog.New(slog.DiscardHandler)))
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		return s
 	}
@@ -36,7 +38,7 @@ func TestTiledAndUntiledCamerasShareANetwork(t *testing.T) {
 	require.Len(t, s.All, 4)
 	require.Equal(t, 2, engines(s), "a model of a camera's own is opened for it, even where it is the same")
 	for _, d := range s.All {
-		require.NotNil(t, d.Turn, "they take turns")
+		require.NotNil(t, d.DeviceShare, "they share the CPU")
 	}
 	require.Equal(t, slotsOfOne, s.All[0].Running().Slots())
 	require.Equal(t, 1, s.All[1].Running().Slots(), "tiles of an image fill both")
@@ -47,19 +49,18 @@ func TestTiledAndUntiledCamerasShareANetwork(t *testing.T) {
 	require.Equal(t, 1, alone.All[0].Running().Model().MaxBatch, "a CPU is no faster with two")
 }
 
-// TestWhatNoDeviceTookIsClosed: a device that fails to take its part leaves it to the end of the run.
-func TestWhatNoDeviceTookIsClosed(t *testing.T) {
-	c := config.Default()
+// TestUntakenSlotsAreClosed: slots that a group did not take are closed at the end of the run.
+func TestUntakenSlotsAreClosed(t *testing.T) {
 	options := predict.Options{Backend: "onnxruntime=cpu"}
 	options.Threads, options.Log = 1, slog.New(slog.DiscardHandler)
-	p := &prepared{view: c, each: []predict.Options{options}}
-	g := &group{views: []*prepared{p, p}, options: options}
+	p := &prepared{group: &site.Group{}, each: []predict.Options{options}}
+	g := &sharedEngines{groups: []*prepared{p, p}, common: options}
 	first, err := g.each(predict.Open)(t.Context(), options)
 	require.NoError(t, err)
 	require.NoError(t, first.Close())
 	n := predict.Networks(first)[0]
 	img := engine.Image{Data: make([]byte, 64*64*3), Width: 64, Height: 64, Stride: 64 * 3, Format: engine.BGR}
-	require.NoError(t, n.Submit(0, []engine.Image{img}), "there is a part that may still be taken")
+	require.NoError(t, n.Submit(0, []engine.Image{img}), "slots are left that another group may take")
 	_, err = n.Wait(0)
 	require.NoError(t, err)
 	require.NoError(t, g.Close())

@@ -30,14 +30,14 @@ func (p plan) open(ctx context.Context, options predict.Options) (*predict.Netwo
 	if options.Backend != tensorrt.Name {
 		options.Reason = "is the first choice, and its plan has been built"
 	}
-	options.Backend, options.Level, options.Yielding = tensorrt.Name, p.level, false
+	options.Backend, options.Level, options.ReserveCPU = tensorrt.Name, p.level, false
 	options.Build = nil // what is missing is built here
 	if err := options.Load(); err != nil {
 		return nil, err
 	}
-	if options.LacksPlan() {
+	if options.NeedsPlan() {
 		p.logger.Info(what, "model", options.Path, "serving", p.serving)
-		builder := network.Builder{What: what, Progress: p.progress}
+		builder := network.PlanBuilder{Task: what, Progress: p.progress}
 		if err := builder.Build(ctx, options.Plan()); err != nil {
 			return nil, fmt.Errorf("engine plan not built: %w", err)
 		}
@@ -49,7 +49,7 @@ func (p plan) open(ctx context.Context, options predict.Options) (*predict.Netwo
 // that work, within seconds. It is nil where TensorRT has no levels.
 func quickLevel(options *predict.Options) (*int, error) {
 	library, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: options.Library})
-	if err != nil || !library.Version.HasLevels() {
+	if err != nil || !library.Version.HasOptimizationLevels() {
 		return nil, err
 	}
 	return new(int), nil
@@ -61,7 +61,7 @@ func openFirst(ctx context.Context, options predict.Options, steps progress.Repo
 	err error,
 ) {
 	n, err = predict.Open(ctx, options)
-	if err == nil || options.Backend != config.Auto || !options.LacksPlan() {
+	if err == nil || options.Backend != config.Auto || !options.NeedsPlan() {
 		return n, false, err
 	}
 	logger.Warn("nothing but TensorRT can run the model here, so its plan is built before anything is served", "reason", err)

@@ -16,53 +16,49 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Set is the devices of a run. A camera belongs to one of them from its beginning to its end.
+// Set is all devices. A camera stays on one of them as long as it captures.
 type Set struct {
 	All  []*Device // set by Open, before the first camera
 	open bool      // the frame loops may run
-	// Clocks are those of all frame loops, set by Open.
-	Clocks *stage.Clocks
-	// Look finds out how large the images of the cameras are, for a network that leaves its size open.
-	Look func(view *config.Config) []engine.Size
+	// Stages are the times of all frame loops, set by Open.
+	Stages *stage.Times
+	// ProbeSizes returns the sizes of the cameras' images, for a network that leaves its input size open; nil if they are not known.
+	ProbeSizes func([]site.Camera) []engine.Size
+	// SetupThread is as in pipeline.Pipeline.
+	SetupThread func() (review func())
 
-	// Thread gives the calling thread the scheduling of a frame loop, see pipeline.Pipeline; nil for none.
-	Thread func() (review func())
+	// Secondary is as in pipeline.Pipeline.
+	Secondary *pipeline.SecondaryStage
 
-	groups []*group // set by Open
+	engines []*sharedEngines // set by Open
 
 	mu     sync.Mutex
 	places map[pipeline.Source]*Device
 }
 
-// Decoded is the decoded threshold: less than the reported one when objects are tracked.
-func Decoded(c *config.Config) float64 {
-	if c.Detect.Track {
-		return pipeline.Decoded(c.Detect.Confidence)
-	}
-	return c.Detect.Confidence
-}
-
-// Open opens the networks of every view of the cameras on its devices. A backend that was chosen automatically need not be the last one:
-// upgrade follows. One that is named builds the plan that it lacks first, of which steps hears.
-func (s *Set) Open(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) error {
-	s.Clocks = stage.New()
-	begun := 0 // devices, as the views before spread over them
-	for _, view := range network.Views(c) {
-		p, err := s.prepare(view, begun, steps, logger)
+// Open opens the networks of every camera group of a site on its devices. A backend that was chosen automatically may be replaced later by
+// Upgrade; a configured one builds the plan that it lacks first, with its progress reported to steps.
+func (s *Set) Open(ctx context.Context, all *site.Site, steps progress.Reporter, logger *slog.Logger) error {
+	s.Stages = stage.New()
+	used := 0 // devices of the groups before
+	for i := range all.Groups {
+		p, err := s.prepare(&all.Groups[i], used, steps, logger)
 		if err != nil {
 			return err
 		}
-		s.groups, begun = join(s.groups, p), begun+len(p.each)
+		s.engines = join(s.engines, p)
+		used += len(p.each)
 	}
-	for _, g := range s.groups {
-		for _, p := range g.views {
-			if err := s.openView(ctx, g, p, steps, logger); err != nil {
+	for _, e := range s.engines {
+		for _, p := range e.groups {
+			if err := s.openGroup(ctx, e, p, steps, logger); err != nil {
 				return err
 			}
 		}
@@ -71,29 +67,30 @@ func (s *Set) Open(ctx context.Context, c *config.Config, steps progress.Reporte
 	return nil
 }
 
-// prepared is a view whose model has been read.
+// prepared is a camera group whose model file has been read.
 type prepared struct {
-	view    *config.Config
+	group   *site.Group
 	options predict.Options
 	each    []predict.Options // by device
-	fitted  bool
+	fitted  bool              // the input shape follows from the cameras' images
 }
 
-// prepare reads the model of a view.
-func (s *Set) prepare(c *config.Config, first int, steps progress.Reporter, logger *slog.Logger) (*prepared, error) {
-	p := &prepared{view: c}
-	options := network.Options(c, Decoded(c), logger)
-	options.Build, options.Yielding = network.Builder{Progress: steps}.Build, c.Engine.Backend == config.Auto
-	options.Look = func() []engine.Size {
-		if side := c.Look.Tile; side > 0 {
+// prepare reads the model of a camera group. first is the position of its first device.
+func (s *Set) prepare(g *site.Group, first int, steps progress.Reporter, logger *slog.Logger) (*prepared, error) {
+	p := &prepared{group: g}
+	options := network.GroupOptions(g, logger)
+	options.Build = network.PlanBuilder{Progress: steps}.Build
+	options.ReserveCPU = g.Network.Engine.Backend == config.Auto
+	options.ProbeSizes = func() []engine.Size {
+		if side := g.Network.Inference.Tile; side > 0 {
 			return []engine.Size{{Width: side, Height: side}}
 		}
-		sizes := s.Look(c)
+		sizes := s.ProbeSizes(g.Cameras)
 		p.fitted = sizes != nil
 		return sizes
 	}
-	options.Lossy = true // what servers do not do in time is gone: a newer frame is there
-	if c.Remote.Fallback == config.Local {
+	options.PerImageErrors = true // a frame that a server does not finish in time is lost; a newer one is there
+	if g.Network.Remote.Fallback == config.Local {
 		options.Standby = config.Auto
 	}
 	if err := options.Load(); err != nil {
@@ -101,39 +98,40 @@ func (s *Set) prepare(c *config.Config, first int, steps progress.Reporter, logg
 	}
 	var err error
 	p.options = options
-	p.each, err = spread(options, c, first, logger)
+	p.each, err = spread(options, g, first, logger)
 	return p, err
 }
 
-// openView opens what looks at some cameras.
-func (s *Set) openView(ctx context.Context, g *group, view *prepared, steps progress.Reporter, logger *slog.Logger) error {
-	c := view.view
-	for _, own := range view.each {
-		d := &Device{view: c, group: g, options: g.of(own), Notify: new(capture.Wakeup)}
-		sight := network.Sight{Look: c.Look, Each: g.each(func(ctx context.Context, options predict.Options) (*predict.Network, error) {
-			n, quick, err := openFirst(ctx, options, steps, logger)
-			g.quick = g.quick || quick
-			return n, err
-		})}
-		p, err := sight.Open(ctx, d.options)
+// openGroup opens the predictors of a camera group, one on each of its devices.
+func (s *Set) openGroup(ctx context.Context, e *sharedEngines, p *prepared, steps progress.Reporter, logger *slog.Logger) error {
+	builder := network.PredictorBuilder{Inference: p.group.Network.Inference}
+	builder.OpenNetwork = e.each(func(ctx context.Context, options predict.Options) (*predict.Network, error) {
+		n, quick, err := openFirst(ctx, options, steps, logger)
+		e.quick = e.quick || quick
+		return n, err
+	})
+	for _, own := range p.each {
+		d := &Device{group: p.group, engines: e, options: e.options(own), Notify: new(capture.Wakeup)}
+		predictor, err := builder.Open(ctx, d.options)
 		if err != nil {
 			return err
 		}
-		if err := p.Tune(own.Decoding); err != nil { // the group's threshold is the lowest of its views
-			return errors.Join(err, p.Close())
+		if err := predictor.Tune(own.Decoding); err != nil { // shared engines were opened with the lowest score of all groups
+			return errors.Join(err, predictor.Close())
 		}
-		d.Use(p)
-		d.fitted, d.quick = view.fitted, g.quick
+		d.Use(predictor)
+		d.fitted = p.fitted
+		d.quick = e.quick
 		d.Pipeline = &pipeline.Pipeline{
-			Predictor: p, Labels: p.Model().Metadata.Labels, Notify: d.Notify, Thread: s.Thread, Logger: logger, Clocks: s.Clocks,
-			Reported: float32(c.Detect.Confidence), Decoded: float32(Decoded(c)),
+			Predictor: predictor, Labels: predictor.Model().Metadata.Labels, Wakeup: d.Notify, SetupThread: s.SetupThread, Logger: logger,
+			Stages: s.Stages, MinScore: float32(p.group.MinScore),
 		}
 		s.All = append(s.All, d)
 	}
 	return nil
 }
 
-// share has frame loops of one piece of hardware take turns.
+// share makes the frame loops on one GPU or CPU share it.
 func (s *Set) share() {
 	loops := map[int][]*Device{}
 	for _, d := range s.All {
@@ -143,33 +141,33 @@ func (s *Set) share() {
 		if len(all) < 2 {
 			continue
 		}
-		turns := new(pipeline.Turns)
+		shared := new(pipeline.SharedDevice)
 		for _, d := range all {
-			d.Turn = turns.Join()
+			d.DeviceShare = shared.Join()
 		}
 	}
 }
 
-// Choose gives the device of a new camera of a view: the one with the fewest. Every view has been opened.
-func (s *Set) Choose(view *config.Config) *Device {
+// Choose returns the device for a new camera with a network, which has been opened: the one with the fewest cameras.
+func (s *Set) Choose(n *site.Network) *Device {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	counts := map[*Device]int{}
 	for _, d := range s.places {
 		counts[d]++
 	}
-	able := slices.DeleteFunc(slices.Clone(s.All), func(d *Device) bool { return !network.Same(d.view, view) })
-	return slices.MinFunc(able, func(a, b *Device) int { return counts[a] - counts[b] })
+	suitable := slices.DeleteFunc(slices.Clone(s.All), func(d *Device) bool { return !d.group.Network.Equal(n) })
+	return slices.MinFunc(suitable, func(a, b *Device) int { return counts[a] - counts[b] })
 }
 
-// At is where a camera's images go, nil for one that has no place.
+// At returns the device that a source of frames belongs to, nil for none.
 func (s *Set) At(source pipeline.Source) *Device {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.places[source]
 }
 
-// Put says that a camera belongs to a device.
+// Put assigns a source of frames to a device.
 func (s *Set) Put(source pipeline.Source, d *Device) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +177,7 @@ func (s *Set) Put(source pipeline.Source, d *Device) {
 	s.places[source] = d
 }
 
-// cut gives each device its part of the cameras, and forgets those that are not among them.
+// cut returns the cameras of each device, and forgets the sources that are not among them.
 func (s *Set) cut(cameras []pipeline.Camera) map[*Device][]pipeline.Camera {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +191,7 @@ func (s *Set) cut(cameras []pipeline.Camera) map[*Device][]pipeline.Camera {
 	return parts
 }
 
-// Of is the device that has the camera, nil for none.
+// Of returns the device that runs a camera, nil for none.
 func (s *Set) Of(camera string) *Device {
 	for _, d := range s.All {
 		if _, found := d.Settings(camera); found {
@@ -203,14 +201,16 @@ func (s *Set) Of(camera string) *Device {
 	return nil
 }
 
-// Ready makes every frame loop ready to run on its cameras. Sinks take one frame at a time, whichever device it comes from.
+// Ready prepares every frame loop for its cameras. Sinks get one frame at a time, whichever device it comes from.
 func (s *Set) Ready(cameras []pipeline.Camera, sinks []pipeline.Sink) error {
 	if len(s.All) > 1 {
 		sinks = []pipeline.Sink{&sink.Serial{Next: sinks}}
 	}
 	parts := s.cut(cameras)
 	for _, d := range s.All {
-		d.Cameras, d.Sinks = parts[d], sinks
+		d.Cameras = parts[d]
+		d.Sinks = sinks
+		d.Secondary = s.Secondary
 		if err := d.Pipeline.Open(); err != nil {
 			return err
 		}
@@ -240,12 +240,12 @@ func (s *Set) Run(ctx context.Context, ended <-chan struct{}) error {
 	return errors.Join(all...)
 }
 
-// Tune has every device decode as a configuration says. An error changes nothing.
-func (s *Set) Tune(next, was *config.Config) error {
+// Tune makes every device decode as the site next specifies. On an error they decode as before, for the site old.
+func (s *Set) Tune(next, old *site.Site) error {
 	for i, d := range s.All {
 		if err := d.Running().Tune(d.Decoding(next)); err != nil {
 			for _, tuned := range s.All[:i] {
-				err = errors.Join(err, tuned.Running().Tune(tuned.Decoding(was)))
+				err = errors.Join(err, tuned.Running().Tune(tuned.Decoding(old)))
 			}
 			return err
 		}
@@ -253,29 +253,29 @@ func (s *Set) Tune(next, was *config.Config) error {
 	return nil
 }
 
-// Arrange tells every frame loop its part of an arrangement.
-func (s *Set) Arrange(ctx context.Context, a pipeline.Arrangement) error {
-	parts := s.cut(a.Cameras)
+// Arrange gives every frame loop its cameras.
+func (s *Set) Arrange(ctx context.Context, cameras []pipeline.Camera) error {
+	parts := s.cut(cameras)
 	for _, d := range s.All {
-		if err := d.Pipeline.Arrange(ctx, pipeline.Arrangement{Cameras: parts[d], Reported: a.Reported}); err != nil {
+		if err := d.Pipeline.Arrange(ctx, parts[d]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Change gives a camera new settings.
-func (s *Set) Change(camera string, change func(*pipeline.Settings)) error {
+// SetSettings replaces the settings of a camera. An error changes nothing.
+func (s *Set) SetSettings(camera string, settings pipeline.Settings) error {
 	if d := s.Of(camera); d != nil {
-		return d.Change(camera, change)
+		return d.SetSettings(camera, settings)
 	}
 	return fmt.Errorf("no camera %q", camera)
 }
 
-// Left ends what a camera showed.
-func (s *Set) Left(camera string) {
+// EndObjects ends all objects of a camera.
+func (s *Set) EndObjects(camera string) {
 	if d := s.Of(camera); d != nil {
-		d.Left(camera)
+		d.EndObjects(camera)
 	}
 }
 
@@ -287,10 +287,10 @@ func (s *Set) Settings(camera string) (pipeline.Settings, bool) {
 	return pipeline.Settings{}, false
 }
 
-// Slow multiplies the interval of every camera.
-func (s *Set) Slow(factor int) {
+// SetSlowdown multiplies the interval of every camera.
+func (s *Set) SetSlowdown(factor int) {
 	for _, d := range s.All {
-		d.Slow(factor)
+		d.SetSlowdown(factor)
 	}
 }
 
@@ -331,28 +331,28 @@ func (s *Set) Model() predict.Model {
 	return model
 }
 
-// Views are the first devices of each way in which cameras are looked at.
-func (s *Set) Views() (firsts []*Device) {
+// Groups returns the first device of each camera group.
+func (s *Set) Groups() (firsts []*Device) {
 	for _, d := range s.All {
-		if !slices.ContainsFunc(firsts, func(other *Device) bool { return other.view == d.view }) {
+		if !slices.ContainsFunc(firsts, func(other *Device) bool { return other.group == d.group }) {
 			firsts = append(firsts, d)
 		}
 	}
 	return firsts
 }
 
-// Sees says what looks at a camera; empty where the same looks at all.
-func (s *Set) Sees(camera string) string {
-	if d := s.Of(camera); d != nil && len(s.Views()) > 1 {
-		return d.Sees()
+// Describe returns the model of a camera with its tiles and augmentations; empty if all cameras have the same.
+func (s *Set) Describe(camera string) string {
+	if d := s.Of(camera); d != nil && len(s.Groups()) > 1 {
+		return d.Describe()
 	}
 	return ""
 }
 
-// Looking is the model that looks at a view; nil where none does.
-func (s *Set) Looking(view *config.Config) *predict.Model {
+// ModelOf returns the model of a network that is open, nil for another one.
+func (s *Set) ModelOf(n *site.Network) *predict.Model {
 	for _, d := range s.All {
-		if network.Same(d.view, view) {
+		if d.group.Network.Equal(n) {
 			m := d.Running().Model()
 			return &m
 		}
@@ -408,8 +408,8 @@ func (s *Set) FrameMemory() (bytes int64) {
 // Upgradable reports whether TensorRT could take over somewhere if its plan were built.
 func (s *Set) Upgradable() bool {
 	return slices.ContainsFunc(s.All, func(d *Device) bool {
-		sight := network.Sight{Look: d.view.Look}
-		return d.quick || !d.onTensorRT() && sight.LacksPlan(&d.options)
+		builder := network.PredictorBuilder{Inference: d.group.Network.Inference}
+		return d.quick || !d.onTensorRT() && builder.NeedsPlan(&d.options)
 	})
 }
 
@@ -422,8 +422,8 @@ func (s *Set) Close() error {
 	for _, d := range s.All {
 		errs = append(errs, d.Memory.Close())
 	}
-	for _, g := range s.groups {
-		errs = append(errs, g.Close())
+	for _, e := range s.engines {
+		errs = append(errs, e.Close())
 	}
 	return errors.Join(errs...)
 }

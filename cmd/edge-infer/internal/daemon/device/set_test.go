@@ -11,6 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
@@ -24,33 +25,33 @@ func TestDeviceNumbers(t *testing.T) {
 	}
 	c := config.Default()
 	for device, want := range map[string][]int{"0": {0}, "7": {7}, "1, 0": {1, 0}, "all": {0, 1}} {
-		c.Engine.Device = device
-		numbers, err := network.Devices(c)
+		c.Engine.GPU = device
+		numbers, err := network.GPUs(&c.Engine)
 		require.NoError(t, err)
 		assert.Equal(t, want, numbers)
 	}
-	c.Engine.Device = "0,2"
-	_, err := network.Devices(c)
+	c.Engine.GPU = "0,2"
+	_, err := network.GPUs(&c.Engine)
 	require.EqualError(t, err, "--gpu 0,2: there is no GPU 2, this machine has 2 (edge-infer devices lists them)")
 	t.Setenv("FAKE_CUDA", "devices=0")
-	_, err = network.Devices(c)
+	_, err = network.GPUs(&c.Engine)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
-	c.Engine.Device = "all"
-	numbers, err := network.Devices(c)
+	c.Engine.GPU = "all"
+	numbers, err := network.GPUs(&c.Engine)
 	require.NoError(t, err, "automatic choice finds another backend")
 	assert.Equal(t, []int{0}, numbers)
 }
 
 type noSource struct{ pipeline.Source }
 
-func TestDevicesDealCamerasOut(t *testing.T) {
-	view, other := config.Default(), config.Default()
-	other.Model.Path = "other.onnx"
-	l := &Set{All: []*Device{{view: view}, {view: view}, {view: other}}}
+func TestCamerasAreSpreadOverDevices(t *testing.T) {
+	group, other := new(site.Group), new(site.Group)
+	other.Network.Model.Path = "other.onnx"
+	l := &Set{All: []*Device{{group: group}, {group: group}, {group: other}}}
 	var cameras []pipeline.Camera
 	for range 5 {
 		camera := pipeline.Camera{Source: &noSource{}}
-		l.Put(camera.Source, l.Choose(view))
+		l.Put(camera.Source, l.Choose(&group.Network))
 		cameras = append(cameras, camera)
 	}
 	parts := l.cut(cameras)
@@ -58,6 +59,6 @@ func TestDevicesDealCamerasOut(t *testing.T) {
 	assert.Equal(t, []pipeline.Camera{cameras[1], cameras[3]}, parts[l.All[1]])
 	// The first device has lost two cameras: it gets the next one.
 	l.cut([]pipeline.Camera{cameras[1], cameras[2], cameras[3]})
-	assert.Same(t, l.All[0], l.Choose(view))
-	assert.Same(t, l.All[2], l.Choose(other), "the one that runs its model")
+	assert.Same(t, l.All[0], l.Choose(&group.Network))
+	assert.Same(t, l.All[2], l.Choose(&other.Network), "the one that runs its model")
 }

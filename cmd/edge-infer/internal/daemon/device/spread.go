@@ -6,33 +6,36 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// tiledBatch is how many tiles one inference takes where nothing says it.
+// tiledBatch is the batch of a network with tiles where the configuration leaves it open.
 const tiledBatch = 8
 
-// spread cuts options into those of each device of a view, which begins on the one of that number. No device is without a camera.
-func spread(options predict.Options, c *config.Config, first int, logger *slog.Logger) ([]predict.Options, error) {
-	numbers, err := network.Devices(c)
+// spread returns the options of each device of a camera group. The group starts with the device at position first, so that several groups
+// use different ones. No device is without a camera.
+func spread(options predict.Options, g *site.Group, first int, logger *slog.Logger) ([]predict.Options, error) {
+	e := &g.Network.Engine
+	numbers, err := network.GPUs(e)
 	if err != nil {
 		return nil, err
 	}
-	cameras, there := len(c.Cameras), len(numbers)
-	if len(numbers) > cameras {
-		logger.Info("more devices than cameras", "devices", there, "used", cameras, "model", options.Path)
-		numbers = slices.Concat(numbers[first%there:], numbers[:first%there])[:cameras]
+	cameras, available := len(g.Cameras), len(numbers)
+	if available > cameras {
+		logger.Info("more devices than cameras", "devices", available, "used", cameras, "model", options.Path)
+		numbers = slices.Concat(numbers[first%available:], numbers[:first%available])[:cameras]
 	}
 	n := len(numbers)
+	tiled := g.Network.Inference.Tile > 0
 	options.MaxBatch = (cameras + n - 1) / n
-	if c.Look.Tile > 0 {
+	if tiled {
 		options.MaxBatch = max(options.MaxBatch, tiledBatch)
 	}
-	options.Frugal = c.Engine.Batch == 0 && c.Look.Tile == 0
-	options.MaxBatch = cmp.Or(c.Engine.Batch, options.MaxBatch)
-	if n > 1 && options.Threads == 0 { // should the engines turn out to be the CPU's
+	options.Frugal = e.Batch == 0 && !tiled
+	options.MaxBatch = cmp.Or(e.Batch, options.MaxBatch)
+	if n > 1 && options.Threads == 0 { // in case they run on the CPU
 		options.Threads = max(1, runtime.NumCPU()/n)
 	}
 	var each []predict.Options

@@ -123,8 +123,8 @@ func (u *Upgrade) replaceAll(ctx context.Context) error {
 // replace has one frame loop go on with the plan of a level.
 func (u *Upgrade) replace(ctx context.Context, d *Device, level *int) error {
 	p := plan{level: level, progress: func(string) progress.Step { return &u.state }, serving: u.Devices.Model().Backend, logger: u.Logger}
-	sight := network.Sight{Look: d.view.Look, Each: d.group.each(p.open)}
-	next, err := sight.Open(ctx, d.options)
+	builder := network.PredictorBuilder{Inference: d.group.Network.Inference, OpenNetwork: d.engines.each(p.open)}
+	next, err := builder.Open(ctx, d.options)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/rate"
 )
 
 //go:embed login.html
@@ -32,15 +30,15 @@ func (s *Secrets) Check(address string, loopback bool) error {
 	const shortestToken, shortestPassword = 16, 8
 	switch {
 	case s.Token != "" && s.User+s.Password != "":
-		return errors.New("web: a token and a user are set, only one of them can be")
+		return errors.New("web: set either a token or a user and a password, not both")
 	case (s.User == "") != (s.Password == ""):
-		return errors.New("web: a user needs a password, and a password a user")
+		return errors.New("web: user and password must be set together")
 	case s.Token != "" && len(s.Token) < shortestToken:
 		return fmt.Errorf("web: the token has %d characters, it needs %d", len(s.Token), shortestToken)
 	case s.Password != "" && len(s.Password) < shortestPassword:
 		return fmt.Errorf("web: the password has %d characters, it needs %d", len(s.Password), shortestPassword)
 	case !loopback && !s.Required():
-		return fmt.Errorf("web: other machines reach %s: set a token, or a user and a password, or listen on 127.0.0.1", address)
+		return fmt.Errorf("web: %s is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1", address)
 	}
 	return nil
 }
@@ -56,7 +54,7 @@ type Control struct {
 
 	cookie   string // its name
 	sessions sessions
-	failures rate.Limit
+	failures RateLimit
 	refused  atomic.Uint64 // wrong secrets
 }
 
@@ -76,8 +74,8 @@ func (c *Control) Open() error {
 // Refused counts the wrong secrets.
 func (c *Control) Refused() uint64 { return c.refused.Load() }
 
-// granted reports whether the request shows a right to come in.
-func (c *Control) granted(r *http.Request) bool {
+// authorized reports whether the request shows a right to come in.
+func (c *Control) authorized(r *http.Request) bool {
 	if !c.Required() {
 		return true
 	}
@@ -97,10 +95,10 @@ func (c *Control) granted(r *http.Request) bool {
 // check compares secrets. An address that has guessed wrongly too often is not heard for a while with passwords, which people can remember
 // and guess. A token is too long for that, so the right one always counts: nobody who shares the owner's address can lock the owner out.
 func (c *Control) check(user, secret, client string) bool {
-	if c.Token != "" && same(secret, c.Token) {
+	if c.Token != "" && equal(secret, c.Token) {
 		return true
 	}
-	if c.User != "" && c.failures.Left(client, time.Now()) && same(user, c.User) && same(secret, c.Password) {
+	if c.User != "" && c.failures.Left(client, time.Now()) && equal(user, c.User) && equal(secret, c.Password) {
 		return true
 	}
 	c.failures.Spend(client, time.Now())
@@ -108,8 +106,8 @@ func (c *Control) check(user, secret, client string) bool {
 	return false
 }
 
-// same compares in a time that says nothing about the secret, its length included.
-func same(given, secret string) bool {
+// equal compares in a time that says nothing about the secret, its length included.
+func equal(given, secret string) bool {
 	one, two := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(secret))
 	return hmac.Equal(one[:], two[:])
 }
@@ -121,8 +119,8 @@ func (c *Control) setCookie(w http.ResponseWriter, value string, age time.Durati
 	})
 }
 
-// refuse answers who may not come in: a browser that wants a page is sent to the login, a program is told how to identify itself.
-func (c *Control) refuse(w http.ResponseWriter, r *http.Request) {
+// deny answers who may not come in: a browser that wants a page is sent to the login, a program is told how to identify itself.
+func (c *Control) deny(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.URL.Path == "/" {
 		http.Redirect(w, r, "/login", http.StatusSeeOther)
 		return
@@ -138,7 +136,7 @@ func (c *Control) refuse(w http.ResponseWriter, r *http.Request) {
 
 // ShowLogin serves the form.
 func (c *Control) ShowLogin(w http.ResponseWriter, r *http.Request) {
-	if c.granted(r) {
+	if c.authorized(r) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
@@ -163,10 +161,10 @@ func (c *Control) writeLogin(w http.ResponseWriter, code int, problem string) {
 // Login begins a session for who sends the right secret.
 func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 	client := r.RemoteAddr
-	heard := c.failures.Left(client, time.Now())
+	allowed := c.failures.Left(client, time.Now())
 	if c.Required() && !c.check(r.PostFormValue("user"), r.PostFormValue("secret"), client) {
-		if heard {
-			c.writeLogin(w, http.StatusUnauthorized, "That was not right.")
+		if allowed {
+			c.writeLogin(w, http.StatusUnauthorized, "Wrong token or password.")
 		} else {
 			c.writeLogin(w, http.StatusTooManyRequests, "Too many attempts. Wait a minute and try again.")
 		}
@@ -180,7 +178,7 @@ func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 func (c *Control) Logout(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(c.cookie); err == nil {
 		if err := c.sessions.end(cookie.Value, time.Now()); err != nil {
-			c.Logger.Warn("a session that ended will be valid again after a restart", "error", err)
+			c.Logger.Warn("logout not saved, the session will be valid again after a restart", "error", err)
 		}
 	}
 	c.setCookie(w, "", -time.Second)
@@ -190,11 +188,11 @@ func (c *Control) Logout(w http.ResponseWriter, r *http.Request) {
 // Restricted serves only who shows a right to come in, and gives the connection of who does a place among the authenticated ones.
 func (c *Control) Restricted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !c.granted(r) {
-			c.refuse(w, r)
+		if !c.authorized(r) {
+			c.deny(w, r)
 			return
 		}
-		authenticated(r)
+		markAuthenticated(r)
 		next.ServeHTTP(w, r)
 	})
 }

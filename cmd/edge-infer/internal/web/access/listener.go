@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/rate"
 )
 
 // Listener bounds how many connections are open at once. Those that have not been authenticated have places of their own, so many of all
@@ -34,7 +32,7 @@ type limitedConn struct {
 	closed   sync.Once
 
 	// Under the listener's lock.
-	place         *list.Element // among the anonymous ones; nil when it is none of them
+	slot          *list.Element // among the anonymous ones; nil when it is none of them
 	authenticated bool
 }
 
@@ -44,38 +42,38 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &limitedConn{Conn: conn, listener: l, prefix: rate.Prefix(conn.RemoteAddr().String())}
-	if displaced := l.enter(c); displaced != nil {
-		_ = displaced.Conn.Close() // its handler notices, and closes it once more
+	c := &limitedConn{Conn: conn, listener: l, prefix: ClientPrefix(conn.RemoteAddr().String())}
+	if evicted := l.admit(c); evicted != nil {
+		_ = evicted.Conn.Close() // its handler notices, and closes it once more
 	}
 	return c, nil
 }
 
-// enter gives a connection a place, that of another one if there is no free one.
-func (l *Listener) enter(c *limitedConn) (displaced *limitedConn) {
+// admit gives a connection a place, that of another one if there is no free one.
+func (l *Listener) admit(c *limitedConn) (evicted *limitedConn) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	crowded := l.prefixes[c.prefix] >= l.PerPrefix
-	if crowded || l.anonymous.Len() >= l.Anonymous {
-		for e := l.anonymous.Front(); e != nil && displaced == nil; e = e.Next() {
-			if other := e.Value.(*limitedConn); !crowded || other.prefix == c.prefix {
-				displaced = other
+	prefixFull := l.prefixes[c.prefix] >= l.PerPrefix
+	if prefixFull || l.anonymous.Len() >= l.Anonymous {
+		for e := l.anonymous.Front(); e != nil && evicted == nil; e = e.Next() {
+			if other := e.Value.(*limitedConn); !prefixFull || other.prefix == c.prefix {
+				evicted = other
 			}
 		}
-		l.remove(displaced)
+		l.remove(evicted)
 	}
 	if l.prefixes == nil {
 		l.prefixes = map[netip.Prefix]int{}
 	}
 	l.prefixes[c.prefix]++
-	c.place = l.anonymous.PushBack(c)
-	return displaced
+	c.slot = l.anonymous.PushBack(c)
+	return evicted
 }
 
 // remove takes a connection's place among the anonymous ones away. The lock is held.
 func (l *Listener) remove(c *limitedConn) {
-	l.anonymous.Remove(c.place)
-	c.place = nil
+	l.anonymous.Remove(c.slot)
+	c.slot = nil
 	if l.prefixes[c.prefix]--; l.prefixes[c.prefix] == 0 {
 		delete(l.prefixes, c.prefix)
 	}
@@ -86,7 +84,7 @@ func (c *limitedConn) authenticate() {
 	l := c.listener
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if c.place != nil && l.authenticated < l.Authenticated {
+	if c.slot != nil && l.authenticated < l.Authenticated {
 		l.remove(c)
 		l.authenticated++
 		c.authenticated = true
@@ -99,7 +97,7 @@ func (c *limitedConn) Close() error {
 		l := c.listener
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
-		if c.place != nil {
+		if c.slot != nil {
 			l.remove(c)
 		}
 		if c.authenticated {
@@ -120,8 +118,8 @@ func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// authenticated notes that a request's connection has shown a right to come in.
-func authenticated(r *http.Request) {
+// markAuthenticated notes that a request's connection has shown a right to come in.
+func markAuthenticated(r *http.Request) {
 	if c, ok := r.Context().Value(connectionKey{}).(*limitedConn); ok {
 		c.authenticate()
 	}

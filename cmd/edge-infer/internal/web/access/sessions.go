@@ -73,8 +73,8 @@ func (s *sessions) valid(session string, now time.Time) bool {
 	end, ok := sessionEnd(signed)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	_, over := s.ended[signed]
-	return ok && now.Before(end) && !over
+	_, ended := s.ended[signed]
+	return ok && now.Before(end) && !ended
 }
 
 // end makes a valid session invalid, for good when there is a file.

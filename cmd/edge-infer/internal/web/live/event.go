@@ -21,8 +21,8 @@ type eventCopy struct {
 	dwell                     time.Duration
 }
 
-func copyEvent(in *pipeline.Inferred, e *zone.Event) eventCopy {
-	o, config := e.Object, &in.Follower.Config
+func copyEvent(in *pipeline.Result, e *zone.Event) eventCopy {
+	o, config := e.Object, &in.Tracker.Config
 	to := eventCopy{
 		camera: in.Camera, label: postprocess.Label(in.Labels, o.Class), kind: e.Kind, direction: e.Direction, seq: e.Seq, track: o.Track,
 		time: e.Time, start: o.Start, score: o.TopScore, box: o.Box, dwell: e.Dwell,
@@ -53,7 +53,7 @@ type Event struct {
 	Direction string     `json:"direction,omitempty"`
 	DwellS    float64    `json:"dwell_s,omitempty"`
 
-	heard time.Time // when the list got it, by this machine's clock: Time is the image's
+	received time.Time // when the list got it, by this machine's clock: Time is the image's
 }
 
 func (c *eventCopy) event(number uint64) Event {
@@ -61,7 +61,7 @@ func (c *eventCopy) event(number uint64) Event {
 	return Event{
 		Number: number, Object: object.ID(), Type: string(c.kind), Camera: c.camera, Seq: c.seq, Time: c.time, Label: c.label, Track: c.track,
 		Score: round(float64(c.score), 3), Box: corners(c.box), Zone: c.zone, Line: c.line, Direction: string(c.direction),
-		DwellS: round(c.dwell.Seconds(), 1), heard: time.Now(),
+		DwellS: round(c.dwell.Seconds(), 1), received: time.Now(),
 	}
 }
 

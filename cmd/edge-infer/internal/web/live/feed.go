@@ -19,7 +19,7 @@ import (
 type Feed struct {
 	// ImageRate is how many images a second of each camera are shown at most, less of many cameras; ImageWidth is their width in pixels
 	// at most.
-	ImageRate, ImageWidth int
+	FrameRate, ImageWidth int
 	// Viewers is how many streams are served at a time.
 	Viewers int
 	// Write is how long a viewer may take over one piece of a stream; one that needs longer is dropped. After Heartbeat of silence something
@@ -85,24 +85,24 @@ func (f *Feed) Stats() Stats {
 
 // Frame implements pipeline.Sink. With nobody looking it costs an atomic load. Otherwise it copies: the detections of every frame, the
 // pixels of a few a second. Who is behind misses frames; nobody is waited for.
-func (f *Feed) Frame(in *pipeline.Inferred) {
-	if in.Happened != nil && len(in.Happened.Events) > 0 {
-		f.recorder.note(in)
+func (f *Feed) Frame(in *pipeline.Result) {
+	if in.Events != nil && len(in.Events.Events) > 0 {
+		f.recorder.addEvents(in)
 	}
 	watched := f.watched.Load()
 	if watched == nil {
 		return
 	}
 	if watched.detections { // also when the images have stopped and nothing is seen any more
-		f.recorder.observe(in)
+		f.recorder.addFrame(in)
 	}
 	if p := watched.previews[in.Camera]; p != nil && in.Frame != nil {
 		p.take(in, watched.pause)
 	}
 }
 
-// imagesAtOnce is how many images a second are encoded of all cameras together.
-const imagesAtOnce = 48
+// maxImageRate is how many images a second are encoded of all cameras together.
+const maxImageRate = 48
 
 var (
 	errTooMany  = errors.New("too many viewers")
@@ -131,7 +131,7 @@ func (f *Feed) subscribe(detections bool, cameras []string) (watched []*preview,
 		p.viewers++
 		watched = append(watched, p)
 	}
-	f.tell()
+	f.updateSubscriptions()
 	return watched, func() {
 		f.mutex.Lock()
 		defer f.mutex.Unlock()
@@ -145,18 +145,18 @@ func (f *Feed) subscribe(detections bool, cameras []string) (watched []*preview,
 				delete(f.previews, p.camera)
 			}
 		}
-		f.tell()
+		f.updateSubscriptions()
 	}, nil
 }
 
-// tell has the frame goroutine know what is looked at. The lock is held.
-func (f *Feed) tell() {
+// updateSubscriptions has the frame goroutine know what is looked at. The lock is held.
+func (f *Feed) updateSubscriptions() {
 	if f.viewers == 0 {
 		f.watched.Store(nil)
 		return
 	}
 	f.watched.Store(&subscriptions{
 		detections: f.detectionViewers > 0, previews: maps.Clone(f.previews),
-		pause: max(time.Second/time.Duration(f.ImageRate), time.Duration(len(f.previews))*time.Second/imagesAtOnce),
+		pause: max(time.Second/time.Duration(f.FrameRate), time.Duration(len(f.previews))*time.Second/maxImageRate),
 	})
 }

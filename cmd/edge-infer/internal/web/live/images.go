@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Watchable is how many cameras one stream may show.
-const Watchable = 64
+// MaxStreamCameras is how many cameras one stream may show.
+const MaxStreamCameras = 64
 
 // boundary separates the images of a stream.
 const boundary = "image"
@@ -26,8 +26,8 @@ func (f *Feed) ServeStream(w http.ResponseWriter, r *http.Request) {
 
 // watch joins the viewers of cameras, or answers why it cannot be.
 func (f *Feed) watch(w http.ResponseWriter, cameras []string) (watched []*preview, leave func(), ok bool) {
-	if len(cameras) == 0 || len(cameras) > Watchable {
-		http.Error(w, fmt.Sprintf("name 1 to %d cameras", Watchable), http.StatusBadRequest)
+	if len(cameras) == 0 || len(cameras) > MaxStreamCameras {
+		http.Error(w, fmt.Sprintf("specify 1 to %d cameras", MaxStreamCameras), http.StatusBadRequest)
 		return nil, nil, false
 	}
 	for _, name := range cameras {
@@ -117,7 +117,7 @@ func (f *Feed) ServeImage(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-next:
 		case <-deadline:
-			http.Error(w, "the camera gives no images", http.StatusServiceUnavailable)
+			http.Error(w, "the camera delivers no images", http.StatusServiceUnavailable)
 			return
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
@@ -30,7 +30,7 @@ type preview struct {
 	due int64 // frame goroutine only: when the next image may be taken, CLOCK_MONOTONIC
 
 	mutex  sync.Mutex // held by the encoder while it reads what follows; the frame goroutine only tries
-	pixels img.Pixels
+	pixels jpegimage.Pixels
 	seq    uint64
 	time   time.Time
 
@@ -59,7 +59,7 @@ func (f *Feed) startPreview(camera string) *preview {
 }
 
 // take copies the frame's pixels when an image is due and the encoder is not reading the previous one. Frame goroutine only.
-func (p *preview) take(in *pipeline.Inferred, pause time.Duration) {
+func (p *preview) take(in *pipeline.Result, pause time.Duration) {
 	if in.Captured < p.due {
 		return
 	}
@@ -80,9 +80,9 @@ func (p *preview) take(in *pipeline.Inferred, pause time.Duration) {
 
 // encode makes images until ctx ends.
 func (p *preview) encode(ctx context.Context) {
-	encoder := img.Encoder{Quality: jpegQuality, MaxWidth: p.width}
+	encoder := jpegimage.Encoder{Quality: jpegQuality, MaxWidth: p.width}
 	defer encoder.Close()
-	var told string
+	var lastError string
 	for {
 		select {
 		case <-ctx.Done():
@@ -97,9 +97,9 @@ func (p *preview) encode(ctx context.Context) {
 			next.jpeg, err = encoder.JPEG()
 		}
 		if err != nil {
-			if err.Error() != told {
-				told = err.Error()
-				p.logger.Warn("no images for the web page", "camera", p.camera, "error", err)
+			if err.Error() != lastError {
+				lastError = err.Error()
+				p.logger.Warn("image for the web page not encoded", "camera", p.camera, "error", err)
 			}
 			continue
 		}

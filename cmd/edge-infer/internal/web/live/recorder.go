@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	observations = 64  // on their way from the frame goroutine
-	occurrences  = 256 // likewise
-	// backlog is how many messages may wait for one client.
-	backlog = 128
+	frameQueue = 64  // on their way from the frame goroutine
+	eventQueue = 256 // likewise
+	// clientQueue is how many messages may wait for one client.
+	clientQueue = 128
 )
 
 // recorder takes copies of what the frame loop found, makes messages of them and gives them to whoever looks. It remembers the latest
 // events also when nobody does.
 type recorder struct {
-	free, full chan *observation
-	happened   chan eventCopy
-	lost       atomic.Uint64 // observations and events that found no room
+	free, full chan *frameCopy
+	events     chan eventCopy
+	lost       atomic.Uint64 // frameQueue and events that found no room
 
 	mutex   sync.Mutex
 	clients map[*client]struct{}
-	memory  memory
+	stored  eventStore
 	number  uint64
 }
 
@@ -39,17 +39,17 @@ type client struct {
 
 func newRecorder() *recorder {
 	r := &recorder{
-		free: make(chan *observation, observations), full: make(chan *observation, observations), happened: make(chan eventCopy, occurrences),
-		clients: map[*client]struct{}{}, memory: memory{events: map[string][]Event{}},
+		free: make(chan *frameCopy, frameQueue), full: make(chan *frameCopy, frameQueue), events: make(chan eventCopy, eventQueue),
+		clients: map[*client]struct{}{}, stored: eventStore{events: map[string][]Event{}},
 	}
-	for range observations {
-		r.free <- new(observation)
+	for range frameQueue {
+		r.free <- new(frameCopy)
 	}
 	return r
 }
 
-// observe copies a frame's detections. Frame goroutine only.
-func (r *recorder) observe(in *pipeline.Inferred) {
+// addFrame copies a frame's detections. Frame goroutine only.
+func (r *recorder) addFrame(in *pipeline.Result) {
 	select {
 	case next := <-r.free:
 		next.copy(in)
@@ -59,11 +59,11 @@ func (r *recorder) observe(in *pipeline.Inferred) {
 	}
 }
 
-// note copies a frame's events. Frame goroutine only.
-func (r *recorder) note(in *pipeline.Inferred) {
-	for i := range in.Happened.Events {
+// addEvents copies a frame's events. Frame goroutine only.
+func (r *recorder) addEvents(in *pipeline.Result) {
+	for i := range in.Events.Events {
 		select {
-		case r.happened <- copyEvent(in, &in.Happened.Events[i]):
+		case r.events <- copyEvent(in, &in.Events.Events[i]):
 		default:
 			r.lost.Add(1)
 		}
@@ -77,25 +77,25 @@ func (r *recorder) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case next := <-r.full:
-			r.tell("frame", next.message())
+			r.send("frame", next.message())
 			r.free <- next
-		case next := <-r.happened:
-			r.tell("event", r.remember(&next))
+		case next := <-r.events:
+			r.send("event", r.store(&next))
 		}
 	}
 }
 
-func (r *recorder) remember(c *eventCopy) Event {
+func (r *recorder) store(c *eventCopy) Event {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.number++
 	e := c.event(r.number)
-	r.memory.add(e)
+	r.stored.add(e)
 	return e
 }
 
-// tell gives a message to every client that has room for it.
-func (r *recorder) tell(kind string, value any) {
+// send gives a message to every client that has room for it.
+func (r *recorder) send(kind string, value any) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if len(r.clients) == 0 {
@@ -117,7 +117,7 @@ func (r *recorder) tell(kind string, value any) {
 }
 
 func (r *recorder) join() *client {
-	c := &client{messages: make(chan []byte, backlog)}
+	c := &client{messages: make(chan []byte, clientQueue)}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.clients[c] = struct{}{}
@@ -134,12 +134,12 @@ func (r *recorder) leave(c *client) {
 func (f *Feed) Events(q Query) []Event {
 	f.recorder.mutex.Lock()
 	defer f.recorder.mutex.Unlock()
-	return f.recorder.memory.find(q)
+	return f.recorder.stored.find(q)
 }
 
-// Heard is when something happened to an object last, by the clock of this machine; zero when that is not remembered.
-func (f *Feed) Heard(camera, object string) time.Time {
+// LastEvent is when something happened to an object last, by the clock of this machine; zero when that is not remembered.
+func (f *Feed) LastEvent(camera, object string) time.Time {
 	f.recorder.mutex.Lock()
 	defer f.recorder.mutex.Unlock()
-	return f.recorder.memory.heard(camera, object)
+	return f.recorder.stored.lastEvent(camera, object)
 }

@@ -21,9 +21,9 @@ func Noise(format engine.PixelFormat, width, height, stride int) *capture.Frame 
 	return f
 }
 
-// Inferred is what came of a frame: one object, and one that was lost.
-func Inferred(f *capture.Frame, seq uint64, captured time.Duration) *pipeline.Inferred {
-	return &pipeline.Inferred{
+// Result is what came of a frame: one object, and one that was lost.
+func Result(f *capture.Frame, seq uint64, captured time.Duration) *pipeline.Result {
+	return &pipeline.Result{
 		Camera: "cam0", Seq: seq, Time: time.Unix(1e9, 0), Captured: int64(captured), Width: f.Width, Height: f.Height, Frame: f,
 		Labels: []string{"bolt"}, Detections: []postprocess.Detection{{Box: postprocess.Box{X1: 1, Y1: 2, X2: 3.25, Y2: 4}, Score: 0.9}},
 		IDs:    []uint64{7},

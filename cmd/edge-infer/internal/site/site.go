@@ -1,0 +1,227 @@
+// Package site resolves what runs: the groups of cameras that share a network, and for each camera every value that it runs by. Nothing
+// else decides which of two values is in force, so all parts of the daemon take it from here.
+//
+// Precedence, lowest first: built-in defaults, configuration files, environment, command line, values set remotely over MQTT. A value of
+// one camera goes before the value for all cameras. A remotely set value stays in force whatever is edited in the files, until it is
+// withdrawn; the configured value takes its place then.
+package site
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
+	"github.com/edge-infer/edge-infer/mqtt/command"
+	"github.com/edge-infer/edge-infer/postprocess/track"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
+)
+
+// Site is what runs. It is a value: nobody changes it after Resolve, and Diff compares two of them.
+type Site struct {
+	Groups  []Group          // in the order of their first cameras
+	Cascade []config.Cascade // secondary networks
+	Track   bool             // objects are tracked
+	order   []string         // of the cameras, as they are configured
+}
+
+// Group is the cameras that share a network.
+type Group struct {
+	Network Network
+	// Decoding and MinScore are how the outputs of the network are read. A predictor that was opened with them takes another Decoding, and
+	// a higher MinScore, while it runs.
+	Decoding Decoding
+	MinScore float64
+	Cameras  []Camera
+}
+
+// Network is what a predictor is opened with: changing it takes a restart.
+type Network struct {
+	Model     config.Model
+	Engine    config.Engine
+	Remote    config.Remote
+	Inference look.Inference
+}
+
+// Decoding selects boxes.
+type Decoding struct {
+	IoU           float64
+	MaxDetections int
+	Top           int
+	Classes       []string // nil: all
+}
+
+// Camera is everything that one camera runs by.
+type Camera struct {
+	Name string
+	URI  string
+	// Network is the group's.
+	Network Network
+
+	Stall     time.Duration
+	MaxPixels int
+	ROI       *config.Area
+	Rate      float64
+	Priority  int
+	Deadline  time.Duration
+	Motion    config.CameraMotion
+	Profile   track.Profile
+	Analytics zone.Config
+
+	// Settings are in force. Configured are the values without those set remotely; the tracker works with their confidence.
+	Settings, Configured Settings
+}
+
+// Settings are the values of a camera that can be set remotely.
+type Settings struct {
+	Detect     bool
+	Confidence float64
+	Interval   int      // the network runs on every Interval-th frame, 1 or more
+	Classes    []string // that are reported, nil for all
+}
+
+// apply puts remotely set values in the place of the configured ones.
+func (s Settings) apply(remote command.Kept) Settings {
+	if remote.Detect != nil {
+		s.Detect = *remote.Detect
+	}
+	if remote.Threshold != nil {
+		s.Confidence = *remote.Threshold
+	}
+	if remote.Interval != nil {
+		s.Interval = *remote.Interval
+	}
+	if remote.Labels != nil {
+		s.Classes = nil
+		if len(*remote.Labels) > 0 {
+			s.Classes = slices.Clone(*remote.Labels)
+		}
+	}
+	return s
+}
+
+// Resolve returns what runs with a configuration, which holds defaults, files, environment and flags, and with the values that were set
+// remotely, by camera.
+func Resolve(c *config.Config, remote map[string]command.Kept) Site {
+	s := Site{Cascade: slices.Clone(c.Cascade), Track: c.Detect.Track}
+	for i := range c.Cameras {
+		camera := resolveCamera(c, &c.Cameras[i], remote[c.Cameras[i].Name])
+		s.order = append(s.order, camera.Name)
+		at := slices.IndexFunc(s.Groups, func(g Group) bool { return g.Network.Equal(&camera.Network) })
+		if at < 0 {
+			at = len(s.Groups)
+			s.Groups = append(s.Groups, Group{Network: camera.Network, MinScore: 1, Decoding: decoding(c, c.Cameras[i].Model != nil)})
+		}
+		g := &s.Groups[at]
+		g.Cameras = append(g.Cameras, camera)
+		g.MinScore = min(g.MinScore, s.minScore(&camera))
+		if remote[camera.Name].Labels != nil {
+			g.Decoding.Classes = nil // each camera selects its own
+		}
+	}
+	return s
+}
+
+// resolveCamera returns what a camera runs by. A model of its own is neither part of an ensemble nor filtered by the classes of the others.
+func resolveCamera(c *config.Config, camera *config.Camera, remote command.Kept) Camera {
+	n := Network{Model: c.Model, Engine: c.Engine, Remote: c.Remote, Inference: c.Inference}
+	if camera.Tile != nil {
+		n.Inference.Tile = *camera.Tile
+	}
+	if camera.Overlap != nil {
+		n.Inference.Overlap = *camera.Overlap
+	}
+	if n.Inference.Tile == 0 {
+		n.Inference.Overlap = 0
+	}
+	classes := c.Detect.Classes
+	if camera.Model != nil {
+		n.Model = *camera.Model
+		n.Inference.Ensemble = nil
+		n.Inference.Weights = nil
+		classes = nil
+	}
+	if len(classes) == 0 {
+		classes = nil
+	}
+	configured := Settings{
+		Detect: true, Confidence: cmp.Or(camera.Confidence, c.Detect.Confidence), Interval: max(camera.Interval, 1), Classes: classes,
+	}
+	return Camera{
+		Name: camera.Name, URI: camera.URI, Network: n, Stall: camera.Stall, MaxPixels: camera.MaxPixels, ROI: camera.ROI, Rate: camera.Rate,
+		Priority: camera.Priority, Deadline: camera.Deadline, Motion: c.MotionOf(camera),
+		Profile: track.Profile(cmp.Or(camera.Profile, c.Detect.Profile)), Analytics: camera.Analytics,
+		Settings: configured.apply(remote), Configured: configured,
+	}
+}
+
+func decoding(c *config.Config, ownModel bool) Decoding {
+	d := Decoding{IoU: c.Detect.IoU, MaxDetections: c.Detect.MaxDetections, Top: c.Detect.Top}
+	if !ownModel && len(c.Detect.Classes) > 0 {
+		d.Classes = c.Detect.Classes
+	}
+	return d
+}
+
+// minScore is the score that a camera needs detections from: the tracker takes weaker ones than are reported.
+func (s *Site) minScore(camera *Camera) float64 {
+	least := camera.Configured.Confidence
+	if s.Track {
+		least = min(least/2, track.DefaultLowThreshold)
+	}
+	return min(least, camera.Settings.Confidence)
+}
+
+// Equal reports whether two networks are the same, so that cameras can share one predictor.
+func (n *Network) Equal(other *Network) bool { return reflect.DeepEqual(n, other) }
+
+// SharesEngines reports whether two networks differ in their tiles alone.
+func (n *Network) SharesEngines(other *Network) bool {
+	one, two := *n, *other
+	one.Inference.Tile, one.Inference.Overlap = 0, 0
+	two.Inference.Tile, two.Inference.Overlap = 0, 0
+	return one.Equal(&two)
+}
+
+// Cameras returns the cameras of all groups, in the order in which they are configured.
+func (s *Site) Cameras() (all []Camera) {
+	for _, name := range s.order {
+		all = append(all, *s.Camera(name))
+	}
+	return all
+}
+
+// Camera returns a camera by its name, nil for one that is not there.
+func (s *Site) Camera(name string) *Camera {
+	for i := range s.Groups {
+		for j := range s.Groups[i].Cameras {
+			if s.Groups[i].Cameras[j].Name == name {
+				return &s.Groups[i].Cameras[j]
+			}
+		}
+	}
+	return nil
+}
+
+// Group returns the group with a network, nil where no camera has it.
+func (s *Site) Group(n *Network) *Group {
+	for i := range s.Groups {
+		if s.Groups[i].Network.Equal(n) {
+			return &s.Groups[i]
+		}
+	}
+	return nil
+}
+
+// OpenedAs returns the site with the minimum scores that the predictors of another site were opened with, where those are lower.
+func (s Site) OpenedAs(opened Site) Site {
+	s.Groups = slices.Clone(s.Groups)
+	for i := range s.Groups {
+		if g := opened.Group(&s.Groups[i].Network); g != nil {
+			s.Groups[i].MinScore = min(s.Groups[i].MinScore, g.MinScore)
+		}
+	}
+	return s
+}

@@ -1,0 +1,170 @@
+package mqtt
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edge-infer/edge-infer/mqtt/ledger"
+)
+
+// mailbox holds the newest message of one topic. Hand-off goes into next while a sender reads current, so neither waits for the other. The
+// exported fields must not change once a message was put, Cleared apart.
+type mailbox struct {
+	Topic    string
+	Retain   bool
+	Interval time.Duration // least time between two sends
+	Queue    *mailboxQueue
+	Ledger   *ledger.Ledger
+
+	Discovery bool // it is Home Assistant's
+	Cleared   bool // its topic shall be empty; the owner's mark, under the owner's lock
+
+	mu      sync.Mutex
+	next    []byte // newest message handed over, when waiting
+	waiting bool
+	current []byte // what was last taken; the sender's while flying
+	owed    bool   // current's delivery is not settled
+	flying  bool   // a sender has current
+	listed  bool   // in the queue's ready list
+	due     time.Time
+}
+
+// Put replaces the waiting message by what encode appends. It never blocks on I/O.
+func (s *mailbox) Put(encode func([]byte) []byte) {
+	s.replace(func(next []byte) []byte { return encode(next[:0]) })
+}
+
+// PutBytes replaces the waiting message by a copy.
+func (s *mailbox) PutBytes(message []byte) {
+	s.replace(func(next []byte) []byte { return append(next[:0], message...) })
+}
+
+func (s *mailbox) replace(fill func([]byte) []byte) {
+	s.mu.Lock()
+	if s.waiting {
+		s.displace()
+	}
+	s.next = fill(s.next)
+	s.waiting = true
+	s.Ledger.Offer(1)
+	list := !s.flying && !s.listed
+	s.listed = s.listed || list
+	s.mu.Unlock()
+	if list {
+		s.Queue.push(s)
+	}
+}
+
+// displace counts a message that gives way to a newer one. Of a retained topic only the newest value means anything.
+func (s *mailbox) displace() {
+	if s.Retain {
+		s.Ledger.Supersede(1)
+	} else {
+		s.Ledger.Drop(1)
+	}
+}
+
+// take gives current to a sender; Settle gives it back.
+func (s *mailbox) take() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed, s.flying = false, true
+	if s.waiting {
+		if s.owed {
+			s.displace()
+		}
+		s.next, s.current = s.current, s.next
+		s.waiting, s.owed = false, true
+	}
+}
+
+// Settle ends a send. A retained message that was not delivered stays owed: the next connection sends it again.
+func (s *mailbox) Settle(delivered bool, now time.Time) {
+	s.mu.Lock()
+	s.flying = false
+	s.due = now.Add(s.Interval)
+	if !delivered {
+		s.current = slices.Clone(s.current) // paho may still be reading the old ones
+	}
+	if s.owed {
+		if delivered {
+			s.Ledger.Deliver(1)
+			s.owed = false
+		} else if !s.Retain {
+			s.Ledger.Drop(1)
+			s.owed = false
+		}
+	}
+	list := s.waiting && !s.listed
+	s.listed = s.listed || list
+	s.mu.Unlock()
+	if list {
+		s.Queue.push(s)
+	}
+}
+
+// SetAside ends a send that cannot be made, because the message is too large. It reports whether the message is given up by that: not
+// when it was given up or delivered before.
+func (s *mailbox) SetAside(now time.Time) bool {
+	s.mu.Lock()
+	given := s.owed
+	if given {
+		s.Ledger.Drop(1)
+		s.owed = false
+	}
+	s.mu.Unlock()
+	s.Settle(true, now)
+	return given
+}
+
+// Renew lists a retained message again, for a broker that may have forgotten it.
+func (s *mailbox) Renew() {
+	s.mu.Lock()
+	list := s.Retain && (s.waiting || s.current != nil) && !s.listed && !s.flying
+	s.listed = s.listed || list
+	s.mu.Unlock()
+	if list {
+		s.Queue.push(s)
+	}
+}
+
+// AppendPacket appends current as one QoS 0 PUBLISH packet (MQTT 3.1.1 section 3.3).
+func (s *mailbox) AppendPacket(buf []byte) []byte {
+	header := byte(0x30)
+	if s.Retain {
+		header |= 1
+	}
+	buf = append(buf, header)
+	buf = binary.AppendUvarint(buf, uint64(2+len(s.Topic)+len(s.current)))
+	buf = binary.BigEndian.AppendUint16(buf, uint16(len(s.Topic)))
+	buf = append(buf, s.Topic...)
+	return append(buf, s.current...)
+}
+
+// Message is what was taken, the sender's until it settles it.
+func (s *mailbox) Message() []byte { return s.current }
+
+// Holds reports whether a text is the newest message.
+func (s *mailbox) Holds(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting {
+		return string(s.next) == text
+	}
+	return string(s.current) == text
+}
+
+// Settled reports whether the newest message was delivered.
+func (s *mailbox) Settled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.waiting && !s.owed
+}
+
+func (s *mailbox) remaining(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.due.Sub(now)
+}

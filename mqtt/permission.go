@@ -1,0 +1,166 @@
+package mqtt
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// errNotMQTT5 is the answer of a broker that does not speak MQTT 5: nothing is known then.
+var errNotMQTT5 = errors.New("the broker does not speak MQTT 5")
+
+// permissionQuery is what a client wants to do.
+type permissionQuery struct {
+	ClientID, User, Password string
+
+	Filters []string // that it subscribes to
+	Publish string   // topic of an empty message that it sends
+	// Echo is the topic, under the first of the filters, of an empty message that has to come back; empty for none. Where the client may
+	// not send it either, nothing is known of what comes.
+	Echo string
+	// Patience is how long the message may take to come back.
+	Patience time.Duration
+}
+
+// permissionCheck is a question under way.
+type permissionCheck struct {
+	*permissionQuery
+	conn   net.Conn
+	reader *bufio.Reader
+	echoed bool
+}
+
+// Ask asks over a fresh connection, which it does not close, and says what is refused, a text for each; none where all is allowed. The
+// connection's deadlines are Ask's.
+func (q *permissionQuery) Ask(conn net.Conn, limit time.Duration) (refused []string, err error) {
+	c := &permissionCheck{permissionQuery: q, conn: conn, reader: bufio.NewReader(conn)}
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+		return nil, err
+	}
+	if err := c.login(); err != nil {
+		return nil, err
+	}
+	granted, refused, err := c.subscribe()
+	if err != nil {
+		return nil, err
+	}
+	allowed, err := c.publish(1, q.Publish)
+	if err != nil {
+		return nil, err
+	}
+	if !allowed {
+		refused = append(refused, fmt.Sprintf("it refuses messages to %s", q.Publish))
+	}
+	if granted && q.Echo != "" {
+		if allowed, err = c.publish(2, q.Echo); err != nil {
+			return nil, err
+		}
+		if allowed && !c.comesBack() {
+			refused = append(refused, fmt.Sprintf("it grants %s, and passes on nothing under it", q.Filters[0]))
+		}
+	}
+	_ = c.send(newMQTT5Packet(packets.Disconnect).DisconnectEncode) // everything is known
+	return refused, nil
+}
+
+// failureCode is the lowest reason code that refuses, and what MQTT 3.1.1 answers to a subscription that is refused (section 3.9.3).
+const failureCode = 0x80
+
+func (c *permissionCheck) login() error {
+	in := newMQTT5Packet(packets.Connect)
+	in.Connect = packets.ConnectParams{
+		ProtocolName: []byte("MQTT"), Clean: true, Keepalive: 60, ClientIdentifier: c.ClientID,
+		UsernameFlag: c.User != "", Username: []byte(c.User), PasswordFlag: c.Password != "", Password: []byte(c.Password),
+	}
+	if err := c.send(in.ConnectEncode); err != nil {
+		return err
+	}
+	answer, err := readMQTT5Packet(c.reader) // that of MQTT 3.1.1 has no properties, which is an error
+	if err != nil || answer.FixedHeader.Type != packets.Connack || answer.ReasonCode != 0 {
+		return errors.Join(errNotMQTT5, err)
+	}
+	return nil
+}
+
+// subscribe asks for the filters, and reports whether the first is granted.
+func (c *permissionCheck) subscribe() (granted bool, refused []string, err error) {
+	if len(c.Filters) == 0 {
+		return false, nil, nil
+	}
+	question := newMQTT5Packet(packets.Subscribe)
+	question.FixedHeader.Qos, question.PacketID = qos1, 1
+	for _, filter := range c.Filters {
+		question.Filters = append(question.Filters, packets.Subscription{Filter: filter, Qos: qos1})
+	}
+	if err := c.send(question.SubscribeEncode); err != nil {
+		return false, nil, err
+	}
+	answer, err := c.await(packets.Suback, 1)
+	if err != nil {
+		return false, nil, err
+	}
+	if len(answer.ReasonCodes) != len(c.Filters) {
+		return false, nil, errMalformedPacket
+	}
+	for i, reason := range answer.ReasonCodes {
+		if reason >= failureCode {
+			refused = append(refused, fmt.Sprintf("it refuses the subscription to %s", c.Filters[i]))
+		}
+	}
+	return answer.ReasonCodes[0] < failureCode, refused, nil
+}
+
+// publish sends an empty message that is not retained, and reports whether the broker takes it.
+func (c *permissionCheck) publish(number uint16, topic string) (allowed bool, err error) {
+	message := newMQTT5Packet(packets.Publish)
+	message.FixedHeader.Qos, message.PacketID, message.TopicName = qos1, number, topic
+	if err := c.send(message.PublishEncode); err != nil {
+		return false, err
+	}
+	answer, err := c.await(packets.Puback, number)
+	return err == nil && answer.ReasonCode < failureCode, err
+}
+
+// await reads up to the answer of that type and number.
+func (c *permissionCheck) await(wanted byte, number uint16) (*packets.Packet, error) {
+	for {
+		p, err := readMQTT5Packet(c.reader)
+		if err != nil {
+			return nil, err
+		}
+		switch kind := p.FixedHeader.Type; {
+		case kind == wanted && p.PacketID == number:
+			return p, nil
+		case kind == packets.Disconnect:
+			return nil, errors.New("the broker ends the connection")
+		}
+		c.hear(p)
+	}
+}
+
+// hear looks whether a packet that comes in is the message that was sent.
+func (c *permissionCheck) hear(p *packets.Packet) {
+	if p.FixedHeader.Type == packets.Publish && p.TopicName == c.Echo {
+		c.echoed = true
+	}
+}
+
+// comesBack waits for the message that was sent.
+func (c *permissionCheck) comesBack() bool {
+	if c.conn.SetReadDeadline(time.Now().Add(c.Patience)) != nil {
+		return true // not known
+	}
+	for !c.echoed {
+		p, err := readMQTT5Packet(c.reader)
+		if err != nil {
+			return !errors.Is(err, os.ErrDeadlineExceeded)
+		}
+		c.hear(p)
+	}
+	return true
+}
