@@ -29,7 +29,7 @@ func lines() (*healthLog, func() []string) {
 	}
 }
 
-func TestJournalOfALoss(t *testing.T) {
+func TestHealthLogOfLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, written := lines()
 		j.running()
@@ -70,8 +70,8 @@ func TestJournalOfALoss(t *testing.T) {
 	})
 }
 
-// TestJournalOfAFlappingCamera: one that comes for moments and goes is told of now and then.
-func TestJournalOfAFlappingCamera(t *testing.T) {
+// TestHealthLogOfFlappingCamera: a camera that comes and goes is logged at growing intervals.
+func TestHealthLogOfFlappingCamera(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, written := lines()
 		for range 60 * 6 { // an hour
@@ -97,7 +97,7 @@ func TestJournalOfAFlappingCamera(t *testing.T) {
 	})
 }
 
-func TestJournalOfDamage(t *testing.T) {
+func TestHealthLogOfDamage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, written := lines()
 		j.damaged(0, "")
@@ -113,7 +113,7 @@ func TestJournalOfDamage(t *testing.T) {
 	})
 }
 
-func TestLasting(t *testing.T) {
+func TestNormalize(t *testing.T) {
 	same := [][2]string{
 		{"read tcp 127.0.0.1:43210->127.0.0.1:554: reset", "read tcp 127.0.0.1:9->127.0.0.1:554: reset"},
 		{"dial [fe80::1%eth0]:554: refused", "dial [fe80::2%eth0]:8554: refused"},

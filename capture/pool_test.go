@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-func TestPoolLends(t *testing.T) {
+func TestPoolLendsBuffers(t *testing.T) {
 	l := &capturetest.Ledger{}
 	p := &Pool{Alloc: l.Alloc, Buffers: 2}
 	a, err := p.Frame(engine.BGR, 10, 4)
@@ -259,7 +259,7 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-func TestReallocatedPoolGivesUpItsOldMemory(t *testing.T) {
+func TestReallocateFreesOldMemory(t *testing.T) {
 	out := 0
 	p := Pool{Buffers: 2, Alloc: func(size int) ([]byte, func(), error) {
 		out++

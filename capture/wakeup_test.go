@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBellWakesForEveryRing: of any number of threads that ring, none is overheard, also when it rings while the waiter falls asleep.
-func TestBellWakesForEveryRing(t *testing.T) {
+// TestWakeupWakesForEverySignal: of any number of threads that ring, none is overheard, also when it rings while the waiter falls asleep.
+func TestWakeupWakesForEverySignal(t *testing.T) {
 	const ringers, rings = 4, 2000
 	var bell Wakeup
 	var work sync.Mutex
@@ -42,11 +42,11 @@ func TestBellWakesForEveryRing(t *testing.T) {
 	}
 }
 
-func TestBellWaitsForANewRing(t *testing.T) {
+func TestWakeupWaitsForNewSignal(t *testing.T) {
 	var bell Wakeup
 	bell.Signal()
 	bell.Signal()
-	bell.Wait() // two rings that nobody waited for are one
+	bell.Wait() // two signals without a Wait in between count as one
 	woken := make(chan struct{})
 	go func() {
 		bell.Wait()

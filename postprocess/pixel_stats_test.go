@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSharesOfAPart(t *testing.T) {
+func TestPixelStatsOfClasses(t *testing.T) {
 	m := &DenseMap{Width: 4, Height: 2, Classes: []uint8{0, 0, 1, 2, 0, NoClass, 1, 254}}
 	var r PixelStats
 	r.Measure(m, m.AppendSpans(nil))
@@ -27,7 +27,7 @@ func TestSharesOfAPart(t *testing.T) {
 }
 
 // The least, median and largest depth are those of the sorted numbers, whatever these are.
-func TestDepthsOfAPart(t *testing.T) {
+func TestPixelStatsOfDepths(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	var r PixelStats
 	for _, count := range []int{1, 2, 3, 10, 1001, 4096} {
@@ -62,7 +62,7 @@ func TestDepthsOfAPart(t *testing.T) {
 	assert.Zero(t, r.Median)
 }
 
-func TestCellsOfPixels(t *testing.T) {
+func TestCellAt(t *testing.T) {
 	m := &DenseMap{Width: 4, Height: 2, X: -.375, Y: -.375, StepX: .25, StepY: .25, Classes: []uint8{0, 1, 2, 3, 4, 5, 6, 7}} // of 16x8 pixels
 	for y := range 8 {
 		for x := range 16 {

@@ -73,7 +73,7 @@ func (s *Scene) Open() error {
 		rate = 30
 	}
 	if !(rate > 0 && rate <= 1000) {
-		return fmt.Errorf("open scene: rate of %g frames a second, must be over 0 and at most 1000", s.Rate)
+		return fmt.Errorf("open scene: rate of %g fps, must be over 0 and at most 1000", s.Rate)
 	}
 	r := seeded(s.Seed, 1)
 	s.unit = math.Min(largestUnit, float64(min(s.Width, s.Height))/unitsAcross)

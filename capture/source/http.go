@@ -46,7 +46,8 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		DisableCompression:     true,
 		DisableKeepAlives:      true,
 	}
-	m := &mjpeg{uri: u, options: options, ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
+	m := &mjpeg{uri: u, options: options, ctx: ctx, cancel: cancel}
+	m.client = &http.Client{Transport: transport, CheckRedirect: checkRedirect}
 	m.image.decoder.limit = sizeLimit(options.MaxPixels)
 	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
 	response, err := m.request()
@@ -184,7 +185,8 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrFormat, "the server sends images without the announced boundaries",
 			"use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink", nil)
 	case errors.Is(err, errMalformed):
-		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "", "use another of the camera's addresses for MJPEG or video", err)
+		const hint = "use another of the camera's addresses for MJPEG or video"
+		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "", hint, err)
 	case err != nil:
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "", "", m.reason(err))
 	}

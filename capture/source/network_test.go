@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPlain: what a network error says of addresses and ports, which change from try to try, is left out.
-func TestPlain(t *testing.T) {
+// TestNetworkError: errors must not contain addresses and ports, which change from attempt to attempt.
+func TestNetworkError(t *testing.T) {
 	address := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 554}
 	failed := func(op string, err error) error {
 		return &net.OpError{Op: op, Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 43210}, Addr: address, Err: err}

@@ -44,7 +44,8 @@ type video struct {
 // openVideo opens address with one of OpenCV's backends, as a live source of BGR images.
 func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options settings) (*video, error) {
 	if !gocv.VideoRegistry.HasBackend(api) {
-		return nil, u.NewError("open", capture.ErrUnavailable, "this OpenCV is built without "+gocv.VideoRegistry.GetBackendName(api), "", nil)
+		message := "this OpenCV is built without " + gocv.VideoRegistry.GetBackendName(api)
+		return nil, u.NewError("open", capture.ErrUnavailable, message, "", nil)
 	}
 	var opened *gocv.VideoCapture
 	var err error

@@ -326,14 +326,3 @@ func (p CurvePoint) F1() float64 {
 	}
 	return 2 * p.Precision * p.Recall / (p.Precision + p.Recall)
 }
-
-// Best returns the point with the highest F1; its score is the threshold if misses and false alarms weigh the same.
-func (c Curve) Best() CurvePoint {
-	var best CurvePoint
-	for _, point := range c {
-		if point.F1() > best.F1() {
-			best = point
-		}
-	}
-	return best
-}

@@ -146,7 +146,7 @@ func TestBadLabelsNameFileAndLine(t *testing.T) {
 	assert.EqualError(t, err, "read dataset: image "+filepath.Join(dir, "images", "a.png")+": image: unknown format")
 }
 
-// Labels of other images would make any model look as bad as its reference.
+// Labels of other images would make every model look as bad as its reference.
 func TestLabelsOfOtherImages(t *testing.T) {
 	dir := t.TempDir()
 	writeImage(t, dir, "images/a.png", 20, 10)

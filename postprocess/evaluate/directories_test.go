@@ -206,7 +206,7 @@ func FuzzDescription(f *testing.F) {
 	})
 }
 
-// boxes are truths without what they say beside their boxes.
+// boxes returns truths without masks and keypoints.
 func boxes(truths []Truth) (all []Truth) {
 	for i := range truths {
 		all = append(all, Truth{Box: truths[i].Box, Class: truths[i].Class, Crowd: truths[i].Crowd})

@@ -59,7 +59,7 @@ func TestDepthByHand(t *testing.T) {
 	d.Add(m, 4, 4, labels)
 	assert.InDelta(t, 13./14, d.Result().Delta125, 1e-6, "twice as far everywhere is the same without a scale")
 	assert.InDelta(t, .5/14, d.Result().AbsRel, 1e-6)
-	// What the network does not say is as wrong as can be; an image with too few labels does not count.
+	// A missing prediction counts as the largest error; an image with too few labels does not count.
 	d = Depth{MaxDepth: 80}
 	d.Add(nil, 4, 4, &LabelMap{Width: 5, Height: 2, Numbers: []float32{8, 8, 8, 8, 8, 8, 8, 8, 8, 8}})
 	d.Add(m, 4, 4, &LabelMap{Width: 3, Height: 3, Numbers: make([]float32, 9)})

@@ -49,7 +49,7 @@ type Analytics struct {
 type Result struct {
 	// Events are in order of occurrence.
 	Events []Event
-	// Changes lists the counters that differ from the previous call; after Open and ReportAll, all that are not 0.
+	// Changes lists the counters that differ from the previous call; after Open, all that are not 0.
 	Changes []Change
 	// Snapshots lists the objects whose best view is this frame, to be encoded while the frame is available.
 	Snapshots []*Object

@@ -11,7 +11,7 @@ import (
 )
 
 // The race detector allocates on its own.
-func TestSurveyNoAllocations(t *testing.T) {
+func TestMapStatsNoAllocations(t *testing.T) {
 	for _, m := range []*postprocess.DenseMap{
 		{Width: 80, Height: 45, StepX: .125, StepY: .125, Classes: make([]uint8, 3600)},
 		{Width: 80, Height: 45, StepX: .125, StepY: .125, Depths: make([]float32, 3600)},

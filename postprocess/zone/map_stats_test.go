@@ -11,7 +11,7 @@ import (
 )
 
 // A zone has the cells whose centres it contains.
-func TestSurveyOfZones(t *testing.T) {
+func TestMapStatsOfZones(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 8))
 	const width, height, columns, rows = 640, 360, 80, 45
 	m := &postprocess.DenseMap{Width: columns, Height: rows, StepX: .125, StepY: .125, X: -.4375, Y: -.4375, Classes: make([]uint8, columns*rows)}
@@ -46,7 +46,7 @@ func TestSurveyOfZones(t *testing.T) {
 }
 
 // Zones in shares of the image follow its size and that of the map.
-func TestSurveyFollowsTheSize(t *testing.T) {
+func TestMapStatsFollowImageSize(t *testing.T) {
 	s := MapStats{Config: Config{Zones: []Zone{{Name: "left", Points: []Point{{0, 0}, {.5, 0}, {.5, 1}, {0, 1}}}}}}
 	take := func(width, height, columns int, step float32) {
 		m := &postprocess.DenseMap{Width: columns, Height: 2, StepX: step, StepY: step, X: step/2 - .5, Y: step/2 - .5}

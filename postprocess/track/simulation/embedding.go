@@ -76,7 +76,9 @@ func (l *embedder) person(id int) []float64 {
 	v := make([]float64, embeddingSize)
 	p := &l.people[id-1]
 	for k := range v {
-		v[k] = math.Sqrt(sharedPart)*l.everyone[k] + math.Sqrt((1-sharedPart)*identityPart)*p.own[k] + math.Sqrt((1-sharedPart)*posturePart)*p.posture[k]
+		own := math.Sqrt((1-sharedPart)*identityPart) * p.own[k]
+		posture := math.Sqrt((1-sharedPart)*posturePart) * p.posture[k]
+		v[k] = math.Sqrt(sharedPart)*l.everyone[k] + own + posture
 	}
 	return v
 }
