@@ -171,7 +171,7 @@ func TestUnreadableModels(t *testing.T) {
 		},
 		"no graph": {
 			[]byte("\x08\x08"),
-			`onnx model: "m": no ONNX model: it has no graph with outputs (name the .onnx file that the exporter wrote)`,
+			`onnx model: "m": not an ONNX model: it has no graph with outputs (name the .onnx file that the exporter wrote)`,
 		},
 		"nested too far": {nested(100), `onnx model: "m": more than 2097152 nested fields or 64 levels (no exporter writes such a file; fetch or export the file again and compare its size)`},
 		"too many nodes": {field(7, bytes.Repeat([]byte{10, 0},
@@ -214,7 +214,7 @@ func TestInputsThatCannotCross(t *testing.T) {
 	require.NoError(t, err)
 	m.Proto.Graph.Input[0].Type.GetTensorType().ElemType = proto.Int32(int32(onnx.TensorProto_STRING))
 	_, err = m.Inputs()
-	assert.EqualError(t, err, `onnx model: "testdata/exported.onnx": input "images" is a tensor of STRING (only dense tensors of float32, float16, int8, uint8, int32, int64 and bool can cross)`)
+	assert.EqualError(t, err, `onnx model: "testdata/exported.onnx": input "images" is a tensor of STRING (only dense tensors of float32, float16, int8, uint8, int32, int64 and bool are supported)`)
 }
 
 func TestGeneratedCodeIsCurrent(t *testing.T) {

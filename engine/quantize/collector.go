@@ -173,8 +173,8 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 		histograms[name] = NewHistogram()
 	}
 	if most := runner.Model().MaxBatch; c.Batch > max(most, 1) {
-		return nil, nil, unsupported("calibrate", "batches of %d do not fit the model, which takes %d at once",
-			"leave the calibration batch away", c.Batch, most)
+		return nil, nil, unsupported("calibrate", "batches of %d exceed the maximum batch of the model, %d",
+			"omit the calibration batch", c.Batch, most)
 	}
 	b := batch{size: c.Batch}
 	see := func(name string, out *engine.Tensor) error {
@@ -215,7 +215,7 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 	}
 	for _, name := range tensors {
 		if histograms[name].count == 0 {
-			return nil, nil, unsupported("calibrate", "tensor %q was never given", "the engine must return every output of the model", name)
+			return nil, nil, unsupported("calibrate", "tensor %q is missing from the outputs", "the engine must return every output of the model", name)
 		}
 	}
 	return histograms, skipped, nil
@@ -227,7 +227,7 @@ func addTo(h *Histogram, out *engine.Tensor, sample string) error {
 		return nil
 	}
 	if len(out.Data) > 0 && out.Float32s() == nil {
-		return unsupported("calibrate", "tensor %q came as %v", "use an FP32 model", out.Name, out.Type)
+		return unsupported("calibrate", "tensor %q has type %v", "use an FP32 model", out.Name, out.Type)
 	}
 	if err := h.Add(out.Float32s()); err != nil {
 		return unsupported("calibrate", "tensor %q at %q: %v", "the model or its input is broken; run it in FP32 first", out.Name, sample, err)

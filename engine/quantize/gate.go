@@ -173,11 +173,11 @@ func (v *Verdict) weighLoss() []string {
 	switch {
 	case of.MAP < leastAccuracy:
 		return []string{fmt.Sprintf(
-			"the reference itself reaches mAP50-95 %.4f only, which leaves nothing to lose: are these the model's labels?", of.MAP)}
+			"the reference itself reaches mAP50-95 %.4f only, are these the model's labels?", of.MAP)}
 	case loss.MAP > v.AllowedLoss:
 		return []string{fmt.Sprintf("mAP50-95 fell by %v from %.4f, more than %.4f", loss, of.MAP, v.AllowedLoss)}
 	case loss.High > 2*v.AllowedLoss:
-		return []string{fmt.Sprintf("mAP50-95 fell by %v: on so few images it might be more than twice %.4f, label more", loss, v.AllowedLoss)}
+		return []string{fmt.Sprintf("mAP50-95 fell by %v: with so few images it could be more than twice %.4f, label more", loss, v.AllowedLoss)}
 	}
 	return nil
 }

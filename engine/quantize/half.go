@@ -135,11 +135,11 @@ func (h *halving) decide() {
 		case !n.IsStandard():
 			reason = "not an ONNX operator"
 		case len(n.Subgraphs()) > 0:
-			reason = "holds a graph of its own"
+			reason = "has a subgraph"
 		case unknown:
 			reason = "the types of its tensors are not known"
 		case matches(h.options.Exclude, n):
-			reason = "asked for"
+			reason = "excluded"
 		case never:
 		case (n.GetOpType() == "QuantizeLinear" || n.GetOpType() == "DequantizeLinear") && h.opset < 19:
 			reason = "scales are float32 before opset 19"
@@ -153,7 +153,7 @@ func (h *halving) decide() {
 		}
 		for _, name := range n.Output {
 			if reason == "" && captured[name] {
-				reason = "read by a graph inside a node"
+				reason = "read by a subgraph"
 			}
 		}
 		if reason != "" && n.GetOpType() != "Constant" {

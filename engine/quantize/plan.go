@@ -184,9 +184,9 @@ func (p *Plan) refuse(n *onnx.NodeProto) string {
 	case p.fragile(n):
 		return "distorts the head's outputs"
 	case len(p.options.Only) > 0 && !matches(p.options.Only, n):
-		return "not chosen"
+		return "not selected"
 	case p.heads[n] && !p.options.QuantizeHead:
-		return "gives the head's output"
+		return "produces the head's output"
 	case !p.float(n.In(0)):
 		return "input is not float32"
 	case p.index.Constant(n.In(0)) != nil:

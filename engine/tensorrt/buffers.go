@@ -22,7 +22,7 @@ const pageSize = 4096
 // alloc returns pinned memory.
 func (b *buffers) alloc(device *cuda.Device, size int) (*engine.Buffer, error) {
 	if size < 1 {
-		return nil, refuse("alloc", engine.ErrShape, "", "%d bytes asked for", size)
+		return nil, refuse("alloc", engine.ErrShape, "", "%d bytes requested", size)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

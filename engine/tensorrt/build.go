@@ -325,7 +325,7 @@ func buildFailure(e *C.ei_error) error {
 	err := failure("build", e)
 	switch e.code {
 	case C.EI_MODEL:
-		err.Hint = "export the model with operators that this TensorRT release supports, give the library of its own ones with " +
+		err.Hint = "export the model with operators that this TensorRT version supports, load its own operators with " +
 			"--plugin LIB.so, or run it with --engine onnxruntime"
 	case C.EI_SHAPE:
 		err.Hint = "give the shape with --shape NAME=MIN,OPT,MAX or --batch MIN,OPT,MAX"
@@ -340,7 +340,7 @@ func buildFailure(e *C.ei_error) error {
 // c returns the shim's options; the caller frees them and their unquantized with C.free.
 func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 	if key.Precision == engine.INT8 && o.StronglyTyped {
-		return nil, refuse("build", engine.ErrUnsupported, "leave the precision away",
+		return nil, refuse("build", engine.ErrUnsupported, "omit the precision",
 			"a strongly typed network takes INT8 from the model's Q/DQ nodes")
 	}
 	if len(o.Shapes) > C.EI_MAX_TENSORS {
@@ -385,7 +385,7 @@ func (s *ShapeRange) fill(c *C.ei_shape) error {
 	c.rank = C.int(rank)
 	for d := range rank {
 		if s.Min[d] < 0 || s.Min[d] > s.Opt[d] || s.Opt[d] > s.Max[d] {
-			return refuse("build", engine.ErrShape, "each dimension must grow from MIN over OPT to MAX", "dimension %d of %s is %d, %d, %d", d,
+			return refuse("build", engine.ErrShape, "each dimension must have MIN <= OPT <= MAX", "dimension %d of %s is %d, %d, %d", d,
 				s.Name, s.Min[d], s.Opt[d], s.Max[d])
 		}
 		c.min[d], c.opt[d], c.max[d] = C.int64_t(s.Min[d]), C.int64_t(s.Opt[d]), C.int64_t(s.Max[d])

@@ -117,7 +117,7 @@ func (c BuildProcess) Build(ctx context.Context, options BuildOptions, output st
 
 // ended returns the error of a child that exited without a plan or an error.
 func ended(err error) error {
-	e := &engine.Error{Op: "build", Backend: Name, Message: "the build process ended without an answer"}
+	e := &engine.Error{Op: "build", Backend: Name, Message: "the build process ended without a result"}
 	death, died := errors.AsType[*isolate.Death](err)
 	switch {
 	case died && death.Signal == syscall.SIGKILL:

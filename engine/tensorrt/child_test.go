@@ -74,7 +74,7 @@ func TestChildBuilds(t *testing.T) {
 		options.Log = log
 		_, err = options.Open()
 		require.ErrorIs(t, err, tensorrt.ErrNoPlan)
-		require.Contains(t, text(), "checksum of the plan file does not fit: it is damaged or incomplete")
+		require.Contains(t, text(), "checksum mismatch: the plan file is damaged or incomplete")
 
 		// A plan that TensorRT refuses is removed from the cache.
 		_, err = child(t).Build(t.Context(), o, "", cache, nil)
@@ -118,7 +118,7 @@ func TestChildFailures(t *testing.T) {
 	require.EqualError(t, err, "tensorrt build: build process: fork/exec /none: no such file or directory")
 	for script, want := range map[string]string{
 		"cat >/dev/null & echo trouble >&2; exit 3": "tensorrt build: the build ends the process with status 3: trouble",
-		"echo hello":                      "tensorrt build: the build process ended without an answer",
+		"echo hello":                      "tensorrt build: the build process ended without a result",
 		"echo '[]' >&3":                   "build process: json: cannot unmarshal array into Go value of type tensorrt.answer in \"[]\"",
 		"kill -SEGV $$":                   "tensorrt build: the build crashes: segmentation fault",
 		"echo '{\"log\":{}}' >&3; exit 1": "tensorrt build: the build ends the process with status 1",

@@ -113,7 +113,7 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 		e.log.Warn("plan of the cache is not usable", "reason", err)
 	}
 	if !ok && !(e.library.Builder && e.library.Parser) { // nobody should try to build without builder or parser
-		return nil, nil, refuse("open", engine.ErrUnsupported, wholeLibrary, "%s runs plans and builds none, and %s is not a plan",
+		return nil, nil, refuse("open", engine.ErrUnsupported, wholeLibrary, "%s can run but not build plans, and %s is not a plan",
 			e.library.Path, o.Path)
 	}
 	if !ok || err != nil {
@@ -165,7 +165,7 @@ func (e *Engine) mismatch(facts PlanFacts, ee *C.ei_error) error {
 	words := strings.TrimPrefix(C.GoString(&ee.message[0]), "plan refused: ")
 	hint := "run edge-infer build again"
 	if strings.Contains(words, "IPluginCreator") {
-		hint = "give the library of its operators with --plugin LIB.so"
+		hint = "load the library of its operators with --plugin LIB.so"
 	}
 	return &engine.Error{
 		Op: "open", Backend: Name, Code: int(ee.code), Kind: engine.ErrPlanMismatch,
@@ -243,15 +243,15 @@ func tunedFor(info engine.TensorInfo, t *C.ei_tensor) engine.TensorInfo {
 func ChooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string) {
 	switch {
 	case wanted == MemoryCopy:
-		return false, "copies as asked for"
+		return false, "copies as configured"
 	case wanted == MemoryMapped:
-		return true, "mapped memory as asked for"
+		return true, "mapped memory as configured"
 	case !device.MapsHostMemory:
 		return false, "copies because the GPU cannot map host memory"
 	case device.Integrated:
 		return true, "mapped memory because the GPU shares the machine's memory"
 	}
-	return true, "images read in mapped memory, tensors copied because the GPU has memory of its own"
+	return true, "images read in mapped memory, tensors copied because the GPU has its own memory"
 }
 
 func (e *Engine) openSlots(o *Options) error {

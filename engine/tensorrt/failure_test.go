@@ -65,18 +65,18 @@ func TestBuildFailures(t *testing.T) {
 			{name: "parser", script: "parser-object", want: "tensorrt build: no ONNX parser"},
 			{
 				name: "parse", script: "parse", kind: engine.ErrUnsupported, want: "tensorrt build: ONNX model refused: parse failed as told " +
-					"(export the model with operators that this TensorRT release supports, give the library of its own ones with " +
+					"(export the model with operators that this TensorRT version supports, load its own operators with " +
 					"--plugin LIB.so, or run it with --engine onnxruntime)",
 			},
 			{
 				name: "truncated", change: func(o *tensorrt.BuildOptions) { o.Model = o.Model[:len(o.Model)-9] }, kind: engine.ErrUnsupported,
-				want: fmt.Sprintf("tensorrt build: damaged ONNX file: the end is missing of field 2 at byte 2 of %d "+
+				want: fmt.Sprintf("tensorrt build: damaged ONNX file: field 2 is truncated at byte 2 of %d "+
 					"(copy or export the model again)", len(small(nil))-9),
 			},
 			{
 				name: "not a model", change: func(o *tensorrt.BuildOptions) { o.Model = []byte("\x08\x09\x12\x02no") }, kind: engine.ErrUnsupported,
 				want: "tensorrt build: ONNX model refused: ModelImporter.cpp: Failed to parse ONNX model " +
-					"(export the model with operators that this TensorRT release supports, give the library of its own ones with " +
+					"(export the model with operators that this TensorRT version supports, load its own operators with " +
 					"--plugin LIB.so, or run it with --engine onnxruntime)",
 			},
 			{
@@ -114,7 +114,7 @@ func TestBuildFailures(t *testing.T) {
 				change: func(o *tensorrt.BuildOptions) {
 					o.Shapes = []tensorrt.ShapeRange{{Name: "images", Min: []int64{2, 3, 32, 32}, Opt: []int64{1, 3, 32, 32}, Max: []int64{4, 3, 32, 32}}}
 				},
-				want: "tensorrt build: dimension 0 of images is 2, 1, 4 (each dimension must grow from MIN over OPT to MAX)",
+				want: "tensorrt build: dimension 0 of images is 2, 1, 4 (each dimension must have MIN <= OPT <= MAX)",
 			},
 			{
 				name: "DLA", kind: engine.ErrUnsupported, change: func(o *tensorrt.BuildOptions) { core := 7; o.DLA = &core },
@@ -213,7 +213,7 @@ func TestUnsupportedOperatorIsNamed(t *testing.T) {
 	} {
 		_, err := tensorrt.Build(t.Context(), buildOptions(version, model), nil)
 		require.EqualError(t, err, "tensorrt build: ONNX model refused: "+want+" (and 1 more) "+
-			"(export the model with operators that this TensorRT release supports, give the library of its own ones with "+
+			"(export the model with operators that this TensorRT version supports, load its own operators with "+
 			"--plugin LIB.so, or run it with --engine onnxruntime)")
 		require.ErrorIs(t, err, engine.ErrUnsupported)
 	}
@@ -325,7 +325,7 @@ func TestDamagedPlans(t *testing.T) {
 	}{
 		"truncated": {
 			file[:len(file)-5],
-			"small.plan: checksum of the plan file does not fit: it is damaged or incomplete (run edge-infer build again)",
+			"small.plan: checksum mismatch: the plan file is damaged or incomplete (run edge-infer build again)",
 		},
 		"truncated header":   {file[:20], "small.plan: truncated plan file (run edge-infer build again)"},
 		"only a header":      {[]byte("EIPLAN1\n"), "small.plan: truncated plan file (run edge-infer build again)"},
@@ -448,10 +448,10 @@ func TestMemoryChoiceIsLogged(t *testing.T) {
 		},
 		{
 			"integrated=0", tensorrt.MemoryAuto,
-			`in_place=true tensors_in_place=false reason="images read in mapped memory, tensors copied because the GPU has memory of its own"`,
+			`in_place=true tensors_in_place=false reason="images read in mapped memory, tensors copied because the GPU has its own memory"`,
 		},
-		{"integrated=0", tensorrt.MemoryMapped, `in_place=true tensors_in_place=false reason="mapped memory as asked for"`},
-		{"integrated=1", tensorrt.MemoryCopy, `in_place=false tensors_in_place=false reason="copies as asked for"`},
+		{"integrated=0", tensorrt.MemoryMapped, `in_place=true tensors_in_place=false reason="mapped memory as configured"`},
+		{"integrated=1", tensorrt.MemoryCopy, `in_place=false tensors_in_place=false reason="copies as configured"`},
 	} {
 		t.Setenv("FAKE_CUDA", test.cuda)
 		log, text := logger()
@@ -517,7 +517,7 @@ func TestLeanRuntimeOnlyRuns(t *testing.T) {
 			Options: engine.Options{Path: "small.onnx", Bytes: small(nil), Library: library}, Cache: tensorrt.Cache{Dir: t.TempDir()}, Log: quiet,
 		}
 		_, err = options.Open()
-		require.EqualError(t, err, "tensorrt open: "+library+" runs plans and builds none, and small.onnx is not a plan"+hint)
+		require.EqualError(t, err, "tensorrt open: "+library+" can run but not build plans, and small.onnx is not a plan"+hint)
 		require.ErrorIs(t, err, engine.ErrUnsupported)
 		require.NotErrorIs(t, err, tensorrt.ErrNoPlan)
 	}

@@ -237,7 +237,7 @@ func (l *Library) Drain(log *slog.Logger) {
 		var lost C.uint64_t
 		n := int(C.ei_library_log(l.handle, text, size, &lost))
 		if lost > 0 {
-			log.Warn("TensorRT messages lost", "count", uint64(lost))
+			log.Warn("TensorRT messages dropped", "count", uint64(lost))
 		}
 		if n == 0 {
 			return

@@ -33,7 +33,7 @@ func (e *Engine) Placement() ([]Layer, error) {
 	}
 	length := C.ei_engine_layers(e.handle, nil, 0)
 	if length == 0 {
-		return nil, refuse("placement", engine.ErrUnsupported, "", "the plan holds no description of its layers")
+		return nil, refuse("placement", engine.ErrUnsupported, "", "the plan has no layer information")
 	}
 	text := make([]byte, length+1)
 	C.ei_engine_layers(e.handle, (*C.char)(unsafe.Pointer(&text[0])), length+1)

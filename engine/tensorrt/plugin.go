@@ -43,7 +43,7 @@ func (l *Library) LoadPlugins(paths []string, log *slog.Logger) ([]PluginFacts, 
 			return nil, noPlugin(path, err)
 		}
 		if warning != "" && log != nil {
-			log.Warn("plugin of somebody else", "warning", warning)
+			log.Warn("plugin file is owned by another user", "warning", warning)
 		}
 		facts, err := readPlugin(path)
 		if err != nil {
@@ -80,12 +80,12 @@ func readPlugin(path string) (PluginFacts, error) {
 	defer file.Close()
 	var head [20]byte
 	if _, err := io.ReadFull(file, head[:]); err != nil || string(head[:4]) != "\x7fELF" {
-		return PluginFacts{}, refuse("open", engine.ErrUnsupported, "name the .so file", "plugin %s is no shared object", path)
+		return PluginFacts{}, refuse("open", engine.ErrUnsupported, "name the .so file", "plugin %s is not a shared object", path)
 	}
 	const x86, arm = 62, 183 // e_machine of elf(5)
 	machine := binary.LittleEndian.Uint16(head[18:])
 	if machine != map[string]uint16{"amd64": x86, "arm64": arm}[runtime.GOARCH] {
-		return PluginFacts{}, refuse("open", engine.ErrUnsupported, "build it for "+runtime.GOARCH, "plugin %s is for another kind of processor",
+		return PluginFacts{}, refuse("open", engine.ErrUnsupported, "build it for "+runtime.GOARCH, "plugin %s is for another processor architecture",
 			path)
 	}
 	h := sha256.New()

@@ -66,7 +66,7 @@ func TestPlugin(t *testing.T) {
 				options.Bytes = bare // as trtexec leaves it
 				_, err = options.Open()
 				require.ErrorIs(t, err, engine.ErrPlanMismatch)
-				require.ErrorContains(t, err, "(give the library of its operators with --plugin LIB.so)")
+				require.ErrorContains(t, err, "(load the library of its operators with --plugin LIB.so)")
 
 				options.Bytes, options.Plugins = file, o.Plugins
 				e, err := options.Open()
@@ -134,10 +134,10 @@ func TestPluginsThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
 	refused(filepath.Join(dir, "none.so"), "tensorrt open: plugin "+filepath.Join(dir, "none.so")+": ")
 	refused("none.so", "/none.so: ") // not the loader's directories
-	refused(dir, "plugin "+dir+" is no shared object (name the .so file)")
+	refused(dir, "plugin "+dir+" is not a shared object (name the .so file)")
 	text := filepath.Join(dir, "text.so")
 	require.NoError(t, os.WriteFile(text, []byte("not a library, but longer than a header"), 0o600))
-	refused(text, "plugin "+text+" is no shared object (name the .so file)")
+	refused(text, "plugin "+text+" is not a shared object (name the .so file)")
 
 	good, err := os.ReadFile(buildPlugin(t, "libgood.so", p))
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestPluginsThatCannotBeUsed(t *testing.T) {
 	foreign[18], foreign[19] = 8, 0 // MIPS
 	path := filepath.Join(dir, "foreign.so")
 	require.NoError(t, os.WriteFile(path, foreign, 0o600))
-	refused(path, "plugin "+path+" is for another kind of processor (build it for ")
+	refused(path, "plugin "+path+" is for another processor architecture (build it for ")
 	short := filepath.Join(dir, "short.so")
 	require.NoError(t, os.WriteFile(short, good[:200], 0o600))
 	refused(short, "plugin not loaded: "+short+": ")

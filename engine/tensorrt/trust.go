@@ -14,7 +14,7 @@ import (
 
 // errUntrusted is the error of plans and plugins that another user can have written. A checksum inside the file proves nothing, because
 // TensorRT executes code in plans.
-var errUntrusted = errors.New("anybody could have put code there, and it would run")
+var errUntrusted = errors.New("other users can write code to it, and it would run")
 
 // readTrusted reads a file that only root and this user can have written: file and directory belong to one of them, and neither group nor
 // other users may write to them.

@@ -29,7 +29,7 @@ func TestPlansThatAreNamed(t *testing.T) {
 	}
 	check("")
 	require.NoError(t, os.Chmod(plan, 0o666))
-	const why = ": anybody could have put code there, and it would run "
+	const why = ": other users can write code to it, and it would run "
 	check(plan + " has mode 0666" + why + "(chmod o-w " + plan + " if you know who wrote to it, else build the plan again)")
 	require.NoError(t, os.Chmod(plan, 0o644))
 	require.NoError(t, os.Chmod(dir, 0o777))
@@ -64,7 +64,7 @@ func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 		return err
 	}
 	require.NoError(t, open())
-	const why = ": anybody could have put code there, and it would run "
+	const why = ": other users can write code to it, and it would run "
 	for _, path := range []string{plan, dir} {
 		info, err := os.Stat(path)
 		require.NoError(t, err)

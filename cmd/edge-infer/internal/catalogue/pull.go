@@ -74,8 +74,8 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 		return nil, fmt.Errorf("model %s: %w", e.Name, err)
 	}
 	if have != e.SHA256 {
-		return nil, errors.Join(fmt.Errorf("model %s: what came from %s has sha256 %s, not %s: it is another file, or was changed on its way; "+
-			"nothing of it was kept", e.Name, e.URL, have, e.SHA256), os.Remove(part))
+		return nil, errors.Join(fmt.Errorf("model %s: what came from %s has sha256 %s, not %s: it was changed or is another file and"+
+			"was deleted", e.Name, e.URL, have, e.SHA256), os.Remove(part))
 	}
 	if err := p.Store.keep(&e, part); err != nil {
 		return nil, fmt.Errorf("model %s: %w", e.Name, err)
@@ -100,8 +100,8 @@ func (p *Pull) entry() (Entry, error) {
 		return e, nil
 	}
 	if !hashForm.MatchString(hash) {
-		return Entry{}, fmt.Errorf("model %s: --sha256 %q is no hash of 64 hexadecimal digits, and without one nobody knows what file this is "+
-			"(its publisher names it, or sha256sum FILE)", p.Source, p.SHA256)
+		return Entry{}, fmt.Errorf("model %s: --sha256 %q must have 64 hexadecimal digits "+
+			"(the publisher's hash, or the output of sha256sum FILE)", p.Source, p.SHA256)
 	}
 	e := Entry{SHA256: hash, Name: p.Name}
 	all := Entries()
@@ -157,7 +157,7 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	if patience == 0 {
 		patience = time.Minute
 	}
-	silence := time.AfterFunc(patience, func() { cancel(fmt.Errorf("nothing came for %v", patience)) })
+	silence := time.AfterFunc(patience, func() { cancel(fmt.Errorf("no data for %v", patience)) })
 	defer silence.Stop()
 	response, from, err := p.request(ctx, e.URL, have)
 	if err != nil {
@@ -191,9 +191,9 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	case err != nil:
 		return cause(ctx, err)
 	case from+count > limit:
-		return errors.Join(fmt.Errorf("more than the %d bytes that it should have", limit), file.Truncate(0))
+		return errors.Join(fmt.Errorf("larger than the expected %d bytes", limit), file.Truncate(0))
 	case total > 0 && from+count < total:
-		return fmt.Errorf("the connection ended after %d of %d bytes; run it again to go on from there", from+count, total)
+		return fmt.Errorf("the connection ended after %d of %d bytes; run it again to resume", from+count, total)
 	}
 	return file.Sync()
 }
@@ -225,7 +225,7 @@ func (p *Pull) request(ctx context.Context, address string, have int64) (*http.R
 		return p.request(ctx, address, 0)
 	}
 	_ = response.Body.Close() // discarded
-	return nil, 0, fmt.Errorf("the server answers %s", response.Status)
+	return nil, 0, fmt.Errorf("the server returned %s", response.Status)
 }
 
 // cause returns the reason why a context was cancelled, or the error itself.

@@ -41,7 +41,7 @@ func (b *Build) Check() error {
 		return config.Usagef("--search measures layers on --images DIR for TensorRT's calibrators and needs a gate with --data DIR " +
 			"(edge-infer quantize --search is for Q/DQ nodes)")
 	case b.Data != "" && b.buildOptions.Batch.Min > 1:
-		return config.Usagef("the gate runs one image at a time: --batch must begin at 1")
+		return config.Usagef("the gate runs one image at a time: the minimum of --batch must be 1")
 	}
 	if _, err := b.options(); err != nil {
 		return err

@@ -104,7 +104,7 @@ func (b *Build) fitVersion() error {
 	}
 	const parsed = 17 // the newest opset that the parsers of TensorRT 8 support
 	if opset := b.source.model.Opset(); b.version.Major < 10 && opset > parsed {
-		b.Logger.Warn("the model is newer than this TensorRT; should it be refused, export it with opset=17",
+		b.Logger.Warn("the model is newer than this TensorRT; if it is rejected, export it with opset=17",
 			"opset", opset, "tensorrt", b.version.String())
 	}
 	return nil
@@ -128,7 +128,7 @@ func (b *Build) checkShapes() error {
 		}
 	}
 	if b.buildOptions.Batch.Max > 1 && !open {
-		return fmt.Errorf("--batch %s: the model fixes its batch (leave --batch away, or export the model with a dynamic batch)", b.Batch)
+		return fmt.Errorf("--batch %s: the model fixes its batch (omit --batch, or export the model with a dynamic batch)", b.Batch)
 	}
 	return nil
 }
@@ -307,7 +307,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 	if b.typedOnly() {
 		why = "TensorRT " + b.version.String() + " without calibrators"
 	}
-	b.Logger.Info("putting Q/DQ nodes into the model first", "for", why)
+	b.Logger.Info("inserting Q/DQ nodes into the model", "reason", why)
 	return b.rewrite(ctx, o, engine.INT8, b.files)
 }
 

@@ -67,9 +67,9 @@ type SearchStep struct {
 // String returns the step's result in one line.
 func (s *SearchStep) String() string {
 	if s.QDQ {
-		return fmt.Sprintf("INT8 by Q/DQ nodes, network p50 %.3f ms: gate %s", s.Network, accuracy.Text(s.Verdict))
+		return fmt.Sprintf("INT8 with Q/DQ nodes, network p50 %.3f ms: gate %s", s.Network, accuracy.Text(s.Verdict))
 	}
-	return fmt.Sprintf("INT8 without %d more layers, network p50 %.3f ms: gate %s", len(s.Excluded), s.Network, accuracy.Text(s.Verdict))
+	return fmt.Sprintf("INT8 with %d more layers excluded, network p50 %.3f ms: gate %s", len(s.Excluded), s.Network, accuracy.Text(s.Verdict))
 }
 
 // search excludes the most sensitive layers from INT8, as few as the gate needs to pass. If that does not help, it inserts Q/DQ nodes

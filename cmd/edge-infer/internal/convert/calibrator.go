@@ -67,7 +67,7 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 	ranges, unquantized, err := c.ranges(ctx, model, known)
 	if errors.Is(err, engine.ErrUnavailable) {
 		minmax := c.method != string(quantize.Entropy)
-		c.logger.Warn("INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them", "minmax",
+		c.logger.Warn("ONNX Runtime not available, using TensorRT's own calibrator, which may lose accuracy", "minmax",
 			minmax, "error", err)
 		return c.algorithm(ctx, model, o, minmax) // without a cache file, because later builds would take these ranges for good ones
 	}
@@ -226,7 +226,7 @@ func (c *calibrator) input(model *onnx.Model, o *tensorrt.BuildOptions) (*engine
 	}
 	switch {
 	case input.Batch > 0 && c.batch > 0 && c.batch != input.Batch:
-		return input, "", fmt.Errorf("--calibration-batch %d: the model or --shape fixes the batch to %d (leave it away)", c.batch, input.Batch)
+		return input, "", fmt.Errorf("--calibration-batch %d: the model or --shape fixes the batch to %d (omit it)", c.batch, input.Batch)
 	case c.batch > 0:
 		input.Batch = c.batch
 	case input.Batch == 0:

@@ -87,7 +87,7 @@ func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, fi
 func (c *conversion) remember(model *onnx.Model, tensors []string) (quantize.Ranges, *Calibration, error) {
 	cache, err := quantize.ReadCache(c.cache)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("calibration cache %s: no such file (name calibration images too, and it will be written)", c.cache)
+		return nil, nil, fmt.Errorf("calibration cache %s: no such file (give --images DIR to write it)", c.cache)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -102,7 +102,7 @@ func (c *conversion) remember(model *onnx.Model, tensors []string) (quantize.Ran
 	}
 	if !fits || c.method == quantize.Percentile && cache.Percentile != 0 && cache.Percentile != c.percentile {
 		return nil, nil, fmt.Errorf("calibration cache %s is of another model, other layers or another percentile "+
-			"(name calibration images too, and it will be measured again)", c.cache)
+			"(give --images DIR to measure again)", c.cache)
 	}
 	return cache.Ranges, &Calibration{Cache: c.cache, Reused: true, Images: cache.Count, Skipped: cache.Skipped}, nil
 }

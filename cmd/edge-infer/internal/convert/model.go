@@ -129,7 +129,7 @@ func (s *source) size() error {
 		return fmt.Errorf("model %s: %w", s.Path, err)
 	}
 	if img.Width != s.Width || img.Height != s.Height {
-		return config.Usagef("model %s takes images of %dx%d alone, not %dx%d (leave --imgsz away)", s.Path, img.Height, img.Width,
+		return config.Usagef("model %s takes images of %dx%d only, not %dx%d (omit --imgsz)", s.Path, img.Height, img.Width,
 			s.Height, s.Width)
 	}
 	s.model.SetMetadata("imgsz", fmt.Sprintf("[%d, %d]", s.Height, s.Width))

@@ -102,7 +102,7 @@ func TestQuantizeKeepsTheSides(t *testing.T) {
 	assert.Equal(t, []int{64, 128}, []int{e.Model().Height, e.Model().Width})
 	q.Model = ""
 	_, err = q.Run(t.Context())
-	require.EqualError(t, err, "model demo takes images of 416x416 alone, not 64x128 (leave --imgsz away)")
+	require.EqualError(t, err, "model demo takes images of 416x416 only, not 64x128 (omit --imgsz)")
 	q.Limits.MaxLoss = .01
 	for meaning, want := range map[ModelOptions]string{
 		{Size: "64by128"}: `--imgsz`, {Preprocess: "yolo"}: `--preprocess: `,
