@@ -157,7 +157,7 @@ func (m *Model) save(path string, limit int) error {
 	model := m
 	if proto.Size(m.Proto) > limit {
 		var err error
-		if model, err = m.spill(path + ".data"); err != nil {
+		if model, err = m.externalize(path + ".data"); err != nil {
 			return err
 		}
 	}
@@ -171,11 +171,11 @@ func (m *Model) save(path string, limit int) error {
 	})
 }
 
-// spill writes the large initializers to the data file at path and returns the model that refers to them.
-func (m *Model) spill(path string) (*Model, error) {
+// externalize writes the large initializers to the data file at path and returns the model that refers to them.
+func (m *Model) externalize(path string) (*Model, error) {
 	spilled, graph := &Model{Path: m.Path, Proto: new(ModelProto)}, new(GraphProto)
-	shallow(spilled.Proto, m.Proto)
-	shallow(graph, m.Proto.Graph)
+	shallowCopy(spilled.Proto, m.Proto)
+	shallowCopy(graph, m.Proto.Graph)
 	spilled.Proto.Graph, graph.Initializer = graph, nil
 	err := replace(path, func(out io.Writer) error {
 		offset := int64(0)
@@ -194,7 +194,7 @@ func (m *Model) spill(path string) (*Model, error) {
 				return err
 			}
 			outside := &TensorProto{}
-			shallow(outside, t)
+			shallowCopy(outside, t)
 			outside.RawData, outside.DataLocation = nil, TensorProto_EXTERNAL.Enum()
 			outside.ExternalData = []*StringStringEntryProto{
 				{Key: proto.String("location"), Value: proto.String(filepath.Base(path))},
@@ -209,8 +209,8 @@ func (m *Model) spill(path string) (*Model, error) {
 	return spilled, err
 }
 
-// shallow copies the fields of a message without copying their contents.
-func shallow(to, from proto.Message) {
+// shallowCopy copies the fields of a message without copying their contents.
+func shallowCopy(to, from proto.Message) {
 	target := to.ProtoReflect()
 	from.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		target.Set(field, value)

@@ -201,8 +201,8 @@ func axis(a int64, rank int) (int, bool) {
 	return int(a), a >= 0 && a < int64(rank)
 }
 
-// open returns a shape with unknown dimensions.
-func open(rank int) []int64 {
+// unknownShape returns a shape with unknown dimensions.
+func unknownShape(rank int) []int64 {
 	shape := make([]int64, rank)
 	for i := range shape {
 		shape[i] = UnknownDim
@@ -210,8 +210,8 @@ func open(rank int) []int64 {
 	return shape
 }
 
-// copied returns a copy of the shape; nil stays nil.
-func copied(shape []int64) []int64 {
+// cloneShape returns a copy of the shape; nil stays nil.
+func cloneShape(shape []int64) []int64 {
 	if shape == nil {
 		return nil
 	}
@@ -241,7 +241,7 @@ func broadcast(a, b []int64) []int64 {
 	if len(a) < len(b) {
 		a, b = b, a
 	}
-	shape := copied(a)
+	shape := cloneShape(a)
 	for i := range b {
 		to := &shape[len(a)-len(b)+i]
 		switch {

@@ -41,10 +41,10 @@ func Read(path string) (*Model, error) {
 // Parse parses the bytes of a model file. External tensors stay in their files until Embed. Memory use is bounded by a small multiple of
 // len(data) and a constant. Errors are *engine.Error of kind engine.ErrUnsupported; they name the actual file type if it is a known one.
 func Parse(path string, data []byte) (*Model, error) {
-	if err := recognise(path, data); err != nil {
+	if err := checkFormat(path, data); err != nil {
 		return nil, err
 	}
-	if err := weigh(path, data); err != nil {
+	if err := checkSize(path, data); err != nil {
 		return nil, err
 	}
 	m := &Model{Path: path, Proto: new(ModelProto)}

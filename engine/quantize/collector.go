@@ -157,7 +157,7 @@ func (c *Collector) groups() [][]string {
 }
 
 // measure runs the model once over all samples with the tensors as outputs.
-func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) (map[string]*Histogram, []string, error) {
+func (c *Collector) measure(ctx context.Context, tensors []string, report func()) (map[string]*Histogram, []string, error) {
 	exposed, inputs := Expose(c.Model, tensors)
 	data, err := exposed.Bytes()
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("calibrate: %w", err)
 		}
-		defer tell()
+		defer report()
 		result, err := b.add(runner, s)
 		if err != nil || result == nil {
 			return err

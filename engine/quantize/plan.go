@@ -151,7 +151,7 @@ func (p *Plan) Count() (quantized int) {
 func (p *Plan) Unquantized() (results []string) {
 	for i := range p.Layers {
 		n := p.Layers[i].node
-		if !p.tail[n] && (p.heads[n] && !p.options.QuantizeHead || matches(p.options.Exclude, n) || p.fragile(n)) {
+		if !p.tail[n] && (p.heads[n] && !p.options.QuantizeHead || matches(p.options.Exclude, n) || p.sensitive(n)) {
 			results = append(results, n.Out(0))
 		}
 	}
@@ -175,13 +175,13 @@ func (p *Plan) activations(n *onnx.NodeProto) []int {
 func (p *Plan) refuse(n *onnx.NodeProto) string {
 	weight := p.weight(n)
 	switch {
-	case p.average(n):
+	case p.isDFL(n):
 		return "averages a distribution (DFL)"
 	case p.tail[n]:
 		return "belongs to the decoding"
 	case matches(p.options.Exclude, n):
 		return "excluded"
-	case p.fragile(n):
+	case p.sensitive(n):
 		return "distorts the head's outputs"
 	case len(p.options.Only) > 0 && !matches(p.options.Only, n):
 		return "not selected"
@@ -209,8 +209,8 @@ func (p *Plan) refuse(n *onnx.NodeProto) string {
 	return ""
 }
 
-// fragile reports whether the layer is listed as sensitive.
-func (p *Plan) fragile(n *onnx.NodeProto) bool {
+// sensitive reports whether the layer is listed as sensitive.
+func (p *Plan) sensitive(n *onnx.NodeProto) bool {
 	return slices.Contains(p.options.Sensitive, nodeName(n))
 }
 

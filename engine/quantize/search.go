@@ -127,7 +127,7 @@ func (s *Search) try(ctx context.Context, without []LayerError) (*SearchResult, 
 	if err != nil {
 		return nil, err
 	}
-	s.tell("judge with %d of %d layers in INT8", plan.Count(), len(plan.Layers))
+	s.report("judge with %d of %d layers in INT8", plan.Count(), len(plan.Layers))
 	verdict, err := s.Judge(ctx, m)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (s *Search) try(ctx context.Context, without []LayerError) (*SearchResult, 
 	return &SearchResult{Model: m, Plan: plan, Verdict: verdict, Judged: 1}, nil
 }
 
-func (s *Search) tell(format string, arguments ...any) {
+func (s *Search) report(format string, arguments ...any) {
 	if s.Progress != nil {
 		s.Progress(fmt.Sprintf(format, arguments...))
 	}
@@ -167,7 +167,7 @@ func (s *Search) Sensitivity(ctx context.Context) ([]LayerError, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.tell("measure layer %s", l.Name)
+		s.report("measure layer %s", l.Name)
 		outputs, err := s.outputs(ctx, m, heads)
 		if err != nil {
 			return nil, err

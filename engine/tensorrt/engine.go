@@ -76,14 +76,14 @@ func (e *Engine) load(o *Options) error {
 	}
 	facts, plan, err := ReadPlan(file)
 	if err != nil {
-		return refuse("open", engine.ErrPlanMismatch, "run edge-infer build again", "%s: %v", o.Path, err)
+		return newError("open", engine.ErrPlanMismatch, "run edge-infer build again", "%s: %v", o.Path, err)
 	}
 	if err := missingPlugin(facts.Plugins, e.plugins, e.log); err != nil {
 		return err
 	}
 	if err := e.deserialize(o, &build, facts, plan); err != nil {
 		if stale != nil && errors.Is(err, engine.ErrPlanMismatch) {
-			return errors.Join(&noPlan{err}, stale())
+			return errors.Join(&rejectedPlan{err}, stale())
 		}
 		return err
 	}
@@ -93,11 +93,11 @@ func (e *Engine) load(o *Options) error {
 	return e.openSlots(o)
 }
 
-// noPlan is the error of a rejected cached plan: ErrNoPlan together with the reason.
-type noPlan struct{ error }
+// rejectedPlan is the error of a rejected cached plan: ErrNoPlan together with the reason.
+type rejectedPlan struct{ error }
 
-func (n *noPlan) Unwrap() error        { return n.error }
-func (n *noPlan) Is(target error) bool { return target == ErrNoPlan }
+func (n *rejectedPlan) Unwrap() error        { return n.error }
+func (n *rejectedPlan) Is(target error) bool { return target == ErrNoPlan }
 
 // cached returns the cached plan of an ONNX model.
 func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale func() error, err error) {
@@ -113,7 +113,7 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 		e.log.Warn("plan of the cache is not usable", "reason", err)
 	}
 	if !ok && !(e.library.Builder && e.library.Parser) { // nobody should try to build without builder or parser
-		return nil, nil, refuse("open", engine.ErrUnsupported, wholeLibrary, "%s can run but not build plans, and %s is not a plan",
+		return nil, nil, newError("open", engine.ErrUnsupported, fullLibraryHint, "%s can run but not build plans, and %s is not a plan",
 			e.library.Path, o.Path)
 	}
 	if !ok || err != nil {
@@ -140,12 +140,12 @@ func (e *Engine) deserialize(o *Options, build *BuildOptions, facts PlanFacts, p
 		return e.mismatch(facts, &ee)
 	}
 	if code != 0 {
-		return failure("open", &ee)
+		return shimError("open", &ee)
 	}
 	e.tensors = make([]C.ei_tensor, info.tensors)
 	for i := range e.tensors {
 		if C.ei_engine_tensor(e.handle, C.int(i), &e.tensors[i], &ee) != 0 {
-			return failure("open", &ee)
+			return shimError("open", &ee)
 		}
 	}
 	return nil
@@ -189,7 +189,7 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	if m.Precision == "" && o.Precision != engine.Auto {
 		m.Precision = o.Precision
 	}
-	var tuned []engine.TensorInfo // inputs in the plan's optimum shapes
+	var optimum []engine.TensorInfo // inputs in the plan's optimum shapes
 	for i := range e.tensors {
 		t := &e.tensors[i]
 		info := engine.TensorInfo{Name: C.GoString(t.name), Type: types[t._type], Shape: make([]int64, t.rank)}
@@ -201,12 +201,12 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 			continue
 		}
 		m.Inputs = append(m.Inputs, info)
-		tuned = append(tuned, tunedFor(info, t))
+		optimum = append(optimum, withOptimumSides(info, t))
 		if len(info.Shape) > 0 && info.Shape[0] != 0 {
 			m.MaxBatch = int(min(t.max[0], C.EI_MAX_BATCH))
 		}
 	}
-	e.img, m.NoImage = engine.FindImageInput(tuned, m.Metadata)
+	e.img, m.NoImage = engine.FindImageInput(optimum, m.Metadata)
 	switch {
 	case e.img == nil:
 		m.MaxBatch = 1
@@ -228,8 +228,8 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	return nil
 }
 
-// tunedFor returns an input with the plan's optimum height and width in place of dynamic ones. The batch stays dynamic.
-func tunedFor(info engine.TensorInfo, t *C.ei_tensor) engine.TensorInfo {
+// withOptimumSides returns an input with the plan's optimum height and width in place of dynamic ones. The batch stays dynamic.
+func withOptimumSides(info engine.TensorInfo, t *C.ei_tensor) engine.TensorInfo {
 	info.Shape = slices.Clone(info.Shape)
 	for d := 1; d < len(info.Shape); d++ {
 		if info.Shape[d] < 0 {
@@ -291,7 +291,7 @@ func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
 	e.open.RLock()
 	defer e.open.RUnlock()
 	if e.closed {
-		return nil, refuse("alloc", engine.ErrClosed, "", "the engine is closed")
+		return nil, newError("alloc", engine.ErrClosed, "", "the engine is closed")
 	}
 	return e.memory.alloc(e.device, size)
 }

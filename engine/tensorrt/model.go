@@ -11,10 +11,10 @@ import (
 // minutes on them.
 func checkModel(file []byte) error {
 	if len(file) == 0 {
-		return refuse("build", engine.ErrUnsupported, "name an .onnx file", "the model is empty")
+		return newError("build", engine.ErrUnsupported, "name an .onnx file", "the model is empty")
 	}
 	damaged := func(at int, what string) error {
-		return refuse("build", engine.ErrUnsupported, "copy or export the model again", "damaged ONNX file: %s at byte %d of %d", what, at,
+		return newError("build", engine.ErrUnsupported, "copy or export the model again", "damaged ONNX file: %s at byte %d of %d", what, at,
 			len(file))
 	}
 	for at := 0; at < len(file); {

@@ -182,7 +182,7 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	require.NoError(t, os.WriteFile(part, []byte("a network"), 0o600))
 	entry, err := Lookup("yolox-s")
 	require.NoError(t, err)
-	require.NoError(t, store.keep(&entry, part))
+	require.NoError(t, store.install(&entry, part))
 	path, names, err := Resolve("yolox-s")
 	require.NoError(t, err)
 	assert.Equal(t, store.Path("yolox-s"), path)

@@ -67,11 +67,11 @@ func orDash(text string) string {
 
 // Print writes the result as text.
 func (r *PullResult) Print(out io.Writer) error {
-	was := "downloaded and verified"
+	status := "downloaded and verified"
 	if r.AlreadyPresent {
-		was = "is already downloaded"
+		status = "is already downloaded"
 	}
-	_, err := fmt.Fprintf(out, "%s %s: %s\nrun it with --model %s\n", r.Name, was, r.Path, r.Name)
+	_, err := fmt.Fprintf(out, "%s %s: %s\nrun it with --model %s\n", r.Name, status, r.Path, r.Name)
 	return err
 }
 

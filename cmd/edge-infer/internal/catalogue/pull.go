@@ -40,8 +40,8 @@ type PullResult struct {
 	AlreadyPresent bool `json:"was"`
 }
 
-// mostBytes limits downloads of unknown size.
-const mostBytes = 4 << 30
+// maxBytes limits downloads of unknown size.
+const maxBytes = 4 << 30
 
 var hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
@@ -52,7 +52,7 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 		return nil, err
 	}
 	result := &PullResult{Entry: e, Path: p.Store.Path(e.Name)}
-	if have, err := hashOf(result.Path); err == nil && have == e.SHA256 {
+	if have, err := fileHash(result.Path); err == nil && have == e.SHA256 {
 		result.AlreadyPresent = true
 		return result, nil
 	}
@@ -69,7 +69,7 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 		return nil, fmt.Errorf("model %s: %w (fetch %s elsewhere, its sha256 is %s, and run edge-infer model pull FILE --sha256 %s)",
 			e.Name, err, e.URL, e.SHA256, e.SHA256)
 	}
-	have, err := hashOf(part)
+	have, err := fileHash(part)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", e.Name, err)
 	}
@@ -77,7 +77,7 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 		return nil, errors.Join(fmt.Errorf("model %s: what came from %s has sha256 %s, not %s: it was changed or is another file and"+
 			"was deleted", e.Name, e.URL, have, e.SHA256), os.Remove(part))
 	}
-	if err := p.Store.keep(&e, part); err != nil {
+	if err := p.Store.install(&e, part); err != nil {
 		return nil, fmt.Errorf("model %s: %w", e.Name, err)
 	}
 	return result, nil
@@ -153,12 +153,12 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	patience := p.StallTimeout
-	if patience == 0 {
-		patience = time.Minute
+	timeout := p.StallTimeout
+	if timeout == 0 {
+		timeout = time.Minute
 	}
-	silence := time.AfterFunc(patience, func() { cancel(fmt.Errorf("no data for %v", patience)) })
-	defer silence.Stop()
+	stallTimer := time.AfterFunc(timeout, func() { cancel(fmt.Errorf("no data for %v", timeout)) })
+	defer stallTimer.Stop()
 	response, from, err := p.request(ctx, e.URL, have)
 	if err != nil {
 		return cause(ctx, err)
@@ -178,15 +178,15 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	}
 	step := p.Progress.Begin("KiB")
 	defer step.Close()
-	limit := int64(mostBytes)
+	limit := int64(maxBytes)
 	if total > 0 {
 		limit = total
 	}
-	heard := &listener{from: io.LimitReader(response.Body, limit-from+1), heard: func(count int64) {
-		silence.Reset(patience)
+	reader := &countingReader{from: io.LimitReader(response.Body, limit-from+1), onRead: func(count int64) {
+		stallTimer.Reset(timeout)
 		step.Count(int((from+count)>>10), int(total>>10))
 	}}
-	count, err := io.Copy(file, heard)
+	count, err := io.Copy(file, reader)
 	switch {
 	case err != nil:
 		return cause(ctx, err)
@@ -233,22 +233,22 @@ func cause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil {
 		return why
 	}
-	if asked, ok := errors.AsType[*url.Error](err); ok { // it repeats the URL
-		return asked.Err
+	if urlError, ok := errors.AsType[*url.Error](err); ok { // it repeats the URL
+		return urlError.Err
 	}
 	return err
 }
 
-// listener reports the number of bytes read.
-type listener struct {
-	from  io.Reader
-	count int64
-	heard func(count int64)
+// countingReader reports the number of bytes read.
+type countingReader struct {
+	from   io.Reader
+	count  int64
+	onRead func(count int64)
 }
 
-func (l *listener) Read(to []byte) (int, error) {
+func (l *countingReader) Read(to []byte) (int, error) {
 	n, err := l.from.Read(to)
 	l.count += int64(n)
-	l.heard(l.count)
+	l.onRead(l.count)
 	return n, err
 }

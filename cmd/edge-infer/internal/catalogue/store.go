@@ -101,8 +101,8 @@ func (s Store) Remove(name string) error {
 	return nil
 }
 
-// keep moves a verified file to its place and writes the catalogue's labels and preprocessing next to it.
-func (s Store) keep(e *Entry, file string) error {
+// install moves a verified file to its place and writes the catalogue's labels and preprocessing next to it.
+func (s Store) install(e *Entry, file string) error {
 	if text := labels(e.Labels); text != "" {
 		if err := atomicfile.Write(s.LabelsPath(e.Name), []byte(text), 0o644); err != nil {
 			return err
@@ -128,8 +128,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// hashOf returns the SHA-256 of a file in hexadecimal digits.
-func hashOf(path string) (string, error) {
+// fileHash returns the SHA-256 of a file in hexadecimal digits.
+func fileHash(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err

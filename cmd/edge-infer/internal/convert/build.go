@@ -38,19 +38,19 @@ type Build struct {
 	Logger   *slog.Logger
 	Progress progress.Reporter
 
-	given        *pflag.FlagSet        // the command line; nil without one
+	commandLine  *pflag.FlagSet        // the command line; nil without one
 	buildOptions tensorrt.BuildOptions // from the fields, without the model; set by Check
 
 	// Set by Run.
-	version tensorrt.Version
-	source  *source
-	files   []string // calibration images
-	known   *ranges  // of the INT8 calibration; nil if TensorRT measured them or a TensorRT cache was read
+	version    tensorrt.Version
+	source     *source
+	files      []string // calibration images
+	calibrated *ranges  // of the INT8 calibration; nil if TensorRT measured them or a TensorRT cache was read
 }
 
 // Flags registers the options on a command line.
 func (b *Build) Flags(flags *pflag.FlagSet) {
-	b.given = flags
+	b.commandLine = flags
 	flags.StringVar(&b.Precision, "precision", string(engine.Auto), "auto, fp32, fp16 or int8")
 	flags.StringVarP(&b.Output, "output", "o", "", "plan file to write, instead of the cache")
 	flags.StringVar(&b.Batch, "batch", "1", "batch sizes MIN,OPT,MAX, or the maximum, for a model with a dynamic batch")

@@ -94,7 +94,7 @@ func (b *Build) open() (reference *source, err error) {
 
 // fitVersion checks the options against the installed TensorRT version.
 func (b *Build) fitVersion() error {
-	if byTensorRT(b.Method) && b.typedOnly() {
+	if usesTensorRT(b.Method) && b.typedOnly() {
 		return fmt.Errorf("TensorRT %s has no calibrators for --method %s (choose one of %v)", b.version, b.Method,
 			quantize.Methods())
 	}
@@ -196,12 +196,12 @@ func (b *Build) typedOnly() bool { return b.StronglyTyped || b.version.Major >= 
 
 // candidates returns the precisions to try, best first. Auto leaves the choice to TensorRT.
 func (b *Build) candidates() []engine.Precision {
-	asked := engine.Precision(b.Precision)
+	precision := engine.Precision(b.Precision)
 	switch {
-	case asked == engine.Auto && (b.quantizedAlready() || b.Limits.Off() && (b.Images != "" || b.Cache != "")):
+	case precision == engine.Auto && (b.quantizedAlready() || b.Limits.Off() && (b.Images != "" || b.Cache != "")):
 		return []engine.Precision{engine.INT8}
-	case asked != engine.Auto || !b.judged():
-		return []engine.Precision{asked}
+	case precision != engine.Auto || !b.judged():
+		return []engine.Precision{precision}
 	case b.Images != "" || b.Cache != "":
 		return []engine.Precision{engine.INT8, engine.FP16, engine.FP32}
 	}
@@ -278,7 +278,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 	switch {
 	case !b.QDQ && !b.typedOnly() && (b.Images != "" || b.Cache != ""):
 		c := b.conversion(o.Path, b.Progress)
-		c.rank = b.Search
+		c.measureAll = b.Search
 		plan, err := quantize.NewPlan(b.source.model, quantize.Options{Exclude: b.Exclude})
 		if err != nil {
 			return err
@@ -291,7 +291,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 				if err != nil {
 					return nil, nil, err
 				}
-				b.known = known
+				b.calibrated = known
 				plan, err = quantize.NewPlan(b.source.model, known.options) // named as TensorRT sees the layers
 				if err != nil {
 					return nil, nil, err
@@ -314,7 +314,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 // rewrite converts the model itself to a precision.
 func (b *Build) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine.Precision, files []string) error {
 	c := b.conversion(o.Path, b.Progress)
-	c.rank = b.Search
+	c.measureAll = b.Search
 	var made *onnx.Model
 	var err error
 	if to == engine.INT8 {

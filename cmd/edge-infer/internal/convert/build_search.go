@@ -76,11 +76,11 @@ func (s *SearchStep) String() string {
 // instead, because TensorRT may run a layer in INT8 even if the calibration cache excludes it. It returns the last plan that passed, or the
 // last one built.
 func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate *accuracy.Gate, report *BuildReport) (*attempt, error) {
-	if b.known == nil {
+	if b.calibrated == nil {
 		return nil, fmt.Errorf("--search measures layers on images (give --images DIR, with a --method of %v)",
 			quantize.Methods())
 	}
-	ranking := slices.DeleteFunc(slices.Clone(b.known.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })
+	ranking := slices.DeleteFunc(slices.Clone(b.calibrated.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })
 	found := refused
 	step := func(a *attempt, nodes bool, leftOut ...string) {
 		report.Search = append(report.Search, SearchStep{append([]string{}, leftOut...), nodes, a.verdict, a.network})
@@ -92,7 +92,7 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 		for _, layer := range ranking[:count] {
 			leftOut = append(leftOut, layer.Name)
 		}
-		options := b.known.options
+		options := b.calibrated.options
 		options.Sensitive = append(slices.Clone(options.Sensitive), leftOut...)
 		plan, err := quantize.NewPlan(b.source.model, options)
 		if err != nil {
@@ -115,7 +115,7 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 	}
 	o := b.buildOptions
 	o.Precision = engine.INT8
-	made, err := b.known.plan.Apply(b.known.ranges)
+	made, err := b.calibrated.plan.Apply(b.calibrated.ranges)
 	if err != nil {
 		return nil, err
 	}

@@ -50,31 +50,31 @@ func (m *ModelOptions) flags(flags *pflag.FlagSet) {
 }
 
 // options returns the engine options without the labels.
-func (m *ModelOptions) options() (said engine.Options, err error) {
+func (m *ModelOptions) options() (options engine.Options, err error) {
 	if _, err = head.ParseLayout(m.Layout); err != nil {
-		return said, config.Usagef("--layout: %v", err)
+		return options, config.Usagef("--layout: %v", err)
 	}
 	settings := config.Model{Preprocess: config.Preprocess(m.Preprocess), Size: m.Size, Activation: cmp.Or(m.Activation, config.Auto)}
-	if said.Metadata.Preprocess, err = settings.Images(); err != nil {
-		return said, config.Usagef("--preprocess: %v", err)
+	if options.Metadata.Preprocess, err = settings.Images(); err != nil {
+		return options, config.Usagef("--preprocess: %v", err)
 	}
-	if said.Height, said.Width, err = settings.Sides(); err != nil {
-		return said, config.Usagef("--imgsz %v", err)
+	if options.Height, options.Width, err = settings.Sides(); err != nil {
+		return options, config.Usagef("--imgsz %v", err)
 	}
 	if !slices.Contains([]string{config.Auto, string(engine.Softmax), string(engine.Sigmoid)}, settings.Activation) {
-		return said, config.Usagef("--activation %q must be auto, softmax or sigmoid", m.Activation)
+		return options, config.Usagef("--activation %q must be auto, softmax or sigmoid", m.Activation)
 	}
-	said.Metadata.Activation = settings.Acts()
-	return said, nil
+	options.Metadata.Activation = settings.Acts()
+	return options, nil
 }
 
 // read reads a model, or the demo model if the name is empty, with the given options.
 func read(model string, meaning *ModelOptions) (*source, error) {
-	said, err := meaning.options()
+	modelOptions, err := meaning.options()
 	if err != nil {
 		return nil, err
 	}
-	options := predict.Options{Model: model, LabelsFile: meaning.Labels, ResolveModel: catalogue.Resolve, Options: said}
+	options := predict.Options{Model: model, LabelsFile: meaning.Labels, ResolveModel: catalogue.Resolve, Options: modelOptions}
 	options.Decoding.Layout = head.Layout(meaning.Layout)
 	if err := options.Load(); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func read(model string, meaning *ModelOptions) (*source, error) {
 	if tensorrt.IsPlan(options.Bytes) {
 		return nil, fmt.Errorf("model %s is an engine plan already (name the ONNX file that it came from)", options.Path)
 	}
-	return &source{Options: options.Options, activation: said.Metadata.Activation}, nil
+	return &source{Options: options.Options, activation: modelOptions.Metadata.Activation}, nil
 }
 
 // parse parses the ONNX file, reads its external tensors, and writes labels, preprocessing, input size and activation into its metadata.

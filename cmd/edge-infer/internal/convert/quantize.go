@@ -113,7 +113,7 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 		defer gate.Close()
 	}
 	c := q.conversion(source.Path, q.Progress)
-	c.compact = q.Int8Weights
+	c.int8Weights = q.Int8Weights
 	var made *onnx.Model
 	if report.Precision == engine.FP16 {
 		made, report.Half, report.Calibration, err = c.half(ctx, source.model, calibration)
