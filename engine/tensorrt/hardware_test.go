@@ -44,7 +44,7 @@ import (
 //	EDGE_INFER_TEST_PRECISIONS  comma-separated, fp32,fp16,int8 by default
 //	EDGE_INFER_TEST_LEVEL       builder optimization level
 //	EDGE_INFER_TEST_SECONDS     length of one measurement, 2 by default
-//	EDGE_INFER_TEST_FLOOR       the program of floor/build, for the ratio to it
+//	EDGE_INFER_TEST_FLOOR       the program of baseline/build, for the ratio to it
 const (
 	hardwareEnvironment   = "EDGE_INFER_TEST_TENSORRT"
 	modelsEnvironment     = "EDGE_INFER_TEST_MODELS"

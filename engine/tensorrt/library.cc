@@ -112,10 +112,10 @@ static void openResources(const ei_library* library) {
         const size_t length = strlen(entry->d_name), tail = strlen(release);
         if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) != 0 || length < tail) continue;
         if (strcmp(entry->d_name + length - tail, release) != 0) continue;
-        if (strstr(entry->d_name, "_win") != nullptr) continue;  // kernels for another system
+        if (strstr(entry->d_name, "_win") != nullptr) continue;  // kernels for Windows
         char path[sizeof(directory) + sizeof(entry->d_name)];
         snprintf(path, sizeof(path), "%s%s", directory, entry->d_name);
-        dlopen(path, RTLD_LAZY | RTLD_LOCAL);  // what cannot be opened TensorRT names itself
+        dlopen(path, RTLD_LAZY | RTLD_LOCAL);  // TensorRT itself reports what cannot be opened
     }
     closedir(entries);
 }

@@ -33,8 +33,8 @@ namespace ei {
 namespace {
 
 enum { kMapped = 1 | 2, kNonBlocking = 1, kBlockingSync = 1 };
-constexpr int kGraphs = 16;        // captured requests of one slot; further ones are enqueued plainly
-constexpr size_t kSmallest = 256;  // TensorRT wants addresses aligned to this
+constexpr int kGraphs = 16;        // captured requests per slot; further ones are enqueued without a graph
+constexpr size_t kSmallest = 256;  // TensorRT's alignment of addresses
 
 // Growing owns the memory of an output whose size is known only after the run. The library asks for memory while it works.
 struct Growing final : OutputSink {
@@ -66,7 +66,7 @@ struct Captured {
     ei_cuda_graph graph = nullptr;
     ei_cuda_graph_exec exec = nullptr;
     ei_cuda_node letterbox[EI_MAX_BATCH];
-    ei_cuda_kernel kernel[EI_MAX_BATCH];  // what the nodes were captured with or replaced by
+    ei_cuda_kernel kernel[EI_MAX_BATCH];  // at capture or at the last update of the node
     unsigned char arguments[EI_MAX_BATCH][EI_MAX_ARGUMENTS];
 };
 
@@ -147,9 +147,9 @@ struct ei_slot {
     ei_cuda_stream stream;
     ei_cuda_event begun, prepared, inferred, finished;
     bool inFlight, graphs;
-    int64_t expected;                    // nanoseconds that a request takes at least, 0 before the first
-    int64_t oversleep;                   // nanoseconds that this machine wakes threads up late, smoothed
-    ei::Dims64 current[EI_MAX_TENSORS];  // what the context was told and answered
+    int64_t expected;                    // shortest duration of a request in nanoseconds, 0 before the first
+    int64_t oversleep;                   // smoothed delay of this machine's timers in nanoseconds
+    ei::Dims64 current[EI_MAX_TENSORS];  // shapes set in and returned by the context
     ei::Dims64 ran[EI_MAX_TENSORS];      // shapes of the request in flight
     ei::Growing growing[EI_MAX_TENSORS];
     bool unsized[EI_MAX_TENSORS];
@@ -322,7 +322,7 @@ int openSlot(ei_slot* s, ei_error* error) {
         }
         CUDA(cuStreamSynchronize(s->stream), "set the optimization profile");
     }
-    bool shaped = false;  // shape tensors decide output shapes; their values come with the first request
+    bool shaped = false;  // output shapes depend on shape tensors, whose values come with the first request
     for (int i = 0; i < s->engine->count; i++) {
         const ei_tensor& t = s->engine->tensor[i];
         s->current[i].rank = s->ran[i].rank = -1;
@@ -333,7 +333,7 @@ int openSlot(ei_slot* s, ei_error* error) {
         shaped |= t.host != 0;
     }
     if (shaped) s->graphs = false;
-    for (int pass = 0; pass < 2; pass++) {  // inputs first: the outputs' sizes follow from their shapes
+    for (int pass = 0; pass < 2; pass++) {  // inputs first, because the outputs' sizes depend on their shapes
         for (int i = 0; i < s->engine->count; i++) {
             if (s->engine->tensor[i].input != (pass == 0)) continue;
             if (const int code = allocateTensor(s, i, error)) return code;
@@ -505,7 +505,7 @@ int collect(ei_slot* s, ei_error* error) {
 
 // sleepUntil returns how many nanoseconds after that time it woke up, some 60 microseconds on most machines.
 int64_t sleepUntil(int64_t nanoseconds) {
-    // A thread's timers may be late by 50 microseconds unless it asks for better; Go moves the caller between threads.
+    // By default a thread's timers may be late by 50 microseconds; Go moves the caller between threads.
     prctl(PR_SET_TIMERSLACK, 1);
     const timespec until = {nanoseconds / 1000000000, nanoseconds % 1000000000};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
@@ -527,7 +527,7 @@ int pass(ei_slot* s) {
         const int64_t sure = s->expected - s->expected / 16 - kMargin - s->oversleep;
         if (submitted + sure - now() > kWorthSleeping) {
             const int64_t late =
-                std::clamp(sleepUntil(submitted + sure), int64_t{0}, kLate);  // what is later was another's turn on the core
+                std::clamp(sleepUntil(submitted + sure), int64_t{0}, kLate);  // longer delays mean that another thread had the core
             s->oversleep += (late - s->oversleep) / 8;
         }
     }
@@ -586,7 +586,7 @@ int profileOn(ei_slot* s, int runs, void* context, Lines* lines, const Adapter& 
         if (!bound) return refused(library, error, EI_TENSORRT, "tensor %s", t.name);
     }
     family.setProfiler(context, profiler.object);
-    for (int run = -1; run < runs; run++) {  // the first one settles the context's resources
+    for (int run = -1; run < runs; run++) {  // the first one allocates the context's resources
         if (run == 0) lines->text.used = 0;
         if (!family.enqueue(context, s->stream)) return refused(library, error, EI_TENSORRT, "enqueue");
         CUDA(cuStreamSynchronize(s->stream), "run the network");
@@ -692,7 +692,7 @@ int ei_slot_open(ei_engine* engine, const ei_slot_options* options, ei_slot** sl
 int ei_slot_submit(ei_slot* slot, ei_error* error) {
     return ei::guarded(error, [&] {
         const int code = ei::submit(slot, error);
-        slot->inFlight = true;  // also after a failure: part of the work may have been started
+        slot->inFlight = true;  // also after a failure, because part of the work may have started
         return code;
     });
 }
