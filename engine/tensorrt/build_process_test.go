@@ -66,7 +66,7 @@ func TestChildBuilds(t *testing.T) {
 			require.ErrorIs(t, err, tensorrt.ErrNoPlan)
 		}
 
-		// A damaged file is no plan, and says so in the log.
+		// A damaged file is not used, with a log message.
 		file, err := os.ReadFile(built.Path)
 		require.NoError(t, err)
 		file[len(file)-1] ^= 1
@@ -76,7 +76,7 @@ func TestChildBuilds(t *testing.T) {
 		require.ErrorIs(t, err, tensorrt.ErrNoPlan)
 		require.Contains(t, text(), "checksum mismatch: the plan file is damaged or incomplete")
 
-		// A plan that TensorRT refuses is removed from the cache.
+		// A plan that TensorRT rejects is removed from the cache.
 		_, err = child(t).Build(t.Context(), o, "", cache, nil)
 		require.NoError(t, err)
 		script(t, "deserialize")
@@ -148,8 +148,8 @@ func TestBuildIsCancelled(t *testing.T) {
 	require.EqualError(t, err, "tensorrt build: cancelled: context canceled")
 }
 
-// FuzzServeBuild gives the child whatever may come down the pipe. A request that is whole leaves the pipe open, as the parent does, for its
-// end would end the process; one that is cut off ends.
+// FuzzServeBuild sends arbitrary bytes to the child. After a complete request the pipe stays open, as the parent leaves it, because its end
+// would stop the child; a truncated request ends.
 func FuzzServeBuild(f *testing.F) {
 	f.Setenv(tensorrt.LibraryEnvironment, "/none")
 	for _, in := range []string{
@@ -185,7 +185,7 @@ func FuzzServeBuild(f *testing.F) {
 	})
 }
 
-// TestCalibration is as long as its table of ways to ranges.
+// TestCalibration is as long as its table of calibrations.
 func TestCalibration(t *testing.T) {
 	dir := t.TempDir()
 	batches := filepath.Join(dir, "batches")
@@ -227,7 +227,7 @@ func TestCalibration(t *testing.T) {
 			text, err := os.ReadFile(cache)
 			require.NoError(t, err)
 			require.Contains(t, string(text), name)
-			// The second build reads the cache instead of the batches, and the ranges that it lacks are one line.
+			// The second build reads the cache instead of the batches, and reports its missing ranges in one line.
 			log, logged := logger()
 			plan = buildSmall(t, version, func(o *tensorrt.BuildOptions) {
 				calibrate(o)
@@ -237,7 +237,7 @@ func TestCalibration(t *testing.T) {
 			require.NotContains(t, logged(), "Missing scale")
 			require.Contains(t, string(plan.File), "note calibration algorithm "+algorithm+" cache TRT-")
 		}
-		// What detectors need in floating point stays there, down to the output, whose type is the caller's.
+		// The layers that detectors need in floating point stay there, up to the output, whose type the caller selects.
 		hold := func(names ...string) string {
 			return string(buildSmall(t, version, func(o *tensorrt.BuildOptions) {
 				o.Model = small(func(m *fake.Model) { m.Operators = []string{"backbone", "head", "Integer", "softmax", "decode"} })
@@ -250,7 +250,7 @@ func TestCalibration(t *testing.T) {
 		require.Contains(t, held,
 			"note layer head precision 1 output 1\nnote layer softmax precision 1 output 1\nnote layer output0 precision 1 output -1\n")
 		require.NotContains(t, held, "note layer backbone")
-		// Nothing is where the network does not have the names.
+		// No layer is constrained if the network has other names.
 		require.NotContains(t, hold("head", "other"), "note layer")
 
 		// Q/DQ models need neither.

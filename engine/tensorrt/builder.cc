@@ -1,4 +1,4 @@
-// Building a plan from an ONNX file.
+// Builds a plan from an ONNX file.
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ namespace ei {
 
 namespace {
 
-// File is a whole file in memory, or nothing when it cannot be read.
+// File is a whole file in memory, empty if it cannot be read.
 class File {
    public:
     explicit File(const char* path) {
@@ -49,7 +49,7 @@ class File {
     size_t size = 0;
 };
 
-// writeFile replaces a file in one step; it answers 0 or errno.
+// writeFile replaces a file atomically; it returns 0 or errno.
 int writeFile(const char* path, const void* data, size_t size) {
     char part[600];
     snprintf(part, sizeof(part), "%s.%d", path, static_cast<int>(getpid()));
@@ -87,7 +87,7 @@ class ProgressLock final {
 
 bool cancelled(const ei_progress* progress) { return __atomic_load_n(&progress->cancel, __ATOMIC_RELAXED) != 0; }
 
-// Progress turns the builder's nested phases into one position for the reader: the outermost phase with steps.
+// Progress reduces the builder's nested phases to one position: that of the outermost phase with steps.
 class Progress final : public Monitor {
    public:
     explicit Progress(ei_progress* progress) : progress_(progress) {}
@@ -110,12 +110,12 @@ class Progress final : public Monitor {
     ei_progress* progress_;
 };
 
-// Calibration serves the batches of a calibration file: a header, then for each batch the inputs' elements one after the other.
+// Calibration provides the batches of a calibration file: a header, then for each batch the elements of all inputs in order.
 //
-//     8 bytes "EICALIB1", uint32 inputs, uint32 batches, uint32 images of one batch,
-//     for each input: uint32 length of the name, the name, uint64 bytes of one batch
+// 8 bytes "EICALIB1", uint32 inputs, uint32 batches, uint32 images per batch, for each input: uint32 length of the name, the name, uint64
+// bytes per batch
 //
-// All numbers are little endian. Elements are what the network's input has, as a rule float32.
+// All numbers are little endian. Elements have the type of the network's input, usually float32.
 class Calibration final : public CalibrationFeed {
    public:
     Calibration(const char* batches, const char* cache) : file_(batches), path_(cache), cache_(cache) {}
@@ -208,7 +208,7 @@ class Calibration final : public CalibrationFeed {
     Input input_[EI_MAX_TENSORS] = {};
 };
 
-// Builder holds what one build makes and deletes it in the reverse order.
+// Builder holds the objects of one build and deletes them in reverse order.
 class Builder {
    public:
     Builder(ei_library* library, const ei_build_options* options, ei_progress* progress)

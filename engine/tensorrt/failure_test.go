@@ -50,7 +50,7 @@ func buildSmall(t testing.TB, version int, change func(*tensorrt.BuildOptions)) 
 	return plan
 }
 
-// TestBuildFailures is as long as its table of what TensorRT refuses.
+// TestBuildFailures is as long as its table of failures.
 func TestBuildFailures(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		for _, test := range []struct {
@@ -141,14 +141,14 @@ func TestBuildFailures(t *testing.T) {
 	})
 }
 
-// Minutes of building are not lost because the timings cannot be kept for the next time.
+// A build does not fail because its timings cannot be saved.
 func TestTimingsThatCannotBeKept(t *testing.T) {
 	log, text := logger()
 	buildSmall(t, 100300, func(o *tensorrt.BuildOptions) { o.TimingCache, o.Log = "/proc/none/timings", log })
 	require.Contains(t, text(), `level=WARN msg="timing cache /proc/none/timings not written: No such file or directory"`)
 }
 
-// A timing cache that the library refuses costs one warning: it is no part of another failure's reason, and no later build meets it again.
+// A rejected timing cache causes one warning: it is not part of another failure's reason, and later builds do not read it again.
 func TestTimingsThatAreRefused(t *testing.T) {
 	const (
 		fit   = "does not fit this device and release, a new one is begun"
@@ -290,7 +290,7 @@ func TestPlanOfAnotherRelease(t *testing.T) {
 		_, err := open(t, test.here, plan, nil)
 		require.EqualError(t, err, test.want)
 		require.ErrorIs(t, err, engine.ErrPlanMismatch)
-		// Without our header TensorRT's own still tells the release, from 8.6 on.
+		// Without this project's header, TensorRT's own contains the version from 8.6 on.
 		_, raw, err := tensorrt.ReadPlan(plan.File)
 		require.NoError(t, err)
 		_, err = open(t, test.here, &tensorrt.Plan{File: raw}, nil)
@@ -314,7 +314,7 @@ func TestPlanOfAnotherGPU(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrPlanMismatch)
 }
 
-// Files that are plans but damaged ones, each told in one line.
+// Every damaged plan file is an error of one line.
 func TestDamagedPlans(t *testing.T) {
 	file := buildSmall(t, 100300, nil).File
 	_, raw, err := tensorrt.ReadPlan(file)
@@ -370,7 +370,7 @@ func TestRunFailures(t *testing.T) {
 					_, err = e.Wait(0)
 				}
 				require.EqualError(t, err, test.want)
-				// The slot is free again, and works once the trouble is over.
+				// The slot is free again, and works after the failure.
 				script(t, "")
 				t.Setenv("FAKE_CUDA", "")
 				for range 3 {
@@ -415,7 +415,7 @@ func TestGraphRefusal(t *testing.T) {
 	})
 }
 
-// logger returns a log and what was written to it.
+// logger returns a log and its output.
 func logger() (*slog.Logger, func() string) {
 	var mu sync.Mutex
 	var text bytes.Buffer
@@ -511,7 +511,7 @@ func TestLeanRuntimeOnlyRuns(t *testing.T) {
 	const hint = " (install the whole TensorRT with its ONNX parser, or name a plan that edge-infer build -o PLAN made where it is)"
 	require.EqualError(t, err, "tensorrt build: "+lean+" is a lean runtime, which runs plans and cannot build them"+hint)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
-	// A model without a plan is refused outright: nobody shall wait for a build that cannot be.
+	// A model without a plan is rejected if no plan can be built.
 	for _, library := range []string{lean, parserless} {
 		options := tensorrt.Options{
 			Options: engine.Options{Path: "small.onnx", Bytes: small(nil), Library: library}, Cache: tensorrt.Cache{Dir: t.TempDir()}, Log: quiet,

@@ -136,7 +136,7 @@ func FuzzCheckModel(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, file []byte) { _ = checkModel(file) })
 }
 
-// A plan is kept for the shape and the calibration that it was built for.
+// A plan's cache key depends on the shape and the calibration of its build.
 func TestKeyHoldsShapeAndPreprocess(t *testing.T) {
 	file := func(o BuildOptions) string {
 		key, err := o.key(Version{Major: 10, Minor: 3}, cuda.Facts{Name: "GPU", Major: 8, Minor: 7}, nil)

@@ -1,4 +1,4 @@
-// Plugins: shared objects that register creators of further operators with TensorRT. Most do so from static initialisers; those made for
+// Plugins: shared objects that register creators of further operators with TensorRT. Most do so in static initialisers; those for
 // IPluginRegistry::loadLibrary export a list of their creators instead.
 #include <dlfcn.h>
 #include <link.h>
@@ -10,7 +10,7 @@
 
 namespace ei {
 
-// otherMajor finds the first libnvinfer of another major release that a text names; 0 when there is none.
+// otherMajor returns the first libnvinfer of another major version in a text, 0 if there is none.
 static int otherMajor(const char* text, int major) {
     static const char name[] = "libnvinfer.so.";
     while (text != nullptr && (text = strstr(text, name)) != nullptr) {
@@ -21,7 +21,7 @@ static int otherMajor(const char* text, int major) {
     return 0;
 }
 
-// neededMajor is otherMajor over the names of the libraries that an open object was linked with.
+// neededMajor applies otherMajor to the names of the libraries that an open object was linked with.
 static int neededMajor(void* handle, int major) {
     const link_map* map = nullptr;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr || map->l_ld == nullptr) return 0;
@@ -42,7 +42,8 @@ static int builtForOther(const char* path, int other, const ei_version& here, ei
                 here.patch);
 }
 
-// openPlugin opens the file. A plugin that does not say which libnvinfer it needs takes it from the program, so that one is made visible.
+// openPlugin opens the file. A plugin without a dependency on libnvinfer resolves its symbols in the program, so the library's symbols are
+// made global.
 static void* openPlugin(const ei_library* library, const char* path, const char** why) {
     void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr) return handle;

@@ -39,7 +39,7 @@ func TestPlugin(t *testing.T) {
 				cache := tensorrt.Cache{Dir: t.TempDir()}
 				o := buildOptions(version, spline(operator))
 
-				// Without its plugin neither the model nor the plan is understood, and both say how to give one.
+				// Without the plugin neither the model nor the plan can be opened, and both errors name --plugin.
 				_, err := child(t).Build(t.Context(), o, "", cache, nil)
 				require.ErrorIs(t, err, engine.ErrUnsupported)
 				require.ErrorContains(t, err, "Plugin not found")
@@ -73,7 +73,7 @@ func TestPlugin(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, e.Close())
 
-				// The cache finds the plan by the model and by what is in the plugin.
+				// The cache key contains the model and the plugin's hash.
 				options.Bytes = o.Model
 				e, err = options.Open() // it is loaded already
 				require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestPluginIsPartOfTheKey(t *testing.T) {
 	}
 	require.NotEqual(t, paths[0], paths[1])
 
-	// A plan of the first opens with the second, which has its name, and says so.
+	// A plan of the first opens with the second, which has the same name, with a warning.
 	file, err := os.ReadFile(paths[0])
 	require.NoError(t, err)
 	log, text := logger()
@@ -112,7 +112,7 @@ func TestPluginIsPartOfTheKey(t *testing.T) {
 	require.Contains(t, text(), "the plan was built with another build of this plugin")
 }
 
-// TestPluginsFindTheirLibrary leaves the registry to the linker: to what the plugin was linked with, or to the program.
+// TestPluginsFindTheirLibrary lets the linker resolve the registry: in the plugin's libraries or in the program.
 func TestPluginsFindTheirLibrary(t *testing.T) {
 	p := fake.Plugin{Operator: "CustomLinked", Version: 110100, Library: libraries[110100], Linked: true}
 	o := buildOptions(110100, spline("CustomLinked"))
@@ -164,7 +164,7 @@ func TestPluginsThatCannotBeUsed(t *testing.T) {
 	old.Needs = "libnvinfer.so.7"
 	refused(buildPlugin(t, "libold.so", old), "libold.so was built for TensorRT 7, this is 10.3.0 (build the plugin against")
 
-	// The same operator twice is no new one, neither from an initialiser nor from a list.
+	// Registering the same operator again has no effect, neither from an initialiser nor from a list.
 	_, err = library.LoadPlugins([]string{open}, quiet)
 	require.NoError(t, err)
 	_, err = library.LoadPlugins([]string{open}, quiet)

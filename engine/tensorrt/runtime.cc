@@ -1,4 +1,4 @@
-// Plans that run: an engine with its tensors, and slots, each one execution context with its stream, memory and CUDA graphs.
+// Runs plans: an engine with its tensors, and slots, each with one execution context, stream, memory and CUDA graphs.
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -9,7 +9,7 @@
 
 #include "library.h"
 
-// Served by the trampoline beside the calls that ei_cuda.h declares.
+// Provided by the trampoline in addition to the calls that ei_cuda.h declares.
 extern "C" {
 int cuMemAlloc_v2(ei_cuda_pointer* device, size_t bytes);
 int cuMemFree_v2(ei_cuda_pointer device);
@@ -36,7 +36,7 @@ enum { kMapped = 1 | 2, kNonBlocking = 1, kBlockingSync = 1 };
 constexpr int kGraphs = 16;        // captured requests per slot; further ones are enqueued without a graph
 constexpr size_t kSmallest = 256;  // TensorRT's alignment of addresses
 
-// Growing owns the memory of an output whose size is known only after the run. The library asks for memory while it works.
+// Growing owns the memory of an output of data-dependent size, which the library requests during the run.
 struct Growing final : OutputSink {
     ei_cuda_pointer device = 0;
     size_t capacity = 0;
@@ -57,8 +57,8 @@ struct Growing final : OutputSink {
     void shape(const Dims64& dimensions) override { dims = dimensions; }
 };
 
-// Captured is one shape of request. It is enqueued plainly once, because TensorRT settles its resources in the first run, and captured when
-// it comes again.
+// Captured is one shape of request. It runs without a graph once, because TensorRT allocates its resources in the first run, and is
+// captured the second time.
 struct Captured {
     bool used = false, refused = false;
     int images = 0;
@@ -227,7 +227,7 @@ void setDims(ei_io* io, const Dims64& dims) {
     memcpy(io->shape, dims.d, sizeof(io->shape));
 }
 
-// applyShapes tells the context the inputs' shapes and reads the outputs' back.
+// applyShapes sets the context's input shapes and reads its output shapes.
 int applyShapes(ei_slot* s, ei_error* error) {
     ei_library* library = s->engine->library;
     const Family& family = *library->family;
@@ -345,10 +345,11 @@ int openSlot(ei_slot* s, ei_error* error) {
     return EI_OK;
 }
 
-// filters says that the boxes of the request are listed on the device.
+// filters reports whether the device filters the boxes of the request.
 bool filters(const ei_request& r) { return r.filter.enabled && r.images > 0; }
 
-// enqueue puts the request's work on the stream; captured says that the stream is in capture mode and nodes gets the letterbox launches.
+// enqueue adds the request's work to the stream. While the stream is being captured, captured receives the letterbox nodes; otherwise it is
+// null.
 int enqueue(ei_slot* s, Captured* captured, ei_error* error) {
     ei_request& r = s->request;
     ei_library* library = s->engine->library;
@@ -424,7 +425,7 @@ int replay(ei_slot* s, Captured* c, ei_error* error) {
     return EI_OK;
 }
 
-// find gives the entry of a request of this shape, an unused one when there is none, or null when all are taken.
+// find returns the entry for requests of this shape, an unused one if there is none, or null if all are in use.
 Captured* find(ei_slot* s) {
     for (Captured& c : s->captured) {
         if (!c.used) return &c;
@@ -481,7 +482,7 @@ int submit(ei_slot* s, ei_error* error) {
     return EI_OK;
 }
 
-// collect brings outputs of unknown size to the host once the run is over.
+// collect copies outputs of data-dependent size to the host after the run.
 int collect(ei_slot* s, ei_error* error) {
     for (int i = 0; i < s->engine->count; i++) {
         if (!s->unsized[i]) continue;
@@ -503,7 +504,7 @@ int collect(ei_slot* s, ei_error* error) {
     return EI_OK;
 }
 
-// sleepUntil returns how many nanoseconds after that time it woke up, some 60 microseconds on most machines.
+// sleepUntil returns the delay of its wake-up in nanoseconds, about 60 microseconds on most machines.
 int64_t sleepUntil(int64_t nanoseconds) {
     // By default a thread's timers may be late by 50 microseconds; Go moves the caller between threads.
     prctl(PR_SET_TIMERSLACK, 1);
@@ -512,7 +513,7 @@ int64_t sleepUntil(int64_t nanoseconds) {
     return now() - nanoseconds;
 }
 
-// pass waits for the end of the request. It learns how long requests take at least: a shorter one counts at once, longer ones slowly.
+// pass waits for the end of the request. It learns the shortest duration of requests: a shorter one counts at once, longer ones slowly.
 int pass(ei_slot* s) {
     constexpr int64_t kWorthSleeping = 100000, kMargin = 40000, kLate = 200000, kPatience = 2000000;
     int code = cuEventQuery(s->finished);
@@ -570,7 +571,7 @@ void forget(ei_slot* s) {
     }
 }
 
-// profileOn runs the network of the slot's last request on a context made for the purpose.
+// profileOn runs the network of the slot's last request on a separate context.
 int profileOn(ei_slot* s, int runs, void* context, Lines* lines, const Adapter& profiler, ei_error* error) {
     ei_library* library = s->engine->library;
     const Family& family = *library->family;
@@ -596,7 +597,7 @@ int profileOn(ei_slot* s, int runs, void* context, Lines* lines, const Adapter& 
     return EI_OK;
 }
 
-// profile uses a context of its own: one that has had a profiler keeps calling it, also after setProfiler(nullptr).
+// profile uses a separate context, because a context keeps calling its profiler even after setProfiler(nullptr).
 size_t profile(ei_slot* s, int runs, char* text, size_t size, ei_error* error) {
     ei_library* library = s->engine->library;
     Lines lines({text, size, 0});

@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// TestPlansThatAreNamed are not run where everybody could have written them, as those of the cache.
+// TestPlansThatAreNamed checks that named plans that every user can write are not run.
 func TestPlansThatAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	plan := filepath.Join(dir, "x.engine")
@@ -45,7 +45,7 @@ func TestPlansThatAreNamed(t *testing.T) {
 	require.Equal(t, plan+" belongs to user 4711, who can change what runs here", warning)
 }
 
-// TestPlansThatOthersCanWriteAreNotRun, however right their checksum is.
+// TestPlansThatOthersCanWriteAreNotRun checks this for cached plans, even with a correct checksum.
 func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 	dir := t.TempDir()
 	cache := tensorrt.Cache{Dir: dir}
@@ -97,7 +97,7 @@ func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 	require.NoError(t, open())
 }
 
-// TestTheBuildersKernelsAreFoundBesideTheLibrary, in a directory that the loader does not search.
+// TestTheBuildersKernelsAreFoundBesideTheLibrary checks a directory that the loader does not search.
 func TestTheBuildersKernelsAreFoundBesideTheLibrary(t *testing.T) {
 	for _, version := range []int{8603, 100600} {
 		dir := t.TempDir()
