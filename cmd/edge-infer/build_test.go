@@ -358,7 +358,7 @@ func TestBuildMistakes(t *testing.T) {
 		},
 		{"shape", "", model + " --shape other=1x3", "--shape other: the model has no such input (it has images)"},
 		{"fixed batch", "", fixed + " --batch 4", "--batch 4: the model fixes its batch (leave --batch away"},
-		{"parser", "FAKE_TRT=parse", model, "parse failed as told"},
+		{"parser", "FAKE_TRT=parse", model, "parse failed on request"},
 		{"builder", "FAKE_TRT=build-crash", model, "the build process was killed, most likely because memory ran out (close other programs"},
 		{"no library", tensorrt.LibraryEnvironment + "=/none", model, "/none"},
 		{"no GPU", cuda.LibraryEnvironment + "=/none", model, "/none"},

@@ -75,7 +75,8 @@ func (m *Model) Embed(dir string) error {
 		location := entry(t.ExternalData, "location")
 		file := files[location]
 		if file == nil {
-			if file, err = root.Open(filepath.FromSlash(location)); err != nil {
+			file, err = root.Open(filepath.FromSlash(location))
+			if err != nil {
 				return m.missing(dir, location, err)
 			}
 			files[location] = file
@@ -84,7 +85,8 @@ func (m *Model) Embed(dir string) error {
 		if err != nil {
 			return err
 		}
-		if total += size; total > math.MaxInt32 {
+		total += size
+		if total > math.MaxInt32 {
 			return unsupported(m.Path, "its external data is larger than 2 GiB", "use a smaller model")
 		}
 		offset, _ := strconv.ParseInt(entry(t.ExternalData, "offset"), 10, 64)
@@ -121,13 +123,15 @@ func (m *Model) externalSize(t *TensorProto, file *os.File) (int64, error) {
 	}
 	offset, length := int64(0), state.Size()
 	if text := entry(t.ExternalData, "offset"); text != "" {
-		if offset, err = strconv.ParseInt(text, 10, 64); err != nil || offset < 0 || offset > state.Size() {
+		offset, err = strconv.ParseInt(text, 10, 64)
+		if err != nil || offset < 0 || offset > state.Size() {
 			return 0, bad("offset %q in a file of %d bytes", text, state.Size())
 		}
 	}
 	length -= offset
 	if text := entry(t.ExternalData, "length"); text != "" {
-		if length, err = strconv.ParseInt(text, 10, 64); err != nil || length < 0 || length > state.Size()-offset {
+		length, err = strconv.ParseInt(text, 10, 64)
+		if err != nil || length < 0 || length > state.Size()-offset {
 			return 0, bad("length %q at offset %d in a file of %d bytes", text, offset, state.Size())
 		}
 	}
@@ -157,7 +161,8 @@ func (m *Model) save(path string, limit int) error {
 	model := m
 	if proto.Size(m.Proto) > limit {
 		var err error
-		if model, err = m.externalize(path + ".data"); err != nil {
+		model, err = m.externalize(path + ".data")
+		if err != nil {
 			return err
 		}
 	}
@@ -225,10 +230,12 @@ func replace(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("save model: %w", err)
 	}
-	if err = write(file); err == nil {
+	err = write(file)
+	if err == nil {
 		err = file.Commit()
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	err = errors.Join(err, file.Close())
+	if err != nil {
 		return fmt.Errorf("save model: %w", err)
 	}
 	return nil

@@ -70,7 +70,8 @@ func foldInto(g *GraphProto, x *Index, conv, norm *NodeProto) (bool, error) {
 		}
 		parameters[i] = values
 	}
-	scale, shift, mean, variance := parameters[0], parameters[1], parameters[2], parameters[3]
+	scale, shift := parameters[0], parameters[1]
+	mean, variance := parameters[2], parameters[3]
 	bias := make([]float32, channels)
 	if name := conv.In(2); name != "" {
 		t := x.Initializer[name]

@@ -74,7 +74,10 @@ func slice(f *inference, n *NodeProto) []Value {
 	if n.FindAttribute("starts") != nil {
 		starts, ends, axes = n.FindAttribute("starts").Ints, n.FindAttribute("ends").GetInts(), n.FindAttribute("axes").GetInts()
 	} else {
-		starts, ends, axes, steps = f.fixed(n, 1), f.fixed(n, 2), f.fixed(n, 3), f.fixed(n, 4)
+		starts = f.fixed(n, 1)
+		ends = f.fixed(n, 2)
+		axes = f.fixed(n, 3)
+		steps = f.fixed(n, 4)
 	}
 	result.Shape = cloneShape(x.Shape)
 	if axes == nil && n.In(3) == "" {

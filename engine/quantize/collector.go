@@ -122,7 +122,8 @@ func (c *Collector) RunCached(ctx context.Context, path string) (cache *Cache, r
 			return cache, fits, err
 		}
 	}
-	if cache, err = c.Run(ctx); err != nil {
+	cache, err = c.Run(ctx)
+	if err != nil {
 		return nil, false, err
 	}
 	return cache, false, cache.Save(path)

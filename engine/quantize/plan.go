@@ -240,7 +240,8 @@ func (p *Plan) narrow(n *onnx.NodeProto, weight *onnx.TensorProto) string {
 		return ""
 	}
 	group := n.IntOr("group", 1)
-	out, in, height, width := weight.Dims[0], weight.Dims[1]*group, weight.Dims[2], weight.Dims[3]
+	out, in := weight.Dims[0], weight.Dims[1]*group
+	height, width := weight.Dims[2], weight.Dims[3]
 	if group > 1 && (out%8 != 0 || height < 3) {
 		return fmt.Sprintf("%d groups of a %dx%d kernel", group, height, width)
 	}

@@ -88,7 +88,8 @@ func (s *Search) Run(ctx context.Context) (*SearchResult, error) {
 func FewestExclusions(layers int, passes func(count int) (bool, error)) (count int, passed bool, err error) {
 	failing, passing := 0, 0
 	for try := min(1, layers-1); try > failing; try = min(2*try, layers-1) {
-		if passed, err = passes(try); err != nil {
+		passed, err = passes(try)
+		if err != nil {
 			return 0, false, err
 		}
 		if passed {

@@ -154,7 +154,8 @@ func (o *BuildOptions) key(version Version, facts cuda.Facts, plugins []PluginFa
 	}
 	if build.Precision == engine.INT8 {
 		var err error
-		if build.Calibration, err = o.Calibration.hash(); err != nil {
+		build.Calibration, err = o.Calibration.hash()
+		if err != nil {
 			return Key{}, err
 		}
 		build.Unquantized = o.Calibration.Unquantized
@@ -244,7 +245,8 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 		return nil, err
 	}
 	if options.TimingCache == "" && options.timingDir != nil {
-		if options.TimingCache, err = options.timingDir.TimingFile(library.Version, device.Facts()); err != nil {
+		options.TimingCache, err = options.timingDir.TimingFile(library.Version, device.Facts())
+		if err != nil {
 			return nil, err
 		}
 	}

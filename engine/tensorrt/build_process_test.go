@@ -119,7 +119,7 @@ func TestChildFailures(t *testing.T) {
 	for script, want := range map[string]string{
 		"cat >/dev/null & echo trouble >&2; exit 3": "tensorrt build: the build ends the process with status 3: trouble",
 		"echo hello":                      "tensorrt build: the build process ended without a result",
-		"echo '[]' >&3":                   "build process: json: cannot unmarshal array into Go value of type tensorrt.answer in \"[]\"",
+		"echo '[]' >&3":                   "build process: json: cannot unmarshal array into Go value of type tensorrt.response in \"[]\"",
 		"kill -SEGV $$":                   "tensorrt build: the build crashes: segmentation fault",
 		"echo '{\"log\":{}}' >&3; exit 1": "tensorrt build: the build ends the process with status 1",
 	} {
@@ -233,7 +233,7 @@ func TestCalibration(t *testing.T) {
 				calibrate(o)
 				o.Calibration.Batches, o.Log = "", log
 			})
-			require.Contains(t, logged(), `level=WARN msg="2 tensors have no INT8 range, and what reads or computes them stays in floating point"`)
+			require.Contains(t, logged(), `level=WARN msg="2 tensors have no INT8 range; layers that read or compute them stay in floating point"`)
 			require.NotContains(t, logged(), "Missing scale")
 			require.Contains(t, string(plan.File), "note calibration algorithm "+algorithm+" cache TRT-")
 		}
@@ -264,12 +264,12 @@ func TestCalibration(t *testing.T) {
 	}{
 		{"noise", "not a calibration file", []byte("noise")},
 		{
-			"no batch", "0 batches named, 0 present",
+			"no batch", "0 batches in the header, 0 present",
 			[]byte("EICALIB1\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00x\x04\x00\x00\x00\x00\x00\x00\x00"),
 		},
 		{"long name", "broken header", []byte("EICALIB1\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\xff\xff\x00\x00x")},
 		{
-			"too few", "9 batches named, 1 present",
+			"too few", "9 batches in the header, 1 present",
 			append([]byte("EICALIB1\x01\x00\x00\x00\x09\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00x\x04\x00\x00\x00\x00\x00\x00\x00"), 1, 2, 3, 4),
 		},
 		{
@@ -317,7 +317,11 @@ func TestBuildOptionsReachTheBuilder(t *testing.T) {
 	level, core := 2, 1
 	timings := filepath.Join(t.TempDir(), "timings")
 	change := func(o *tensorrt.BuildOptions) {
-		o.Precision, o.Workspace, o.OptimizationLevel, o.DLA, o.TimingCache = engine.FP16, 123456, &level, &core, timings
+		o.Precision = engine.FP16
+		o.Workspace = 123456
+		o.OptimizationLevel = &level
+		o.DLA = &core
+		o.TimingCache = timings
 	}
 	want := map[int][]string{
 		8502:   {"flag 0", "flag 3", "workspace 123456", "dla 1", "device 1", "verbosity 2", "tactics 24", "preview 11"},

@@ -148,7 +148,7 @@ class Calibration final : public CalibrationFeed {
             total += input.bytes;
         }
         if (batches_ == 0 || (file_.size - at_) / total < batches_) {
-            return fail(error, EI_FILE, "calibration batches %s: %u batches named, %zu present", path, batches_,
+            return fail(error, EI_FILE, "calibration batches %s: %u batches in the header, %zu present", path, batches_,
                         (file_.size - at_) / total);
         }
         return EI_OK;
@@ -241,11 +241,11 @@ class Builder {
         const bool timed = timing_ != nullptr && !library_->log.timingsRefused();
         if (timing_ != nullptr && !timed) {  // TensorRT reads it only now
             removeTimings();
-            warnOfTimings("could not be used, the next build begins a new one");
+            warnOfTimings("could not be used, the next build starts a new one");
         }
         if (const int count = library_->log.rangeless()) {
             char text[120];
-            snprintf(text, sizeof(text), "%d tensors have no INT8 range, and what reads or computes them stays in floating point", count);
+            snprintf(text, sizeof(text), "%d tensors have no INT8 range; layers that read or compute them stay in floating point", count);
             library_->log.write(kWarning, text);
         }
         if (plan->memory == nullptr) {
@@ -266,10 +266,10 @@ class Builder {
    private:
     int create(ei_error* error) {
         if (library_->createBuilder == nullptr) {
-            return fail(error, EI_LEAN, "%s is a lean runtime, which runs plans and cannot build them", library_->facts.path);
+            return fail(error, EI_LEAN, "%s is a lean runtime, which can run but not build plans", library_->facts.path);
         }
         if (library_->createParser == nullptr) {
-            return fail(error, EI_LEAN, "no ONNX parser beside %s: %s", library_->facts.path, library_->why);
+            return fail(error, EI_LEAN, "no ONNX parser next to %s: %s", library_->facts.path, library_->why);
         }
         builder_ = createBuilder(library_);
         if (builder_ == nullptr) return refused(library_, error, EI_TENSORRT, "no TensorRT builder");
@@ -300,7 +300,7 @@ class Builder {
         if (o.int8 && !o.strongly_typed && !family_.enableInt8(config_)) return precisionIsInTheModel(error);
         if (o.workspace > 0) family_.setWorkspace(config_, o.workspace);
         if (o.level >= 0 && !family_.setOptimizationLevel(config_, o.level, library_->version)) {
-            library_->log.write(kWarning, "this release has no optimization levels, the option is ignored");
+            library_->log.write(kWarning, "this TensorRT version has no optimization levels, the option is ignored");
         }
         if (o.version_compatible && !family_.enableVersionCompatible(config_, library_->version)) {
             return fail(error, EI_UNSUPPORTED, "version-compatible plans need TensorRT 8.6 or newer");
@@ -355,7 +355,7 @@ class Builder {
         if (found != named) {
             char text[160];
             snprintf(text, sizeof(text),
-                     "%d of the %d layers that should stay in floating point have other names here, so none is held back", named - found,
+                     "%d of the %d layers that should stay in floating point are missing from the network, so all are quantized", named - found,
                      named);
             library_->log.write(kWarning, text);
             return EI_OK;
@@ -375,7 +375,7 @@ class Builder {
         }
         delete[] decodes;
         char text[120];
-        snprintf(text, sizeof(text), "beside INT8 %d layers and %d that decode stay in %s", named, decoding,
+        snprintf(text, sizeof(text), "%d layers and %d decoding layers are excluded from INT8 and stay in %s", named, decoding,
                  type == kHalf ? "FP16" : "FP32");
         library_->log.write(kInfo, text);
         return EI_OK;
@@ -511,7 +511,7 @@ class Builder {
         if (file.data != nullptr) timing_ = readTimings(file.data, file.size);
         if (timing_ != nullptr && family_.setTimingCache(config_, timing_) && !library_->log.timingsRefused()) return EI_OK;
         void* unfit = timing_;
-        if (file.data != nullptr) warnOfTimings("does not fit this device and release, a new one is begun");
+        if (file.data != nullptr) warnOfTimings("does not fit this device and TensorRT version, starting a new one");
         timing_ = family_.createTimingCache(config_, nullptr, 0);
         const bool begun = timing_ != nullptr && family_.setTimingCache(config_, timing_);
         destroy(unfit);  // the configuration refers to another one only now
@@ -528,7 +528,7 @@ class Builder {
         void* again = readTimings(family_.memoryData(memory), family_.memorySize(memory));
         if (again == nullptr) {
             removeTimings();
-            library_->log.write(kInfo, "this release cannot read the timings of this build again, so they are not kept");
+            library_->log.write(kInfo, "this TensorRT version cannot read the timings of this build again, they are not saved");
         } else if (const int code = writeFile(options_.timing_cache, family_.memoryData(memory), family_.memorySize(memory))) {
             char why[100];
             snprintf(why, sizeof(why), "not written: %s", strerror(code));

@@ -56,21 +56,25 @@ func (o Options) Open() (engine.Engine, error) {
 
 func (e *Engine) load(o *Options) error {
 	var err error
-	if e.device, err = cuda.Open(o.Device); err != nil {
+	e.device, err = cuda.Open(o.Device)
+	if err != nil {
 		return err
 	}
 	build := o.BuildOptions()
-	if e.library, err = OpenLibrary(build.Library); err != nil {
+	e.library, err = OpenLibrary(build.Library)
+	if err != nil {
 		return err
 	}
 	defer e.library.Drain(e.log)
-	if e.plugins, err = e.library.LoadPlugins(build.Plugins, e.log); err != nil {
+	e.plugins, err = e.library.LoadPlugins(build.Plugins, e.log)
+	if err != nil {
 		return err
 	}
 	file := o.Bytes
 	var stale func() error // removes a cached plan that cannot be used
 	if !IsPlan(file) {
-		if file, stale, err = e.cached(o, &build); err != nil {
+		file, stale, err = e.cached(o, &build)
+		if err != nil {
 			return err
 		}
 	}
@@ -257,7 +261,8 @@ func ChooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string
 func (e *Engine) openSlots(o *Options) error {
 	var err error
 	if e.model.Width > 0 {
-		if e.kernels, err = newKernels(e); err != nil {
+		e.kernels, err = newKernels(e)
+		if err != nil {
 			return err
 		}
 		if o.Filter != nil {

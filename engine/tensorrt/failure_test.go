@@ -64,7 +64,7 @@ func TestBuildFailures(t *testing.T) {
 			{name: "configuration", script: "config", want: "tensorrt build: no network or builder configuration"},
 			{name: "parser", script: "parser-object", want: "tensorrt build: no ONNX parser"},
 			{
-				name: "parse", script: "parse", kind: engine.ErrUnsupported, want: "tensorrt build: ONNX model refused: parse failed as told " +
+				name: "parse", script: "parse", kind: engine.ErrUnsupported, want: "tensorrt build: ONNX model refused: parse failed on request " +
 					"(export the model with operators that this TensorRT version supports, load its own operators with " +
 					"--plugin LIB.so, or run it with --engine onnxruntime)",
 			},
@@ -151,8 +151,8 @@ func TestTimingsThatCannotBeKept(t *testing.T) {
 // A rejected timing cache causes one warning: it is not part of another failure's reason, and later builds do not read it again.
 func TestTimingsThatAreRefused(t *testing.T) {
 	const (
-		fit   = "does not fit this device and release, a new one is begun"
-		late  = "could not be used, the next build begins a new one"
+		fit   = "does not fit this device and TensorRT version, starting a new one"
+		late  = "could not be used, the next build starts a new one"
 		cause = "tensorrt build: build: Error Code 10: Internal Error (Could not find any implementation for node Conv_0.)"
 	)
 	for _, test := range []struct {
@@ -310,7 +310,7 @@ func TestPlanOfAnotherGPU(t *testing.T) {
 	script(t, "deserialize")
 	_, err = open(t, 100300, &tensorrt.Plan{File: file}, nil)
 	require.EqualError(t, err, "tensorrt open: built for TensorRT 10.3.0.30 on sm_90 (NVIDIA H200), this is 10.3.0.30 on sm_87 (Fake GPU 0): "+
-		"deserializeCudaEngine failed as told (run edge-infer build again)")
+		"deserializeCudaEngine failed on request (run edge-infer build again)")
 	require.ErrorIs(t, err, engine.ErrPlanMismatch)
 }
 
@@ -349,7 +349,7 @@ func TestRunFailures(t *testing.T) {
 		plan := buildSmall(t, version, nil)
 		im := engine.Image{Data: make([]byte, 3*32*32), Width: 32, Height: 32, Stride: 96, Format: engine.BGR}
 		for _, test := range []struct{ name, script, cuda, want string }{
-			{name: "enqueue", script: "enqueue", want: "tensorrt submit: enqueue: enqueueV3 failed as told"},
+			{name: "enqueue", script: "enqueue", want: "tensorrt submit: enqueue: enqueueV3 failed on request"},
 			{name: "exception", script: "throw", want: "tensorrt submit: exception out of TensorRT"},
 			{
 				name: "launch", cuda: "fail=cuLaunchKernel:719", want: "tensorrt submit: letterbox: CUDA error 719: launch failed " +
@@ -497,7 +497,7 @@ func TestLibrarySearch(t *testing.T) {
 	o.Library.Path = parserless
 	_, err = tensorrt.Build(t.Context(), o, nil)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
-	require.ErrorContains(t, err, "tensorrt build: no ONNX parser beside "+parserless+": ")
+	require.ErrorContains(t, err, "tensorrt build: no ONNX parser next to "+parserless+": ")
 }
 
 func TestLeanRuntimeOnlyRuns(t *testing.T) {
@@ -509,7 +509,7 @@ func TestLeanRuntimeOnlyRuns(t *testing.T) {
 	o.Library.Path = lean
 	_, err = tensorrt.Build(t.Context(), o, nil)
 	const hint = " (install the whole TensorRT with its ONNX parser, or name a plan that edge-infer build -o PLAN made where it is)"
-	require.EqualError(t, err, "tensorrt build: "+lean+" is a lean runtime, which runs plans and cannot build them"+hint)
+	require.EqualError(t, err, "tensorrt build: "+lean+" is a lean runtime, which can run but not build plans"+hint)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
 	// A model without a plan is rejected if no plan can be built.
 	for _, library := range []string{lean, parserless} {

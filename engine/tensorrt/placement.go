@@ -74,7 +74,8 @@ func readLayers(text []byte) ([]Layer, error) {
 			layer.Name, layer.Type = in.Name, in.LayerType
 		}
 		for _, t := range append(in.Inputs, in.Outputs...) {
-			if layer.Precision = precisionOf(t.Datatype + " " + t.Format); layer.Precision != "" {
+			layer.Precision = precisionOf(t.Datatype + " " + t.Format)
+			if layer.Precision != "" {
 				break
 			}
 		}

@@ -59,7 +59,7 @@ static int loadPlugin(ei_library* library, const char* path, ei_error* error) {
     const ei_version& here = library->facts;
     auto getRegistry = reinterpret_cast<void* (*)()>(dlsym(library->handle, "getPluginRegistry"));
     void* registry = getRegistry != nullptr ? getRegistry() : nullptr;
-    if (registry == nullptr) return fail(error, EI_UNSUPPORTED, "%s takes no plugins", here.path);
+    if (registry == nullptr) return fail(error, EI_UNSUPPORTED, "%s does not support plugins", here.path);
     const int32_t before = library->family->creators(registry);
 
     const char* why = "unknown error";
@@ -79,7 +79,7 @@ static int loadPlugin(ei_library* library, const char* path, ei_error* error) {
         return refused(library, error, EI_UNSUPPORTED, "plugin %s refused by TensorRT %d.%d.%d", path, here.major, here.minor, here.patch);
     }
     if (library->family->creators(registry) == before) {
-        return fail(error, EI_UNSUPPORTED, "plugin %s registers no operator with TensorRT %d.%d.%d that it did not have", path, here.major,
+        return fail(error, EI_UNSUPPORTED, "plugin %s registers no operator with TensorRT %d.%d.%d that is not registered already", path, here.major,
                     here.minor, here.patch);
     }
     if (library->plugins == sizeof(library->plugin) / sizeof(library->plugin[0])) return fail(error, EI_UNSUPPORTED, "too many plugins");

@@ -199,7 +199,7 @@ int openEngine(ei_engine* e, const void* plan, size_t size, int profile, int dla
         t.host = family.tensorLocation(e->engine, t.name) == 1;
         if (elementSize(t.type) == 0) return fail(error, EI_UNSUPPORTED, "tensor %s has element type %d", t.name, t.type);
         if (const int form = family.tensorFormat(e->engine, t.name)) {
-            return fail(error, EI_UNSUPPORTED, "tensor %s has memory format %d, only linear ones cross the border", t.name, form);
+            return fail(error, EI_UNSUPPORTED, "tensor %s has memory format %d, only linear formats are supported", t.name, form);
         }
         const Dims64 shape = family.tensorShape(e->engine, t.name);
         if (shape.rank < 0 || shape.rank > 8) return fail(error, EI_UNSUPPORTED, "tensor %s has %d dimensions", t.name, shape.rank);
@@ -249,7 +249,7 @@ int applyShapes(ei_slot* s, ei_error* error) {
     if (!changed) return EI_OK;
     const char* missing[EI_MAX_TENSORS] = {};
     if (const int count = family.inferShapes(s->context, EI_MAX_TENSORS, missing)) {
-        return refused(library, error, EI_SHAPE, "shapes of the outputs do not follow from the inputs%s%s", count > 0 ? ", missing " : "",
+        return refused(library, error, EI_SHAPE, "output shapes cannot be inferred from the inputs%s%s", count > 0 ? ", missing " : "",
                        count > 0 && missing[0] != nullptr ? missing[0] : "");
     }
     for (int i = 0; i < s->engine->count; i++) {
@@ -489,7 +489,7 @@ int collect(ei_slot* s, ei_error* error) {
         const Growing& grown = s->growing[i];
         ei_io& io = s->request.io[i];
         s->ran[i] = grown.dims;
-        if (!isKnown(grown.dims)) return fail(error, EI_TENSORRT, "output %s: TensorRT gave no shape", s->engine->tensor[i].name);
+        if (!isKnown(grown.dims)) return fail(error, EI_TENSORRT, "output %s: TensorRT returned no shape", s->engine->tensor[i].name);
         const size_t bytes = static_cast<size_t>(elements(grown.dims)) * io.element;
         if (bytes > io.capacity || io.host == nullptr) {
             if (io.host != nullptr) cuMemFreeHost(io.host);

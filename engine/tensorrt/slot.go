@@ -59,7 +59,8 @@ func (e *Engine) openSlot(o *Options) (*slot, error) {
 		return s, nil
 	}
 	var err error
-	if s.list, err = e.newCandidates(s.request); err != nil {
+	s.list, err = e.newCandidates(s.request)
+	if err != nil {
 		return s, err
 	}
 	return s, nil

@@ -60,7 +60,8 @@ func (b *Build) readOptions() (err error) {
 	o.VersionCompatible = b.VersionCompatible
 	o.HardwareCompatible = b.HardwareCompatible
 	o.Log = b.Logger
-	if o.Batch, err = parseBatch(b.Batch); err != nil {
+	o.Batch, err = parseBatch(b.Batch)
+	if err != nil {
 		return err
 	}
 	for _, text := range b.Shapes {
@@ -71,7 +72,8 @@ func (b *Build) readOptions() (err error) {
 		o.Shapes = append(o.Shapes, shape)
 	}
 	if b.Workspace != "" {
-		if o.Workspace, err = parseBytes(b.Workspace); err != nil {
+		o.Workspace, err = parseBytes(b.Workspace)
+		if err != nil {
 			return err
 		}
 	}

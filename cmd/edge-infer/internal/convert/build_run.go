@@ -69,7 +69,8 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 
 // open reads the model and the gate's reference.
 func (b *Build) open() (reference *source, err error) {
-	if b.source, err = read(b.Model, &b.ModelOptions); err != nil {
+	b.source, err = read(b.Model, &b.ModelOptions)
+	if err != nil {
 		return nil, err
 	}
 	b.buildOptions.Model = b.source.Bytes // before parse, as run would build it
@@ -82,7 +83,8 @@ func (b *Build) open() (reference *source, err error) {
 	}
 	reference = b.source
 	if b.ReferenceModel != "" {
-		if reference, err = read(b.ReferenceModel, &b.ModelOptions); err != nil {
+		reference, err = read(b.ReferenceModel, &b.ModelOptions)
+		if err != nil {
 			return nil, err
 		}
 		if err := reference.parse(); err != nil {
@@ -172,7 +174,8 @@ func (b *Build) findMachine() error {
 // images selects the calibration images and lists the gate's images; the two sets must not overlap.
 func (b *Build) images() (heldOut []string, dataset *evaluate.Dataset, err error) {
 	if b.judged() {
-		if heldOut, dataset, err = accuracy.ReadHeldOut(b.Data); err != nil {
+		heldOut, dataset, err = accuracy.ReadHeldOut(b.Data)
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -319,7 +322,8 @@ func (b *Build) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine
 	var err error
 	if to == engine.INT8 {
 		var known *ranges
-		if known, err = c.calibrate(ctx, b.source.model, files, false); err == nil {
+		known, err = c.calibrate(ctx, b.source.model, files, false)
+		if err == nil {
 			made, err = known.plan.Apply(known.ranges)
 		}
 	} else {

@@ -47,7 +47,8 @@ func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage stri
 	}
 	a := &attempt{plan: plan, options: o}
 	if gate != nil {
-		if a.verdict, err = b.judge(ctx, gate, plan.Path); err != nil {
+		a.verdict, err = b.judge(ctx, gate, plan.Path)
+		if err != nil {
 			return nil, err
 		}
 		a.network = gate.NetworkTime()
@@ -119,10 +120,12 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 	if err != nil {
 		return nil, err
 	}
-	if o.Model, err = made.Bytes(); err != nil {
+	o.Model, err = made.Bytes()
+	if err != nil {
 		return nil, err
 	}
-	if found, err = b.attempt(ctx, o, stage, gate); err == nil {
+	found, err = b.attempt(ctx, o, stage, gate)
+	if err == nil {
 		step(found, true)
 	}
 	return found, err

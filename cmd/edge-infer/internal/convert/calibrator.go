@@ -154,7 +154,8 @@ func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte
 // useTensorRT lets TensorRT calibrate on batches of the images in the optimum shape.
 func (c *calibrator) useTensorRT(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, minmax bool) (err error) {
 	o.Calibration.MinMax = minmax
-	if o.Calibration.Hash, err = (&quantize.Images{Files: c.files}).Hash(); err != nil {
+	o.Calibration.Hash, err = (&quantize.Images{Files: c.files}).Hash()
+	if err != nil {
 		return err
 	}
 	o.Calibration.Batches = filepath.Join(c.dir, "calibration")

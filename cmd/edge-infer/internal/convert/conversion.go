@@ -113,7 +113,8 @@ func (c *conversion) half(
 ) (made *onnx.Model, report *quantize.FP16Report, calibration *Calibration, err error) {
 	options := quantize.FP16Options{Exclude: c.exclude}
 	if len(files) > 0 {
-		if options.Ranges, calibration, err = c.measure(ctx, model, quantize.AllTensors(model), files); err != nil {
+		options.Ranges, calibration, err = c.measure(ctx, model, quantize.AllTensors(model), files)
+		if err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -178,7 +179,8 @@ func (c *conversion) findSensitive(ctx context.Context, known *ranges, files []s
 	if limit == 0 {
 		limit = math.Inf(1)
 	}
-	if known.sensitivity, err = search.SensitiveLayers(ctx, limit); err != nil {
+	known.sensitivity, err = search.SensitiveLayers(ctx, limit)
+	if err != nil {
 		return err
 	}
 	for _, layer := range known.sensitivity {

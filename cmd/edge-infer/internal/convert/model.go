@@ -39,26 +39,28 @@ type ModelOptions struct {
 }
 
 func (m *ModelOptions) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&m.Labels, "labels", "", "file with one class name per line, instead of the model's own")
-	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "meaning of the outputs, for the gate, as run has it: "+
+	flags.StringVar(&m.Labels, "labels", "", "file of class names, one per line; empty: the model's own")
+	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "output layout for the gate if it cannot be recognised: "+
 		strings.Join(head.Layouts(), ", "))
-	flags.StringVar(&m.Preprocess, "preprocess", "", "how images get into the model, where its file does not say, as run has it: "+
+	flags.StringVar(&m.Preprocess, "preprocess", "", "preprocessing if the model does not describe it: "+
 		strings.Join(engine.Presets(), ", ")+", or YAML")
-	flags.StringVar(&m.Size, "imgsz", "", "images of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels")
-	flags.StringVar(&m.Activation, "activation", config.Auto, "a classifier's last function, where its file does not tell, as run has it: "+
-		"softmax, sigmoid or auto")
+	flags.StringVar(&m.Size, "imgsz", "", "input size of a model with open height and width: SIDE or HEIGHTxWIDTH in pixels")
+	flags.StringVar(&m.Activation, "activation", config.Auto, "last activation of a classifier: softmax, sigmoid, or auto: from the model")
 }
 
 // options returns the engine options without the labels.
 func (m *ModelOptions) options() (options engine.Options, err error) {
-	if _, err = head.ParseLayout(m.Layout); err != nil {
+	_, err = head.ParseLayout(m.Layout)
+	if err != nil {
 		return options, config.Usagef("--layout: %v", err)
 	}
 	settings := config.Model{Preprocess: config.Preprocess(m.Preprocess), Size: m.Size, Activation: cmp.Or(m.Activation, config.Auto)}
-	if options.Metadata.Preprocess, err = settings.Images(); err != nil {
+	options.Metadata.Preprocess, err = settings.Images()
+	if err != nil {
 		return options, config.Usagef("--preprocess: %v", err)
 	}
-	if options.Height, options.Width, err = settings.Sides(); err != nil {
+	options.Height, options.Width, err = settings.Sides()
+	if err != nil {
 		return options, config.Usagef("--imgsz %v", err)
 	}
 	if !slices.Contains([]string{config.Auto, string(engine.Softmax), string(engine.Sigmoid)}, settings.Activation) {
@@ -88,7 +90,8 @@ func read(model string, meaning *ModelOptions) (*source, error) {
 // parse parses the ONNX file, reads its external tensors, and writes labels, preprocessing, input size and activation into its metadata.
 // Calibration then uses the same preprocessing as inference, and the converted model describes itself.
 func (s *source) parse() (err error) {
-	if s.model, err = onnx.Parse(s.Path, s.Bytes); err != nil {
+	s.model, err = onnx.Parse(s.Path, s.Bytes)
+	if err != nil {
 		return err
 	}
 	changed, err := s.model.SetPreprocess(s.Metadata.Preprocess)

@@ -176,7 +176,8 @@ func (q *Quantize) write(made *onnx.Model, report *QuantizeReport) error {
 // images selects the calibration images and the gate's images; the two sets must not overlap.
 func (q *Quantize) images() (calibration, heldOut []string, dataset *evaluate.Dataset, err error) {
 	if q.Data != "" && !q.Limits.Off() {
-		if heldOut, dataset, err = accuracy.ReadHeldOut(q.Data); err != nil {
+		heldOut, dataset, err = accuracy.ReadHeldOut(q.Data)
+		if err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -195,7 +196,8 @@ func (q *Quantize) images() (calibration, heldOut []string, dataset *evaluate.Da
 		}
 		count = min(count, defaultQuantizeCount)
 	}
-	if calibration, err = quantize.ChooseImages(q.Images, count, q.Seed); err != nil || q.Limits.Off() {
+	calibration, err = quantize.ChooseImages(q.Images, count, q.Seed)
+	if err != nil || q.Limits.Off() {
 		return calibration, nil, nil, err
 	}
 	if q.Data != "" {
@@ -224,7 +226,8 @@ func (q *Quantize) int8(
 	}
 	report.Method, report.Calibration, report.Sensitivity = c.method, known.calibration, known.sensitivity
 	if q.CalibrationTable != "" {
-		if report.table, err = (&quantize.Cache{Ranges: known.ranges}).FormatTensorRT(tableVersion, c.method); err != nil {
+		report.table, err = (&quantize.Cache{Ranges: known.ranges}).FormatTensorRT(tableVersion, c.method)
+		if err != nil {
 			return nil, err
 		}
 	}

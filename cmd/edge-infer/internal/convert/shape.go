@@ -20,7 +20,8 @@ func parseBatch(text string) (r tensorrt.Range, err error) {
 		return r, bad
 	}
 	for i, to := range []*int{&r.Min, &r.Opt, &r.Max} {
-		if *to, err = strconv.Atoi(parts[i]); err != nil || *to < 1 || *to > math.MaxInt16 {
+		*to, err = strconv.Atoi(parts[i])
+		if err != nil || *to < 1 || *to > math.MaxInt16 {
 			return r, bad
 		}
 	}

@@ -393,7 +393,7 @@ struct Runtime : Object<Runtime> {
         record("deserializeCudaEngine %zu", size);
         fake::Model model;
         std::string why;
-        if (fails("deserialize")) why = "deserializeCudaEngine failed as told";
+        if (fails("deserialize")) why = "deserializeCudaEngine failed on request";
         if (why.empty()) model = fake::readPlan(static_cast<const char*>(data), size, FAKE_VERSION, &why);
         for (const std::string& op : model.operators) {
             if (op.rfind("Custom", 0) == 0 && !registry()->has(op.c_str()))
@@ -446,7 +446,7 @@ bool Context::enqueue(void* stream) {
     record("enqueueV3");
     if (fails("throw")) throw 1;
     if (fails("enqueue")) {
-        say(1, "enqueueV3 failed as told");
+        say(1, "enqueueV3 failed on request");
         return false;
     }
     auto capturing = cuda<int (*)(void*, int*)>("cuStreamIsCapturing");
