@@ -52,14 +52,14 @@ func (v Value) rank() int { return len(v.Shape) }
 func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
 	g := m.Proto.Graph
 	f := &inference{values: make(map[string]Value, len(g.Node)), index: NewIndex(g), opset: m.Opset()}
-	said := make(map[string]Value)
+	declared := make(map[string]Value)
 	for _, list := range [][]*ValueInfoProto{g.ValueInfo, g.Output, g.Input} {
 		for _, v := range list {
-			said[v.GetName()] = described(v)
+			declared[v.GetName()] = described(v)
 		}
 	}
 	for _, v := range g.Input {
-		value := said[v.GetName()]
+		value := declared[v.GetName()]
 		if shape := shapes[v.GetName()]; shape != nil {
 			value.Shape = shape
 		}
@@ -78,7 +78,7 @@ func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
 			if i < len(results) {
 				value = results[i].bounded()
 			}
-			if hint, ok := said[name]; ok && shapes == nil {
+			if hint, ok := declared[name]; ok && shapes == nil {
 				value = value.complete(hint)
 			} else if ok && value.Type == TensorProto_UNDEFINED {
 				value.Type = hint.Type

@@ -276,7 +276,7 @@ func FuzzParse(f *testing.F) {
 func TestSetPreprocess(t *testing.T) {
 	m, err := onnx.Read("testdata/exported.onnx")
 	require.NoError(t, err)
-	said := func() engine.Preprocess {
+	preprocess := func() engine.Preprocess {
 		metadata, err := engine.ParseMetadata(m.Metadata())
 		require.NoError(t, err)
 		return metadata.Preprocess
@@ -303,6 +303,6 @@ func TestSetPreprocess(t *testing.T) {
 		changed, err := m.SetPreprocess(test.p)
 		require.NoError(t, err)
 		assert.Equal(t, test.changed, changed, test.p)
-		assert.Equal(t, test.want, said())
+		assert.Equal(t, test.want, preprocess())
 	}
 }

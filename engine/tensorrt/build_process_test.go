@@ -168,8 +168,8 @@ func FuzzServeBuild(f *testing.F) {
 		}
 		var from io.Reader = bytes.NewReader(in)
 		if head, rest, whole := bytes.Cut(in, []byte("\n")); whole {
-			var asked struct{ Payload int64 }
-			if json.Unmarshal(head, &asked) == nil && asked.Payload <= int64(len(rest)) {
+			var request struct{ Payload int64 }
+			if json.Unmarshal(head, &request) == nil && request.Payload <= int64(len(rest)) {
 				held, end := io.Pipe()
 				defer end.Close()
 				from = io.MultiReader(from, held)

@@ -371,7 +371,7 @@ func countLayers(t *testing.T, library, plan, name string, route route) {
 		}
 	}
 	report{"what": "placement", "model": name, "precision": route.String(), "layers": counts, "convolutions": convolutions}.print()
-	require.NotContains(t, convolutions, "", "every convolution says its precision")
+	require.NotContains(t, convolutions, "", "every convolution reports its precision")
 }
 
 // ring returns 64 different 1080p images in the engine's memory.

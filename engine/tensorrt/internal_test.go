@@ -151,10 +151,10 @@ func TestKeyHoldsShapeAndPreprocess(t *testing.T) {
 	}
 	metadata := engine.Metadata{Width: 640, Height: 640, Stride: 32}
 	square, wide := engine.Options{Metadata: metadata}, engine.Options{Metadata: metadata, Sources: []engine.Size{{Width: 1920, Height: 1080}}}
-	asked := engine.Options{Metadata: metadata, Width: 640, Height: 384}
+	options := engine.Options{Metadata: metadata, Width: 640, Height: 384}
 	require.Equal(t, []int{640, 384}, []int{of(wide).Width, of(wide).Height})
 	require.NotEqual(t, file(of(square)), file(of(wide)))
-	require.Equal(t, file(of(asked)), file(of(wide)))
+	require.Equal(t, file(of(options)), file(of(wide)))
 	require.Equal(t, file(of(square)), file(BuildOptions{Metadata: metadata}), "no source is the shape of the metadata")
 
 	ways := map[string]bool{}

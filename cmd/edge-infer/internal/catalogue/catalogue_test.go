@@ -57,8 +57,8 @@ func publish(t *testing.T, data []byte) *publisher {
 	p := &publisher{data: data}
 	p.ranges.Store(&[]string{})
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked := append(*p.ranges.Load(), r.Header.Get("Range"))
-		p.ranges.Store(&asked)
+		ranges := append(*p.ranges.Load(), r.Header.Get("Range"))
+		p.ranges.Store(&ranges)
 		if p.whole.Load() {
 			r.Header.Del("Range")
 		}

@@ -62,8 +62,8 @@ func TestCalibrationBatches(t *testing.T) {
 		width, height int
 		way           string
 	}{
-		{"as the file says", demo.Model(), engine.Preprocess{}, 0, 0, "letterbox, bilinear, pad 114, rgb, 0..1, nchw"},
-		{"as it is told", demo.Model(), engine.Preprocess{Preset: "yolox"}, 0, 0, "letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw"},
+		{"metadata", demo.Model(), engine.Preprocess{}, 0, 0, "letterbox, bilinear, pad 114, rgb, 0..1, nchw"},
+		{"option", demo.Model(), engine.Preprocess{Preset: "yolox"}, 0, 0, "letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw"},
 		{
 			"in the shape of the plan", enginetest.Network(t, "image_free").Bytes,
 			engine.Preprocess{Preset: "rtdetr"},

@@ -52,7 +52,7 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 		},
 	}
 	for _, test := range []struct {
-		beside, asked, preset string
+		file, option, preset string
 		darkest, most         float32
 	}{
 		{"", "", "ultralytics", 0, 1},
@@ -60,17 +60,17 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 		{"{preset: keras, resize: letterbox}", "", "keras", -1, 1},
 		{"{preset: keras, resize: letterbox}", "yolox", "yolox", 0, 255},
 	} {
-		q.Preprocess = test.asked
-		require.NoError(t, os.WriteFile(engine.PreprocessFile(model), []byte(test.beside), 0o600))
+		q.Preprocess = test.option
+		require.NoError(t, os.WriteFile(engine.PreprocessFile(model), []byte(test.file), 0o600))
 		report, err := q.Run(t.Context())
 		require.NoError(t, err)
-		assert.False(t, report.Calibration.Reused, test.beside)
+		assert.False(t, report.Calibration.Reused, test.file)
 		cache, err := quantize.ReadCache(q.Cache)
 		require.NoError(t, err)
 		seen := cache.Ranges["images"]
-		assert.InDelta(t, test.darkest, seen.Min, .3*float64(test.most), test.beside) // the belt is nearly black somewhere, and not white
-		assert.Greater(t, seen.Max, test.darkest+(test.most-test.darkest)/2, test.beside)
-		assert.LessOrEqual(t, seen.Max, test.most, test.beside)
+		assert.InDelta(t, test.darkest, seen.Min, .3*float64(test.most), test.file) // the belt is nearly black somewhere, and not white
+		assert.Greater(t, seen.Max, test.darkest+(test.most-test.darkest)/2, test.file)
+		assert.LessOrEqual(t, seen.Max, test.most, test.file)
 		made, err := onnx.Read(q.Output)
 		require.NoError(t, err)
 		metadata, err := engine.ParseMetadata(made.Metadata())
@@ -78,7 +78,7 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 		assert.Equal(t, test.preset, metadata.Preprocess.Preset)
 		again, err := q.Run(t.Context())
 		require.NoError(t, err)
-		assert.True(t, again.Calibration.Reused, test.beside)
+		assert.True(t, again.Calibration.Reused, test.file)
 	}
 }
 
