@@ -43,7 +43,7 @@ func TestExportedModel(t *testing.T) {
 		}, metadata)
 }
 
-func TestRoundTripKeepsEveryByte(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	for _, name := range []string{"exported.onnx", "external.onnx"} {
 		data := read(t, name)
 		m, err := onnx.Parse(name, data)
@@ -59,7 +59,7 @@ func TestRoundTripKeepsEveryByte(t *testing.T) {
 	assert.True(t, bytes.Equal(demo.Model(), again), "an export of PyTorch")
 }
 
-func TestRewriteKeepsTheRest(t *testing.T) {
+func TestRewriteKeepsOtherFields(t *testing.T) {
 	data := read(t, "exported.onnx")
 	m, err := onnx.Parse("", data)
 	require.NoError(t, err)
@@ -209,7 +209,7 @@ func TestOpsetTooNew(t *testing.T) {
 		`onnx model: "testdata/exported.onnx": uses opset 17, TensorRT 8.4 reads up to 16 (export the model again with opset=16)`)
 }
 
-func TestInputsThatCannotCross(t *testing.T) {
+func TestUnsupportedInputs(t *testing.T) {
 	m, err := onnx.Read("testdata/exported.onnx")
 	require.NoError(t, err)
 	m.Proto.Graph.Input[0].Type.GetTensorType().ElemType = proto.Int32(int32(onnx.TensorProto_STRING))

@@ -138,7 +138,7 @@ func TestEveryMethodOnPublishedNetworks(t *testing.T) {
 	}
 }
 
-func TestCollectorInLittleMemory(t *testing.T) {
+func TestCollectorWithLittleMemory(t *testing.T) {
 	prepared, p := plan(t, testnet.YOLO{Size: 64, Wide: 4}.V8(), quantize.Options{QuantizeNarrow: true})
 	once := quantize.Collector{Model: prepared, Tensors: p.Tensors, Open: open, Samples: patches{count: 3}}
 	want, err := once.Run(context.Background())

@@ -23,7 +23,7 @@ func child(t testing.TB, environment ...string) tensorrt.BuildProcess {
 	return tensorrt.BuildProcess{Command: []string{program}, Environment: append(environment, childEnvironment+"=1")}
 }
 
-func TestChildBuilds(t *testing.T) {
+func TestBuildProcess(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		cache := tensorrt.Cache{Dir: t.TempDir()}
 		o := buildOptions(version, small(nil))
@@ -87,7 +87,7 @@ func TestChildBuilds(t *testing.T) {
 	})
 }
 
-func TestChildToFile(t *testing.T) {
+func TestBuildProcessToFile(t *testing.T) {
 	output := filepath.Join(t.TempDir(), "a", "b.plan")
 	built, err := child(t).Build(t.Context(), buildOptions(100300, small(nil)), output, tensorrt.Cache{}, nil)
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestChildToFile(t *testing.T) {
 	require.ErrorContains(t, err, "tensorrt write: /proc/none: mkdir /proc/none: no such file or directory")
 }
 
-func TestChildFailures(t *testing.T) {
+func TestBuildProcessFailures(t *testing.T) {
 	o := buildOptions(100300, small(func(m *fake.Model) { m.Operators = []string{"UnsupportedSpline"} }))
 	_, err := child(t).Build(t.Context(), o, "", tensorrt.Cache{Dir: t.TempDir()}, nil)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
@@ -128,7 +128,7 @@ func TestChildFailures(t *testing.T) {
 	}
 }
 
-func TestChildIsCancelled(t *testing.T) {
+func TestBuildProcessIsCancelled(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		dir := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -287,7 +287,7 @@ func TestCalibration(t *testing.T) {
 	}
 }
 
-func TestPrecisionIsInTheModelFrom11(t *testing.T) {
+func TestTensorRT11TakesThePrecisionFromTheModel(t *testing.T) {
 	for _, precision := range []engine.Precision{engine.FP16, engine.INT8} {
 		o := buildOptions(110100, small(nil))
 		o.Precision = precision

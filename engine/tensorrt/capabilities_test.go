@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-func TestExpect(t *testing.T) {
+func TestExpectedCapabilities(t *testing.T) {
 	for _, test := range []struct {
 		board        string
 		version      Version

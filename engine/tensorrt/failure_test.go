@@ -142,14 +142,14 @@ func TestBuildFailures(t *testing.T) {
 }
 
 // A build does not fail because its timings cannot be saved.
-func TestTimingsThatCannotBeKept(t *testing.T) {
+func TestTimingsThatCannotBeSaved(t *testing.T) {
 	log, text := logger()
 	buildSmall(t, 100300, func(o *tensorrt.BuildOptions) { o.TimingCache, o.Log = "/proc/none/timings", log })
 	require.Contains(t, text(), `level=WARN msg="timing cache /proc/none/timings not written: No such file or directory"`)
 }
 
 // A rejected timing cache causes one warning: it is not part of another failure's reason, and later builds do not read it again.
-func TestTimingsThatAreRefused(t *testing.T) {
+func TestRejectedTimings(t *testing.T) {
 	const (
 		fit   = "does not fit this device and TensorRT version, starting a new one"
 		late  = "could not be used, the next build starts a new one"
@@ -203,7 +203,7 @@ func TestTimingsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestUnsupportedOperatorIsNamed(t *testing.T) {
+func TestUnsupportedOperator(t *testing.T) {
 	model := small(func(m *fake.Model) { m.Operators = []string{"Conv", "UnsupportedSpline", "UnsupportedSpline"} })
 	for version, want := range map[int]string{
 		8502:   "node 1: No importer registered for op: UnsupportedSpline",
@@ -276,7 +276,7 @@ func TestOpenFailures(t *testing.T) {
 	})
 }
 
-func TestPlanOfAnotherRelease(t *testing.T) {
+func TestPlanOfAnotherVersion(t *testing.T) {
 	for _, test := range []struct {
 		built, here int
 		want        string
@@ -435,7 +435,7 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func TestMemoryChoiceIsLogged(t *testing.T) {
+func TestMemoryModeIsLogged(t *testing.T) {
 	plan := buildSmall(t, 100300, nil)
 	for _, test := range []struct {
 		cuda string
@@ -500,7 +500,7 @@ func TestLibrarySearch(t *testing.T) {
 	require.ErrorContains(t, err, "tensorrt build: no ONNX parser next to "+parserless+": ")
 }
 
-func TestLeanRuntimeOnlyRuns(t *testing.T) {
+func TestLeanRuntime(t *testing.T) {
 	plan := buildSmall(t, 100300, nil)
 	l, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: filepath.Dir(lean)})
 	require.NoError(t, err)

@@ -476,8 +476,8 @@ func percentile(values []float64, p float64) float64 {
 	return values[min(max(n-1-int((1-p)*float64(n)), 0), n-1)]
 }
 
-// TestHardwareFloor compares the engine with the baseline program on the same plan, in the order A B B A.
-func TestHardwareFloor(t *testing.T) {
+// TestHardwareBaseline compares the engine with the baseline program on the same plan, in the order A B B A.
+func TestHardwareBaseline(t *testing.T) {
 	library, plans := hardware(t)
 	floor := os.Getenv(floorEnvironment)
 	if floor == "" {

@@ -137,7 +137,7 @@ func FuzzCheckModel(f *testing.F) {
 }
 
 // A plan's cache key depends on the shape and the calibration of its build.
-func TestKeyHoldsShapeAndPreprocess(t *testing.T) {
+func TestKeyContainsShapeAndPreprocess(t *testing.T) {
 	file := func(o BuildOptions) string {
 		key, err := o.key(Version{Major: 10, Minor: 3}, cuda.Facts{Name: "GPU", Major: 8, Minor: 7}, nil)
 		require.NoError(t, err)

@@ -86,8 +86,8 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
-// TestPluginIsPartOfTheKey builds with two plugins that differ in another operator only.
-func TestPluginIsPartOfTheKey(t *testing.T) {
+// TestKeyContainsPlugins builds with two plugins that differ in another operator only.
+func TestKeyContainsPlugins(t *testing.T) {
 	cache := tensorrt.Cache{Dir: t.TempDir()}
 	o := buildOptions(100300, small(nil))
 	var paths []string
@@ -121,7 +121,7 @@ func TestPluginsFindTheirLibrary(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestPluginsThatCannotBeUsed(t *testing.T) {
+func TestUnusablePlugins(t *testing.T) {
 	library, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: libraries[100300]})
 	require.NoError(t, err)
 	p := fake.Plugin{Operator: "CustomRefused", Version: 100300, Library: libraries[100300]}

@@ -62,7 +62,7 @@ func openONNX(t testing.TB, version int, o tensorrt.Options) (engine.Engine, err
 	return o.Open()
 }
 
-func TestOutputOfUnknownSize(t *testing.T) {
+func TestOutputOfDataDependentSize(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		options := enginetest.Network(t, "varying")
 		e, err := openONNX(t, version, tensorrt.Options{Options: options, Log: quiet})

@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// TestPlansThatAreNamed checks that named plans that every user can write are not run.
-func TestPlansThatAreNamed(t *testing.T) {
+// TestNamedPlans checks that named plans that every user can write are not run.
+func TestNamedPlans(t *testing.T) {
 	dir := t.TempDir()
 	plan := filepath.Join(dir, "x.engine")
 	require.NoError(t, os.WriteFile(plan, []byte("plan"), 0o664))
@@ -45,8 +45,8 @@ func TestPlansThatAreNamed(t *testing.T) {
 	require.Equal(t, plan+" belongs to user 4711, who can change what runs here", warning)
 }
 
-// TestPlansThatOthersCanWriteAreNotRun checks this for cached plans, even with a correct checksum.
-func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
+// TestCachedPlansThatOthersCanWrite checks this for cached plans, even with a correct checksum.
+func TestCachedPlansThatOthersCanWrite(t *testing.T) {
 	dir := t.TempDir()
 	cache := tensorrt.Cache{Dir: dir}
 	o := buildOptions(100300, small(nil))
@@ -97,8 +97,8 @@ func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 	require.NoError(t, open())
 }
 
-// TestTheBuildersKernelsAreFoundBesideTheLibrary checks a directory that the loader does not search.
-func TestTheBuildersKernelsAreFoundBesideTheLibrary(t *testing.T) {
+// TestBuilderResources checks a directory that the loader does not search.
+func TestBuilderResources(t *testing.T) {
 	for _, version := range []int{8603, 100600} {
 		dir := t.TempDir()
 		tables, err := filepath.Abs(".")

@@ -78,7 +78,7 @@ func hashed(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestPullGoesOnWhereItWasInterrupted(t *testing.T) {
+func TestPullResumes(t *testing.T) {
 	data := bytes.Repeat([]byte("network "), 100_000)
 	for _, whole := range []bool{false, true} {
 		server := publish(t, data)
@@ -120,7 +120,7 @@ func (c *counted) Count(done, total int) { *c.last, *c.total = done, total }
 func (*counted) Note(string)             {}
 func (*counted) Close()                  {}
 
-func TestPullKeepsNothingElse(t *testing.T) {
+func TestPullRemovesOtherFiles(t *testing.T) {
 	server := publish(t, []byte("another network"))
 	store := Store{t.TempDir()}
 	wanted := hashed([]byte("the network"))
@@ -164,7 +164,7 @@ func TestPullRefuses(t *testing.T) {
 }
 
 // A downloaded model is resolved by its name, with its labels and preprocessing.
-func TestNetworksAreFoundByName(t *testing.T) {
+func TestResolve(t *testing.T) {
 	t.Setenv("CACHE_DIRECTORY", t.TempDir())
 	t.Chdir(t.TempDir())
 	store, err := Open()
@@ -209,7 +209,7 @@ func TestNetworksAreFoundByName(t *testing.T) {
 }
 
 // A file with the hash of a catalogue entry is that model, whatever its name.
-func TestFilesAreKnownByTheirHash(t *testing.T) {
+func TestPullRecognisesHashes(t *testing.T) {
 	p := &Pull{Source: filepath.Join(t.TempDir(), "downloaded.onnx"), SHA256: strings.ToUpper(Entries()[0].SHA256)}
 	require.NoError(t, os.WriteFile(p.Source, nil, 0o600))
 	e, err := p.entry()

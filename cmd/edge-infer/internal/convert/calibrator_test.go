@@ -24,7 +24,7 @@ import (
 )
 
 // A calibration cache of another TensorRT version is used with a new header; the file itself is not changed.
-func TestCalibrationTableOfAnotherRelease(t *testing.T) {
+func TestCalibrationTableOfAnotherVersion(t *testing.T) {
 	for _, test := range []struct {
 		head, want string
 		minmax     bool
@@ -157,7 +157,7 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 }
 
 // In a calibrated build, an excluded layer is separated from its activation; without excluded layers the model's bytes are unchanged.
-func TestLayersInFloatingPointStandApart(t *testing.T) {
+func TestExcludedLayersAreSeparated(t *testing.T) {
 	t.Parallel()
 	model := testnet.YOLO{Size: 64}.V8()
 	o := tensorrt.BuildOptions{Model: []byte("as in the file")}

@@ -41,7 +41,7 @@ func TestQuantizeStops(t *testing.T) {
 
 // Ranges are measured with the preprocessing of inference, which a file next to the model may define, and the converted model contains it.
 // Ranges measured with another preprocessing are not reused.
-func TestQuantizeFollowsThePreprocess(t *testing.T) {
+func TestQuantizeUsesThePreprocessing(t *testing.T) {
 	t.Parallel()
 	images, dir := programtest.Scenes(t, 2, 7), t.TempDir()
 	model := filepath.Join(dir, "parts.onnx")
@@ -83,7 +83,7 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 }
 
 // A model with dynamic height and width is converted for the given size, and the converted model contains it.
-func TestQuantizeKeepsTheSides(t *testing.T) {
+func TestQuantizeKeepsTheInputSize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	model := filepath.Join(dir, "free.onnx")
