@@ -16,8 +16,8 @@ func newBuild(stdout, stderr io.Writer) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "build [MODEL.onnx]", Short: "Build a TensorRT engine plan and check its accuracy", Args: atMostOneModel,
-		Long: `Builds the plan of a model, or of the demo model, for this machine's GPU and TensorRT version, in a separate process. With --data the
-accuracy gate compares it with the FP32 model on ONNX Runtime, and a plan that fails is not kept; --precision auto then tries INT8 (with
+		Long: `Builds the plan of a model, or of the demo model, for this machine's GPU and TensorRT version, in a separate process. With --data
+the accuracy gate compares it with the FP32 model on ONNX Runtime, and a plan that fails is not kept; --precision auto then tries INT8 (with
 --images), FP16 and FP32 and keeps the first plan that passes. The verdict is written to PLAN` + accuracy.VerdictSuffix + `.
 
 Without -o the plan is stored in the cache, where run --engine tensorrt finds a plan with default options; run others with --model PLAN.

@@ -70,7 +70,9 @@ func convTranspose(f *inference, n *NodeProto) []Value {
 	result.Shape = unknownShape(x.rank())
 	result.Shape[0], result.Shape[1] = x.Shape[0], product([]int64{w.Shape[1], min(max(n.IntOr("group", 1), 1), math.MaxInt32)})
 	strides, dilations, pads := n.FindAttribute("strides").GetInts(), n.FindAttribute("dilations").GetInts(), n.FindAttribute("pads").GetInts()
-	extra, fixed, auto := n.FindAttribute("output_padding").GetInts(), n.FindAttribute("output_shape").GetInts(), string(n.FindAttribute("auto_pad").GetS())
+	extra := n.FindAttribute("output_padding").GetInts()
+	fixed := n.FindAttribute("output_shape").GetInts()
+	auto := string(n.FindAttribute("auto_pad").GetS())
 	for i := range result.Shape[2:] {
 		side, kernel := x.Shape[i+2], w.Shape[i+2]
 		stride, dilation := entryOr(strides, i, 1), entryOr(dilations, i, 1)

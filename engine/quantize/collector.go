@@ -216,7 +216,8 @@ func (c *Collector) measure(ctx context.Context, tensors []string, report func()
 	}
 	for _, name := range tensors {
 		if histograms[name].count == 0 {
-			return nil, nil, unsupported("calibrate", "tensor %q is missing from the outputs", "the engine must return every output of the model", name)
+			return nil, nil, unsupported("calibrate", "tensor %q is missing from the outputs",
+				"the engine must return every output of the model", name)
 		}
 	}
 	return histograms, skipped, nil

@@ -81,7 +81,9 @@ var kindNames = [...]struct {
 
 // Build builds a plan in a child process and writes it to output, or into the cache if output is empty. progress may be nil and is called
 // from Build's goroutine. Cancelling the context stops the child.
-func (c BuildProcess) Build(ctx context.Context, options BuildOptions, output string, cache Cache, progress func(Progress)) (*BuiltPlan, error) {
+func (c BuildProcess) Build(
+	ctx context.Context, options BuildOptions, output string, cache Cache, progress func(Progress),
+) (*BuiltPlan, error) {
 	r := request{Options: options, Output: output, Cache: cache.Dir}
 	if options.Log != nil {
 		r.Debug = options.Log.Enabled(ctx, slog.LevelDebug)

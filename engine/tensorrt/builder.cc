@@ -355,8 +355,8 @@ class Builder {
         if (found != named) {
             char text[160];
             snprintf(text, sizeof(text),
-                     "%d of the %d layers that should stay in floating point are missing from the network, so all are quantized", named - found,
-                     named);
+                     "%d of the %d layers that should stay in floating point are missing from the network, so all are quantized",
+                     named - found, named);
             library_->log.write(kWarning, text);
             return EI_OK;
         }

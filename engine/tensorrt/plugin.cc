@@ -27,7 +27,7 @@ static int neededMajor(void* handle, int major) {
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr || map->l_ld == nullptr) return 0;
     const char* texts = nullptr;
     for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_STRTAB) texts = reinterpret_cast<const char*>(entry->d_un.d_ptr);  // an address, because the loader relocated it
+        if (entry->d_tag == DT_STRTAB) texts = reinterpret_cast<const char*>(entry->d_un.d_ptr);  // relocated by the loader
     }
     if (texts == nullptr) return 0;
     for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
@@ -79,7 +79,7 @@ static int loadPlugin(ei_library* library, const char* path, ei_error* error) {
         return refused(library, error, EI_UNSUPPORTED, "plugin %s refused by TensorRT %d.%d.%d", path, here.major, here.minor, here.patch);
     }
     if (library->family->creators(registry) == before) {
-        return fail(error, EI_UNSUPPORTED, "plugin %s registers no operator with TensorRT %d.%d.%d that is not registered already", path, here.major,
+        return fail(error, EI_UNSUPPORTED, "plugin %s registers no new operator with TensorRT %d.%d.%d", path, here.major,
                     here.minor, here.patch);
     }
     if (library->plugins == sizeof(library->plugin) / sizeof(library->plugin[0])) return fail(error, EI_UNSUPPORTED, "too many plugins");

@@ -85,8 +85,8 @@ func readPlugin(path string) (PluginFacts, error) {
 	const x86, arm = 62, 183 // e_machine of elf(5)
 	machine := binary.LittleEndian.Uint16(head[18:])
 	if machine != map[string]uint16{"amd64": x86, "arm64": arm}[runtime.GOARCH] {
-		return PluginFacts{}, newError("open", engine.ErrUnsupported, "build it for "+runtime.GOARCH, "plugin %s is for another processor architecture",
-			path)
+		return PluginFacts{}, newError("open", engine.ErrUnsupported, "build it for "+runtime.GOARCH,
+			"plugin %s is for another processor architecture", path)
 	}
 	h := sha256.New()
 	h.Write(head[:])
@@ -112,8 +112,8 @@ func missingPlugin(plan, loaded []PluginFacts, log *slog.Logger) error {
 		case slices.ContainsFunc(loaded, func(l PluginFacts) bool { return l.Name == p.Name }):
 			log.Warn("the plan was built with another build of this plugin", "plugin", p.Name, "sha256", p.SHA256)
 		default:
-			return newError("open", engine.ErrPlanMismatch, "give it with --plugin "+p.Name, "the plan was built with plugin %s, which is not loaded",
-				p.Name)
+			return newError("open", engine.ErrPlanMismatch, "give it with --plugin "+p.Name,
+				"the plan was built with plugin %s, which is not loaded", p.Name)
 		}
 	}
 	return nil

@@ -158,7 +158,7 @@ func TestUnusablePlugins(t *testing.T) {
 
 	idle := p
 	idle.Idle = true
-	refused(buildPlugin(t, "libidle.so", idle), "registers no operator with TensorRT 10.3.0 that is not registered already "+
+	refused(buildPlugin(t, "libidle.so", idle), "registers no new operator with TensorRT 10.3.0 "+
 		"(build the plugin against the headers of TensorRT 10.3.0")
 	old := p
 	old.Needs = "libnvinfer.so.7"

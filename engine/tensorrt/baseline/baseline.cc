@@ -1,9 +1,9 @@
-// The baseline of the acceptance benchmarks: the same plan, letterbox, filter and CUDA graph as the engine, driven from C++ with two slots, one
-// request ahead and spinning; no Go, no camera, no messages. The benchmarks compare the daemon with its rates.
+// The baseline of the acceptance benchmarks: the same plan, letterbox, filter and CUDA graph as the engine, driven from C++ with two slots,
+// one request ahead and spinning; no Go, no camera, no messages. The benchmarks compare the daemon with its rates.
 //
 // usage: baseline LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=0.25] [batch=1] [rate=0] [paced=S]
-// PLAN is a plan file of edge-infer or TensorRT's own. Latency is that of one request at a time: back to back or, with a rate, of requests at
-// regular times, counted from the due time. One JSON line goes to standard output.
+// PLAN is a plan file of edge-infer or TensorRT's own. Latency is that of one request at a time: back to back or, with a rate, of requests
+// at regular times, counted from the due time. One JSON line goes to standard output.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>

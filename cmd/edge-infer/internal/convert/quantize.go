@@ -51,7 +51,8 @@ func (q *Quantize) Flags(flags *pflag.FlagSet) {
 	q.INT8Options.flags(flags, "minmax, percentile, entropy or mse", defaultQuantizeCount)
 	flags.StringVar(&q.CalibrationTable, "calibration-table", "",
 		"file for the ranges as a TensorRT calibration cache, for its calibrators and trtexec --calib")
-	flags.BoolVar(&q.Int8Weights, "int8-weights", false, "store weights as INT8, a quarter of the size; TensorRT 8 prefers FP32 with Q/DQ nodes")
+	flags.BoolVar(&q.Int8Weights, "int8-weights", false,
+		"store weights as INT8, a quarter of the size; TensorRT 8 prefers FP32 with Q/DQ nodes")
 }
 
 // Check validates the options.

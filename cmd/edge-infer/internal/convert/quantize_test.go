@@ -53,7 +53,7 @@ func TestQuantizeUsesThePreprocessing(t *testing.T) {
 	}
 	for _, test := range []struct {
 		file, option, preset string
-		darkest, most         float32
+		darkest, most        float32
 	}{
 		{"", "", "ultralytics", 0, 1},
 		{"{preset: yolox}", "", "yolox", 0, 255},
