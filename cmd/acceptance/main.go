@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 		return o.measure(ctx, c.parts())
 	case "gpu":
 		g := gpu{options: &o}
-		flags.StringVar(&g.baseline, "baseline", "", "engine/tensorrt/floor")
+		flags.StringVar(&g.baseline, "baseline", "", "engine/tensorrt/baseline")
 		flags.StringVar(&g.library, "library", "", "directory of libnvinfer")
 		flags.StringVar(&g.kernels, "kernels", "", "the text of engine/preprocess/kernels.ptx.gz")
 		flags.StringVar(&g.model, "model", "", "YOLOv8n-shaped network with an open batch")

@@ -36,7 +36,7 @@ func TestDevices(t *testing.T) {
 	found, text := devicesOf(t, server)
 	require.Len(t, found.GPUs, 2)
 	assert.Equal(t, "Fake GPU 1", found.GPUs[1].Name)
-	assert.Equal(t, "images read in mapped memory, tensors copied because the GPU has memory of its own", found.GPUs[1].MemoryUse)
+	assert.Equal(t, "images read in mapped memory, tensors copied because the GPU has its own memory", found.GPUs[1].MemoryUse)
 	require.Len(t, found.TensorRT, 1)
 	library := found.TensorRT[0]
 	assert.Equal(t, "10.3.0.30", library.Version)

@@ -186,7 +186,7 @@ func TestMistakes(t *testing.T) {
 		},
 		{"build gate without images", "build --gate 0.9", 2, []string{"the gate needs --data DIR with images"}},
 		{"build gate", "build --data x --gate 98", 2, []string{"--gate 98 must be a match rate from 0 to 1"}},
-		{"build gate batch", "build --data x --batch 2,2,2", 2, []string{"--batch must begin at 1"}},
+		{"build gate batch", "build --data x --batch 2,2,2", 2, []string{"the minimum of --batch must be 1"}},
 		{"build no model", "build /none.onnx", 1, []string{"/none.onnx: no such file (name an ONNX file"}},
 		{"build text", "build " + text, 1, []string{"text.onnx", "not ONNX"}},
 		{"build nowhere", "build -o /none/x.plan", 1, []string{"/none/x.plan cannot be written: no such file or directory (name a file"}},

@@ -119,7 +119,7 @@ func TestQuantizeInt8(t *testing.T) {
 	none := filepath.Join(dir, "none.json")
 	_, text, err = quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", none, "-o", out)
 	require.Error(t, err)
-	assert.Contains(t, text, none+": no such file (name calibration images too, and it will be written)")
+	assert.Contains(t, text, none+": no such file (give --images DIR to write it)")
 	unjudged, text, err := quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", cache, "-o", out)
 	require.NoError(t, err, text)
 	assert.True(t, unjudged.Calibration.Reused)
@@ -127,7 +127,7 @@ func TestQuantizeInt8(t *testing.T) {
 	_, text, err = quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", cache, "-o", out,
 		"--method", "percentile", "--percentile", "99.9")
 	require.Error(t, err)
-	assert.Contains(t, text, "another percentile (name calibration images too, and it will be measured again)")
+	assert.Contains(t, text, "another percentile (give --images DIR to measure again)")
 }
 
 func TestQuantizeHalf(t *testing.T) {

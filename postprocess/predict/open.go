@@ -213,7 +213,7 @@ func (o *Options) checkSize(m engine.Model) error {
 	if o.Width == 0 || m.Image == nil || o.Width == m.Width && o.Height == m.Height {
 		return nil
 	}
-	return settingError{fmt.Errorf("model %s takes images of %dx%d alone, not %dx%d (remove --imgsz)", m.Path, m.Height, m.Width,
+	return settingError{fmt.Errorf("model %s takes images of %dx%d only, not %dx%d (omit --imgsz)", m.Path, m.Height, m.Width,
 		o.Height, o.Width)}
 }
 

@@ -206,7 +206,7 @@ func TestSearchOnDemoModel(t *testing.T) {
 	t.Logf("%d of %d layers in INT8 after %d models", found.Plan.Count(), len(found.Plan.Layers), found.Judged)
 	for _, l := range found.Layers {
 		if l.Excluded {
-			t.Logf("%s stays in floating point: alone it costs %.6f of the head's outputs", l.Name, l.Error)
+			t.Logf("%s stays in floating point: alone in INT8 it causes a relative error of %.6f of the head's outputs", l.Name, l.Error)
 		}
 	}
 }

@@ -386,7 +386,7 @@ func TestPlan(t *testing.T) {
 		{
 			damaged, []Finding{
 				fail("engine plan", "run edge-infer build again",
-					"DIR/damaged.plan: checksum of the plan file does not fit: it is damaged or incomplete"),
+					"DIR/damaged.plan: checksum mismatch: the plan file is damaged or incomplete"),
 			},
 		},
 	} {

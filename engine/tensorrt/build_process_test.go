@@ -23,7 +23,7 @@ func child(t testing.TB, environment ...string) tensorrt.BuildProcess {
 	return tensorrt.BuildProcess{Command: []string{program}, Environment: append(environment, childEnvironment+"=1")}
 }
 
-func TestChildBuilds(t *testing.T) {
+func TestBuildProcess(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		cache := tensorrt.Cache{Dir: t.TempDir()}
 		o := buildOptions(version, small(nil))
@@ -66,7 +66,7 @@ func TestChildBuilds(t *testing.T) {
 			require.ErrorIs(t, err, tensorrt.ErrNoPlan)
 		}
 
-		// A damaged file is no plan, and says so in the log.
+		// A damaged file is not used, with a log message.
 		file, err := os.ReadFile(built.Path)
 		require.NoError(t, err)
 		file[len(file)-1] ^= 1
@@ -74,9 +74,9 @@ func TestChildBuilds(t *testing.T) {
 		options.Log = log
 		_, err = options.Open()
 		require.ErrorIs(t, err, tensorrt.ErrNoPlan)
-		require.Contains(t, text(), "checksum of the plan file does not fit: it is damaged or incomplete")
+		require.Contains(t, text(), "checksum mismatch: the plan file is damaged or incomplete")
 
-		// A plan that TensorRT refuses is removed from the cache.
+		// A plan that TensorRT rejects is removed from the cache.
 		_, err = child(t).Build(t.Context(), o, "", cache, nil)
 		require.NoError(t, err)
 		script(t, "deserialize")
@@ -87,7 +87,7 @@ func TestChildBuilds(t *testing.T) {
 	})
 }
 
-func TestChildToFile(t *testing.T) {
+func TestBuildProcessToFile(t *testing.T) {
 	output := filepath.Join(t.TempDir(), "a", "b.plan")
 	built, err := child(t).Build(t.Context(), buildOptions(100300, small(nil)), output, tensorrt.Cache{}, nil)
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestChildToFile(t *testing.T) {
 	require.ErrorContains(t, err, "tensorrt write: /proc/none: mkdir /proc/none: no such file or directory")
 }
 
-func TestChildFailures(t *testing.T) {
+func TestBuildProcessFailures(t *testing.T) {
 	o := buildOptions(100300, small(func(m *fake.Model) { m.Operators = []string{"UnsupportedSpline"} }))
 	_, err := child(t).Build(t.Context(), o, "", tensorrt.Cache{Dir: t.TempDir()}, nil)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
@@ -118,8 +118,8 @@ func TestChildFailures(t *testing.T) {
 	require.EqualError(t, err, "tensorrt build: build process: fork/exec /none: no such file or directory")
 	for script, want := range map[string]string{
 		"cat >/dev/null & echo trouble >&2; exit 3": "tensorrt build: the build ends the process with status 3: trouble",
-		"echo hello":                      "tensorrt build: the build process ended without an answer",
-		"echo '[]' >&3":                   "build process: json: cannot unmarshal array into Go value of type tensorrt.answer in \"[]\"",
+		"echo hello":                      "tensorrt build: the build process ended without a result",
+		"echo '[]' >&3":                   "build process: json: cannot unmarshal array into Go value of type tensorrt.response in \"[]\"",
 		"kill -SEGV $$":                   "tensorrt build: the build crashes: segmentation fault",
 		"echo '{\"log\":{}}' >&3; exit 1": "tensorrt build: the build ends the process with status 1",
 	} {
@@ -128,7 +128,7 @@ func TestChildFailures(t *testing.T) {
 	}
 }
 
-func TestChildIsCancelled(t *testing.T) {
+func TestBuildProcessIsCancelled(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		dir := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -148,8 +148,8 @@ func TestBuildIsCancelled(t *testing.T) {
 	require.EqualError(t, err, "tensorrt build: cancelled: context canceled")
 }
 
-// FuzzServeBuild gives the child whatever may come down the pipe. A request that is whole leaves the pipe open, as the parent does, for its
-// end would end the process; one that is cut off ends.
+// FuzzServeBuild sends arbitrary bytes to the child. After a complete request the pipe stays open, as the parent leaves it, because its end
+// would stop the child; a truncated request ends.
 func FuzzServeBuild(f *testing.F) {
 	f.Setenv(tensorrt.LibraryEnvironment, "/none")
 	for _, in := range []string{
@@ -168,8 +168,8 @@ func FuzzServeBuild(f *testing.F) {
 		}
 		var from io.Reader = bytes.NewReader(in)
 		if head, rest, whole := bytes.Cut(in, []byte("\n")); whole {
-			var asked struct{ Payload int64 }
-			if json.Unmarshal(head, &asked) == nil && asked.Payload <= int64(len(rest)) {
+			var request struct{ Payload int64 }
+			if json.Unmarshal(head, &request) == nil && request.Payload <= int64(len(rest)) {
 				held, end := io.Pipe()
 				defer end.Close()
 				from = io.MultiReader(from, held)
@@ -185,7 +185,7 @@ func FuzzServeBuild(f *testing.F) {
 	})
 }
 
-// TestCalibration is as long as its table of ways to ranges.
+// TestCalibration is as long as its table of calibrations.
 func TestCalibration(t *testing.T) {
 	dir := t.TempDir()
 	batches := filepath.Join(dir, "batches")
@@ -227,17 +227,17 @@ func TestCalibration(t *testing.T) {
 			text, err := os.ReadFile(cache)
 			require.NoError(t, err)
 			require.Contains(t, string(text), name)
-			// The second build reads the cache instead of the batches, and the ranges that it lacks are one line.
+			// The second build reads the cache instead of the batches, and reports its missing ranges in one line.
 			log, logged := logger()
 			plan = buildSmall(t, version, func(o *tensorrt.BuildOptions) {
 				calibrate(o)
 				o.Calibration.Batches, o.Log = "", log
 			})
-			require.Contains(t, logged(), `level=WARN msg="2 tensors have no INT8 range, and what reads or computes them stays in floating point"`)
+			require.Contains(t, logged(), `level=WARN msg="2 tensors have no INT8 range; layers that read or compute them stay in floating point"`)
 			require.NotContains(t, logged(), "Missing scale")
 			require.Contains(t, string(plan.File), "note calibration algorithm "+algorithm+" cache TRT-")
 		}
-		// What detectors need in floating point stays there, down to the output, whose type is the caller's.
+		// The layers that detectors need in floating point stay there, up to the output, whose type the caller selects.
 		hold := func(names ...string) string {
 			return string(buildSmall(t, version, func(o *tensorrt.BuildOptions) {
 				o.Model = small(func(m *fake.Model) { m.Operators = []string{"backbone", "head", "Integer", "softmax", "decode"} })
@@ -250,7 +250,7 @@ func TestCalibration(t *testing.T) {
 		require.Contains(t, held,
 			"note layer head precision 1 output 1\nnote layer softmax precision 1 output 1\nnote layer output0 precision 1 output -1\n")
 		require.NotContains(t, held, "note layer backbone")
-		// Nothing is where the network does not have the names.
+		// No layer is constrained if the network has other names.
 		require.NotContains(t, hold("head", "other"), "note layer")
 
 		// Q/DQ models need neither.
@@ -264,12 +264,12 @@ func TestCalibration(t *testing.T) {
 	}{
 		{"noise", "not a calibration file", []byte("noise")},
 		{
-			"no batch", "0 batches named, 0 present",
+			"no batch", "0 batches in the header, 0 present",
 			[]byte("EICALIB1\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00x\x04\x00\x00\x00\x00\x00\x00\x00"),
 		},
 		{"long name", "broken header", []byte("EICALIB1\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\xff\xff\x00\x00x")},
 		{
-			"too few", "9 batches named, 1 present",
+			"too few", "9 batches in the header, 1 present",
 			append([]byte("EICALIB1\x01\x00\x00\x00\x09\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00x\x04\x00\x00\x00\x00\x00\x00\x00"), 1, 2, 3, 4),
 		},
 		{
@@ -287,7 +287,7 @@ func TestCalibration(t *testing.T) {
 	}
 }
 
-func TestPrecisionIsInTheModelFrom11(t *testing.T) {
+func TestTensorRT11TakesThePrecisionFromTheModel(t *testing.T) {
 	for _, precision := range []engine.Precision{engine.FP16, engine.INT8} {
 		o := buildOptions(110100, small(nil))
 		o.Precision = precision
@@ -317,7 +317,11 @@ func TestBuildOptionsReachTheBuilder(t *testing.T) {
 	level, core := 2, 1
 	timings := filepath.Join(t.TempDir(), "timings")
 	change := func(o *tensorrt.BuildOptions) {
-		o.Precision, o.Workspace, o.OptimizationLevel, o.DLA, o.TimingCache = engine.FP16, 123456, &level, &core, timings
+		o.Precision = engine.FP16
+		o.Workspace = 123456
+		o.OptimizationLevel = &level
+		o.DLA = &core
+		o.TimingCache = timings
 	}
 	want := map[int][]string{
 		8502:   {"flag 0", "flag 3", "workspace 123456", "dla 1", "device 1", "verbosity 2", "tactics 24", "preview 11"},

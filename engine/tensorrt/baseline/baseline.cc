@@ -1,9 +1,9 @@
-// The least that a frame can cost: the same plan, letterbox, filter and CUDA graph as the engine, driven from C++ with two slots, one
-// request ahead and busy waiting; no Go, no camera, no message. The bars of the daemon are ratios to what this prints.
+// The baseline of the acceptance benchmarks: the same plan, letterbox, filter and CUDA graph as the engine, driven from C++ with two slots,
+// one request ahead and spinning; no Go, no camera, no messages. The benchmarks compare the daemon with its rates.
 //
-// usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=0.25] [batch=1] [rate=0] [paced=S]
-// PLAN is a plan file of edge-infer or what TensorRT itself wrote. Latency is that of one request at a time, flat out or, with a rate, of
-// requests that fall due so often a second, counted from when they were due. One JSON line goes to standard output.
+// usage: baseline LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=0.25] [batch=1] [rate=0] [paced=S]
+// PLAN is a plan file of edge-infer or TensorRT's own. Latency is that of one request at a time: back to back or, with a rate, of requests
+// at regular times, counted from the due time. One JSON line goes to standard output.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -35,26 +35,26 @@ namespace {
 constexpr int kFrames = 64, kSlots = 2, kCapacity = 4096, kFields = 6;
 
 [[noreturn]] void die(const char* what, const ei_error& error) {
-    fprintf(stderr, "floor: %s: %s\n", what, error.message);
+    fprintf(stderr, "baseline: %s: %s\n", what, error.message);
     exit(1);
 }
 
 void check(int code, const char* what) {
     if (code == 0) return;
-    fprintf(stderr, "floor: %s: CUDA error %d\n", what, code);
+    fprintf(stderr, "baseline: %s: CUDA error %d\n", what, code);
     exit(1);
 }
 
 std::string read(const char* path) {
     std::ifstream file(path, std::ios::binary);
     if (!file) {
-        fprintf(stderr, "floor: cannot read %s\n", path);
+        fprintf(stderr, "baseline: cannot read %s\n", path);
         exit(1);
     }
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// network is the plan as TensorRT wrote it, without the header of plan.go: a magic of 8 bytes, a length, so many bytes, a sum of 32 bytes.
+// network returns TensorRT's plan without the header of plan.go: a magic of 8 bytes, a length, that many bytes, a checksum of 32 bytes.
 std::string network(std::string file) {
     if (file.size() < 12 || file.compare(0, 8, "EIPLAN1\n") != 0) return file;
     uint32_t length = 0;
@@ -117,7 +117,7 @@ struct Slot {
 int main(int argc, char** argv) {
     if (argc < 7) {
         fputs(
-            "usage: floor LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=C] [batch=N] [rate=R] [paced=S]\n",
+            "usage: baseline LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=C] [batch=N] [rate=R] [paced=S]\n",
             stderr);
         return 2;
     }
@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
     ei_error error = {};
     ei_cuda_driver driver;
     if (ei_cuda_open("libcuda.so.1", &driver) != 0) {
-        fprintf(stderr, "floor: no driver: %s\n", driver.why);
+        fprintf(stderr, "baseline: no driver: %s\n", driver.why);
         return 1;
     }
     int device = 0;
@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
     }
     const ei_tensor& in = tensors[input];
     if (batch < 1 || batch > in.max[0]) {
-        fprintf(stderr, "floor: a batch of %d, the plan takes up to %d\n", batch, static_cast<int>(in.max[0]));
+        fprintf(stderr, "baseline: a batch of %d, the plan takes up to %d\n", batch, static_cast<int>(in.max[0]));
         return 2;
     }
     const ei_tensor& out = tensors[output];
@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
         ei_filter& f = s.request->filter;
         void* host = nullptr;
         ei_cuda_pointer list = 0;
-        // As the engine has it: rows go to mapped memory, each once; counters stay on the device and are copied.
+        // As in the engine: rows go to mapped memory; counters stay on the device and are copied.
         const size_t counters = 256, rows = sizeof(float) * kCapacity * kFields * batch;
         ei_cuda_pointer address = 0;
         check(cuMemHostAlloc(&host, counters + rows, 3), "list");
@@ -278,7 +278,7 @@ int main(int argc, char** argv) {
         wait(slots[i % kSlots], false);
     }
 
-    // Throughput: one request ahead. However short the time and busy the machine, some requests are counted.
+    // Throughput: one request ahead. A minimum number of requests is counted even on a busy machine.
     const int64_t begun = now();
     const double cpu = cpuSeconds();
     int64_t done = 0;
@@ -290,7 +290,7 @@ int main(int argc, char** argv) {
     const double elapsed = static_cast<double>(now() - begun) / 1e9, used = cpuSeconds() - cpu;
     wait(slots[done % kSlots], false);
 
-    // Latency: one request at a time. Timers are late by 50 microseconds unless one asks for better.
+    // Latency: one request at a time. By default timers are late by 50 microseconds.
     prctl(PR_SET_TIMERSLACK, 1);
     const int64_t paced = now();
     const double idle = cpuSeconds();

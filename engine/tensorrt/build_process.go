@@ -35,8 +35,8 @@ type request struct {
 	Debug  bool   `json:"debug,omitempty"`
 }
 
-// answer is one line from the child; one field is set.
-type answer struct {
+// response is one line from the child; one field is set.
+type response struct {
 	Progress *Progress   `json:"progress,omitempty"`
 	Log      *logLine    `json:"log,omitempty"`
 	Plan     *BuiltPlan  `json:"plan,omitempty"`
@@ -81,7 +81,9 @@ var kindNames = [...]struct {
 
 // Build builds a plan in a child process and writes it to output, or into the cache if output is empty. progress may be nil and is called
 // from Build's goroutine. Cancelling the context stops the child.
-func (c BuildProcess) Build(ctx context.Context, options BuildOptions, output string, cache Cache, progress func(Progress)) (*BuiltPlan, error) {
+func (c BuildProcess) Build(
+	ctx context.Context, options BuildOptions, output string, cache Cache, progress func(Progress),
+) (*BuiltPlan, error) {
 	r := request{Options: options, Output: output, Cache: cache.Dir}
 	if options.Log != nil {
 		r.Debug = options.Log.Enabled(ctx, slog.LevelDebug)
@@ -90,7 +92,7 @@ func (c BuildProcess) Build(ctx context.Context, options BuildOptions, output st
 	var failed error
 	process := isolate.Process{Program: c.Command, Environment: c.Environment, Grace: stopGrace}
 	err := process.Run(ctx, r, options.Model, func(line json.RawMessage) {
-		var a answer
+		var a response
 		switch err := json.Unmarshal(line, &a); {
 		case err != nil:
 			failed = fmt.Errorf("build process: %w in %.100q", err, line)
@@ -110,14 +112,14 @@ func (c BuildProcess) Build(ctx context.Context, options BuildOptions, output st
 	case failed != nil:
 		return nil, failed
 	case ctx.Err() != nil:
-		return nil, refuse("build", nil, "", "cancelled: %v", context.Cause(ctx))
+		return nil, newError("build", nil, "", "cancelled: %v", context.Cause(ctx))
 	}
-	return nil, ended(err)
+	return nil, childError(err)
 }
 
-// ended returns the error of a child that exited without a plan or an error.
-func ended(err error) error {
-	e := &engine.Error{Op: "build", Backend: Name, Message: "the build process ended without an answer"}
+// childError returns the error of a child that exited without a plan or an error.
+func childError(err error) error {
+	e := &engine.Error{Op: "build", Backend: Name, Message: "the build process ended without a result"}
 	death, died := errors.AsType[*isolate.Death](err)
 	switch {
 	case died && death.Signal == syscall.SIGKILL:
@@ -167,13 +169,13 @@ func ServeBuild(ctx context.Context, in io.Reader, out io.Writer) error {
 		if r.Debug {
 			level = slog.LevelDebug
 		}
-		r.Options.Model, r.Options.Log = model, slog.New(&answerLog{tell: tell, level: level})
-		plan, err := r.serve(ctx, func(p Progress) { tell(answer{Progress: &p}) })
+		r.Options.Model, r.Options.Log = model, slog.New(&responseLog{tell: tell, level: level})
+		plan, err := r.serve(ctx, func(p Progress) { tell(response{Progress: &p}) })
 		if err != nil {
-			tell(answer{Error: pack(err)})
+			tell(response{Error: pack(err)})
 			return nil
 		}
-		tell(answer{Plan: plan})
+		tell(response{Plan: plan})
 		return nil
 	})
 }
@@ -182,7 +184,7 @@ func (r *request) serve(ctx context.Context, progress func(Progress)) (*BuiltPla
 	cache := Cache{Dir: r.Cache}
 	dir, err := filepath.Dir(r.Output), error(nil)
 	if r.Output == "" {
-		r.Options.timings = &cache
+		r.Options.timingDir = &cache
 		dir, err = cache.dir()
 	}
 	if err == nil {
@@ -207,18 +209,18 @@ func (r *request) serve(ctx context.Context, progress func(Progress)) (*BuiltPla
 	return &BuiltPlan{Path: path, Facts: plan.Facts, Bytes: int64(len(plan.File))}, nil
 }
 
-// answerLog sends log records over the pipe.
-type answerLog struct {
+// responseLog sends log records over the pipe.
+type responseLog struct {
 	tell  func(any)
 	level slog.Level
 }
 
-func (l *answerLog) Enabled(_ context.Context, level slog.Level) bool { return level >= l.level }
+func (l *responseLog) Enabled(_ context.Context, level slog.Level) bool { return level >= l.level }
 
-func (l *answerLog) Handle(_ context.Context, r slog.Record) error {
-	l.tell(answer{Log: &logLine{Level: r.Level, Message: r.Message}})
+func (l *responseLog) Handle(_ context.Context, r slog.Record) error {
+	l.tell(response{Log: &logLine{Level: r.Level, Message: r.Message}})
 	return nil
 }
 
-func (l *answerLog) WithAttrs([]slog.Attr) slog.Handler { return l }
-func (l *answerLog) WithGroup(string) slog.Handler      { return l }
+func (l *responseLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l *responseLog) WithGroup(string) slog.Handler      { return l }

@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-func TestExpect(t *testing.T) {
+func TestExpectedCapabilities(t *testing.T) {
 	for _, test := range []struct {
 		board        string
 		version      Version
@@ -24,7 +24,8 @@ func TestExpect(t *testing.T) {
 		{"H200", Version{Major: 10, Minor: 6}, 9, 0, []string{"fp32", "fp16", "int8", "bf16", "fp8"}},
 		{"Jetson Thor", Version{Major: 10, Minor: 13}, 11, 0, []string{"fp32", "fp16", "int8", "bf16", "fp8", "fp4"}},
 	} {
-		require.Equal(t, Capabilities{Precisions: test.want}, ExpectedCapabilities(test.version, cuda.Facts{Major: test.major, Minor: test.minor}), test.board)
+		found := ExpectedCapabilities(test.version, cuda.Facts{Major: test.major, Minor: test.minor})
+		require.Equal(t, Capabilities{Precisions: test.want}, found, test.board)
 	}
 	require.Equal(t, -1, ExpectedCapabilities(Version{Major: 8}, cuda.Facts{Major: 8, Minor: 7, Integrated: true}).DLACores)
 }

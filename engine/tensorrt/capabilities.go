@@ -26,7 +26,7 @@ func ExpectedCapabilities(version Version, device cuda.Facts) Capabilities {
 		offer.DLACores = 0 // DLA exists on Tegra only
 	}
 	capability := capability(device)
-	offer.Precisions = list(version, capability, fastHalf(capability), capability >= 61 && capability != 62)
+	offer.Precisions = precisions(version, capability, fastHalf(capability), capability >= 61 && capability != 62)
 	return offer
 }
 
@@ -36,19 +36,19 @@ func (l *Library) Capabilities(device *cuda.Device, builder bool) (Capabilities,
 	var c C.ei_offer
 	var e C.ei_error
 	if C.ei_library_describe(l.handle, C.ei_cuda_context(device.Context()), flag(builder), &c, &e) != 0 {
-		return Capabilities{}, failure("describe", &e)
+		return Capabilities{}, shimError("describe", &e)
 	}
 	offer := ExpectedCapabilities(l.Version, device.Facts())
 	offer.DLACores = int(c.dla_cores)
 	if c.asked_builder != 0 {
 		offer.FromBuilder = true
-		offer.Precisions = list(l.Version, capability(device.Facts()), c.fast_fp16 != 0, c.fast_int8 != 0)
+		offer.Precisions = precisions(l.Version, capability(device.Facts()), c.fast_fp16 != 0, c.fast_int8 != 0)
 	}
 	return offer, nil
 }
 
-// list adds the precisions of newer versions.
-func list(version Version, capability int, fp16, int8 bool) []string {
+// precisions adds the precisions of newer versions.
+func precisions(version Version, capability int, fp16, int8 bool) []string {
 	names := []string{string(engine.FP32)}
 	for _, p := range []struct {
 		name  string
