@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 )
 
-// checked is what config check found. The mistakes are the command's error too.
+// checked is the result of config check. The mistakes are also the error of the command.
 type checked struct {
 	Version  int      `json:"v"`
 	File     string   `json:"file"`
@@ -19,7 +19,7 @@ type checked struct {
 	Mistakes []string `json:"mistakes"`
 }
 
-// Print tells a person that there are none.
+// Print reports a file without mistakes; mistakes are printed as errors.
 func (c checked) Print(out io.Writer) error {
 	if len(c.Mistakes) > 0 {
 		return nil
@@ -28,7 +28,7 @@ func (c checked) Print(out io.Writer) error {
 	return err
 }
 
-// newCheck finds the mistakes that a start or a reload with the file would end with.
+// newCheck returns config check, which finds the mistakes that would make a start or a reload fail.
 func newCheck(stdout io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.AllSections()}
 	var asJSON bool
@@ -44,9 +44,9 @@ func newCheck(stdout io.Writer) *cobra.Command {
 			settings.File = args[0]
 			return nil
 		},
-		Long: `Reads the file, conf.d beside it, EDGE_INFER_* variables and the flags of run that are given too, and tells every mistake with its
-line. Where there is none it opens the network in a process of its own, and checks labels, zones, passwords, tokens, certificates, directories and
-addresses. A daemon that runs is not disturbed. Cameras and brokers may be away at any time and are not asked: edge-infer doctor does that.`,
+		Long: `Reads the file, its conf.d directory, EDGE_INFER_* variables and flags of run, and reports every mistake with its line. If there is none, it opens
+the network in a separate process and checks labels, zones, passwords, tokens, certificates, directories and addresses. A running daemon is not
+disturbed. Cameras and brokers may be unavailable at any time and are not contacted: edge-infer doctor does that.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, mistakes := settings.Check()
 			if len(mistakes) == 0 {
@@ -54,7 +54,7 @@ addresses. A daemon that runs is not disturbed. Cameras and brokers may be away 
 				if err != nil {
 					return err
 				}
-				check := preflight.Check{Config: c, Program: []string{program, preflight.Command}}
+				check := diagnose.Preflight{Config: c, Program: []string{program, diagnose.Command}}
 				for _, mistake := range check.Run(command.Context()) {
 					mistakes = append(mistakes, fmt.Errorf("config %s: %w", settings.File, mistake))
 				}

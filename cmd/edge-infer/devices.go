@@ -6,21 +6,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 )
 
 func newDevices(stdout io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.BackendSections()}
-	p := &probe.Probe{}
+	p := &diagnose.DeviceProbe{}
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "devices", Short: "Show GPUs, libraries and cameras, and which backend would be chosen and why", Args: noArguments,
-		Long: `Lists the GPUs with what TensorRT computes fast on them, every TensorRT and the ONNX Runtime that can be found, which backend --engine auto
-would take and why not one before it, the Triton servers of --engine or --config, and the cameras. Each library is loaded in a process of
-its own, so that one that crashes is a line.
+		Long: `Lists the GPUs with the precisions that TensorRT supports on them, all installed TensorRT and ONNX Runtime libraries, the backend that --engine
+auto chooses and why it rejects the others, the Triton servers of --engine or --config, and the cameras. Each library is loaded in its own
+process, so that one that crashes is only a line of the list.
 
-Precisions come from release and compute capability, numbers of DLA cores from TensorRT's runtime. --probe asks the builder as well, which
-takes seconds and memory for its kernels.`,
+Precisions are derived from TensorRT's version and the compute capability, DLA cores are reported by TensorRT's runtime. --probe also queries
+the builder, which takes seconds and memory for its kernels.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := settings.Load()
 			if err != nil {

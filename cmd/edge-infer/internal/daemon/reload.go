@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -135,8 +135,8 @@ func (r *run) preflight(ctx context.Context, next *config.Config) error {
 	if err != nil {
 		return err
 	}
-	check := preflight.Check{
-		Config: next, Running: r.config, Program: []string{program, preflight.Command},
+	check := diagnose.Preflight{
+		Config: next, Running: r.config, Program: []string{program, diagnose.Command},
 		Renewed: slices.ContainsFunc(network.Files(next), r.files.renewed),
 	}
 	if r.config.Detect.Track {
