@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/requirement"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
@@ -48,7 +47,7 @@ type Bench struct {
 	Progress   progress.Reporter
 
 	threads *process.ThreadScheduling // how those of cameras and of the loop run; nil for as the others
-	require []requirement.Requirement
+	require []result.Requirement
 	shapes  map[string][]int64
 }
 
@@ -121,7 +120,7 @@ func (b *Bench) Check() (err error) {
 		}
 	}
 	if b.Require != "" {
-		if b.require, err = requirement.Parse(b.Require); err != nil {
+		if b.require, err = result.ParseRequirements(b.Require); err != nil {
 			return config.Usagef("--require %v", err)
 		}
 	}
@@ -134,7 +133,7 @@ func (b *Bench) Check() (err error) {
 // Judge is the error of a report that lost frames or misses what is required: one line for each.
 func (b *Bench) Judge(r *result.Report) error {
 	errs := []error{r.Err()}
-	for _, line := range requirement.Judge(b.require, r) {
+	for _, line := range result.Judge(b.require, r) {
 		errs = append(errs, errors.New(line))
 	}
 	return errors.Join(errs...)

@@ -1,4 +1,4 @@
-package requirement
+package result
 
 import (
 	"math"
@@ -6,20 +6,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 )
 
-func report() *result.Report {
+func sampleReport() *Report {
 	rate, memory := 0.995, int64(300<<20)
-	run := func(batch int, p99, fps float64) result.Result {
-		return result.Result{
-			What: result.Loop, Drive: result.FlatOut, Engine: "tensorrt", Backend: "tensorrt", Precision: "fp16", Batch: batch, FPS: fps,
-			Latency: result.Latency{P99: p99}, Usage: result.Usage{Memory: 512 << 20, GPUMemory: &memory},
-			Agreement: &result.Agreement{Rate: &rate},
+	run := func(batch int, p99, fps float64) Result {
+		return Result{
+			What: Loop, Drive: FlatOut, Engine: "tensorrt", Backend: "tensorrt", Precision: "fp16", Batch: batch, FPS: fps,
+			Latency: Latency{P99: p99}, Usage: Usage{Memory: 512 << 20, GPUMemory: &memory},
+			Agreement: &Agreement{Rate: &rate},
 		}
 	}
-	return &result.Report{Results: []result.Result{run(1, 1, 1500), run(16, 2.5, 9999.5)}}
+	return &Report{Results: []Result{run(1, 1, 1500), run(16, 2.5, 9999.5)}}
 }
 
 func TestMissedRequirements(t *testing.T) {
@@ -39,16 +37,16 @@ func TestMissedRequirements(t *testing.T) {
 		"gpu-memory<=0.3GiB, agreement>=0.98": nil,
 		"watts@1<=15":                         {"missed: watts@1<=15: not measured (tensorrt, fp16, loop, flat-out, batch 1)"},
 	} {
-		all, err := Parse(text)
+		all, err := ParseRequirements(text)
 		require.NoError(t, err, text)
-		assert.Equal(t, want, Judge(all, report()), text)
+		assert.Equal(t, want, Judge(all, sampleReport()), text)
 	}
 }
 
-func TestNoNumberMeetsNothing(t *testing.T) {
-	r := report()
+func TestNaNMeetsNothing(t *testing.T) {
+	r := sampleReport()
 	r.Results[0].P99 = math.NaN()
-	all, err := Parse("p99@1<=1s")
+	all, err := ParseRequirements("p99@1<=1s")
 	require.NoError(t, err)
 	require.Len(t, Judge(all, r), 1)
 }
@@ -58,33 +56,33 @@ func TestWrongRequirements(t *testing.T) {
 		"":                 `"": needs a bound, as in p99<=1ms`,
 		"p99<=1ms,":        `"": needs a bound, as in p99<=1ms`,
 		"p99":              `"p99": needs a bound, as in p99<=1ms`,
-		"p99=1ms":          `"p99=1ms": compares with <=, >=, < or >`,
-		"p99==1ms":         `"p99==1ms": compares with <=, >=, < or >`,
-		"p99<=1":           `"p99<=1": the bound is a time with its unit, as in 1ms or 250us`,
-		"p99<=-1ms":        `"p99<=-1ms": the bound is a time with its unit, as in 1ms or 250us`,
-		"throughput>=1e4":  `"throughput>=1e4": the bound is a number without a unit, as in 10000 or 0.98`,
-		"throughput>=NaN":  `"throughput>=NaN": the bound is a number without a unit, as in 10000 or 0.98`,
-		"throughput>>=5":   `"throughput>>=5": the bound is a number without a unit, as in 10000 or 0.98`,
-		"memory<=512":      `"memory<=512": the bound is a size with its unit, as in 512MiB or 2GB`,
-		"memory<=512Mib":   `"memory<=512Mib": the bound is a size with its unit, as in 512MiB or 2GB`,
-		"throughput@>=100": `"throughput@>=100": names nothing after @ (a batch, what is measured, a drive, an engine or a precision)`,
+		"p99=1ms":          `"p99=1ms": must use <=, >=, < or >`,
+		"p99==1ms":         `"p99==1ms": must use <=, >=, < or >`,
+		"p99<=1":           `"p99<=1": the bound must be a time with its unit, as in 1ms or 250us`,
+		"p99<=-1ms":        `"p99<=-1ms": the bound must be a time with its unit, as in 1ms or 250us`,
+		"throughput>=1e4":  `"throughput>=1e4": the bound must be a number without a unit, as in 10000 or 0.98`,
+		"throughput>=NaN":  `"throughput>=NaN": the bound must be a number without a unit, as in 10000 or 0.98`,
+		"throughput>>=5":   `"throughput>>=5": the bound must be a number without a unit, as in 10000 or 0.98`,
+		"memory<=512":      `"memory<=512": the bound must be a size with its unit, as in 512MiB or 2GB`,
+		"memory<=512Mib":   `"memory<=512Mib": the bound must be a size with its unit, as in 512MiB or 2GB`,
+		"throughput@>=100": `"throughput@>=100": needs a name after @ (a batch, what is measured, a drive, an engine or a precision)`,
 	} {
-		_, err := Parse(text)
+		_, err := ParseRequirements(text)
 		assert.EqualError(t, err, want, text)
 	}
-	_, err := Parse("p98<=1ms")
-	assert.ErrorContains(t, err, `"p98<=1ms": no figure of that name (there are mean, p50, `)
+	_, err := ParseRequirements("p98<=1ms")
+	assert.ErrorContains(t, err, `"p98<=1ms": unknown figure (one of mean, p50, `)
 }
 
 // Whatever is taken has a bound that a figure can be compared with, and judging says one thing of it.
-func FuzzParse(f *testing.F) {
+func FuzzParseRequirements(f *testing.F) {
 	for _, seed := range []string{
 		"p99<=1ms,throughput>=10000,memory<=512MiB", "p99.9@16@loop<250us", "agreement>=0.98", "a@@=<", "memory<=1e9B", ",,", "p50<=1h1m",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		all, err := Parse(text)
+		all, err := ParseRequirements(text)
 		if err != nil {
 			return
 		}
@@ -96,6 +94,6 @@ func FuzzParse(f *testing.F) {
 				require.NotEqual(t, r.met(value), opposite.met(value), "%s at %v", text, value)
 			}
 		}
-		Judge(all, report())
+		Judge(all, sampleReport())
 	})
 }

@@ -1,30 +1,27 @@
-// Package compare sets two benchmark documents side by side.
-package compare
+package result
 
 import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 )
 
-// Comparison is of two documents: the rows of runs that both have, in the second one's order, and the names of the others.
+// Comparison compares two documents: one row for each run that both have, in the order of the second, and the names of the others.
 type Comparison struct {
-	Version int      `json:"v"`
-	Rows    []Row    `json:"rows"`
-	Only    []Lonely `json:"only"`
-	// Differences are those of the machines and their loads that make figures hard to compare.
+	Version int         `json:"v"`
+	Rows    []Row       `json:"rows"`
+	Only    []Unmatched `json:"only"`
+	// Differences lists differences of the machines and their load that impair the comparison.
 	Differences []string `json:"differences"`
 }
 
-// Row is one run.
+// Row compares one run.
 type Row struct {
 	Run     string   `json:"run"`
 	Figures []Figure `json:"figures"`
 }
 
-// Figure is one number of both; Ratio is B over A, 0 when A is 0.
+// Figure is one number of both documents; Ratio is B/A, 0 if A is 0.
 type Figure struct {
 	Name  string  `json:"name"`
 	A     float64 `json:"a"`
@@ -32,24 +29,24 @@ type Figure struct {
 	Ratio float64 `json:"ratio"`
 }
 
-// Lonely is a run that one document has alone.
-type Lonely struct {
+// Unmatched is a run that only one document has.
+type Unmatched struct {
 	Run string `json:"run"`
 	In  string `json:"in"` // A or B
 }
 
-// Of compares b with a. Runs of one name come in the same order in both.
-func Of(a, b *result.Report) *Comparison {
-	c := &Comparison{Version: 1, Rows: []Row{}, Only: []Lonely{}, Differences: []string{}}
+// Compare compares b with a. Runs with the same name must be in the same order in both.
+func Compare(a, b *Report) *Comparison {
+	c := &Comparison{Version: 1, Rows: []Row{}, Only: []Unmatched{}, Differences: []string{}}
 	taken := make([]bool, len(a.Results))
 	for i := range b.Results {
 		after := &b.Results[i]
-		before := twin(a, taken, after)
+		before := match(a, taken, after)
 		if before == nil {
-			c.Only = append(c.Only, Lonely{name(after), "B"})
+			c.Only = append(c.Only, Unmatched{runName(after), "B"})
 			continue
 		}
-		row := Row{Run: name(after)}
+		row := Row{Run: runName(after)}
 		add := func(what string, x, y float64) {
 			f := Figure{Name: what, A: x, B: y}
 			if x != 0 {
@@ -76,7 +73,7 @@ func Of(a, b *result.Report) *Comparison {
 	}
 	for i := range a.Results {
 		if !taken[i] {
-			c.Only = append(c.Only, Lonely{name(&a.Results[i]), "A"})
+			c.Only = append(c.Only, Unmatched{runName(&a.Results[i]), "A"})
 		}
 	}
 	if a.Machine != b.Machine {
@@ -84,10 +81,10 @@ func Of(a, b *result.Report) *Comparison {
 	}
 	for _, r := range []struct {
 		name string
-		*result.Report
+		*Report
 	}{{"A", a}, {"B", b}} {
-		if busy := r.Load.Before; busy != nil && *busy > result.Idle {
-			c.differ("%s was measured on a machine that was busy to %.0f %%", r.name, 100**busy)
+		if busy := r.Load.Before; busy != nil && *busy > Idle {
+			c.differ("%s was measured on a machine that was %.0f %% busy", r.name, 100**busy)
 		}
 	}
 	return c
@@ -97,7 +94,7 @@ func (c *Comparison) differ(format string, arguments ...any) {
 	c.Differences = append(c.Differences, fmt.Sprintf(format, arguments...))
 }
 
-func name(r *result.Result) string {
+func runName(r *Result) string {
 	text := fmt.Sprintf("%s, %s", r.Model, r.Name())
 	if r.Cameras > 0 {
 		text += fmt.Sprintf(", %d cameras", r.Cameras)
@@ -105,10 +102,10 @@ func name(r *result.Result) string {
 	return text
 }
 
-// twin is the first run of that name that has no partner yet.
-func twin(a *result.Report, taken []bool, like *result.Result) *result.Result {
+// match returns the first run with the same name that is not yet matched.
+func match(a *Report, taken []bool, like *Result) *Result {
 	for i := range a.Results {
-		if !taken[i] && name(&a.Results[i]) == name(like) {
+		if !taken[i] && runName(&a.Results[i]) == runName(like) {
 			taken[i] = true
 			return &a.Results[i]
 		}
@@ -118,7 +115,7 @@ func twin(a *result.Report, taken []bool, like *result.Result) *result.Result {
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
 
-// Print writes the comparison for a person.
+// Print writes the comparison as tables.
 func (c *Comparison) Print(out io.Writer) error {
 	for _, row := range c.Rows {
 		fmt.Fprintln(out, row.Run)
