@@ -63,7 +63,7 @@ func TestBenchLayers(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "belt.plan")
 	_, text, err := buildOf(t, environment, model, "--precision", "fp16", "--batch", "2", "-o", plan)
 	require.NoError(t, err, text)
-	output, err := programtest.CommandWith(t, environment, "bench", "--model", plan, "--layers", "--batches", "1,2", "--width", "320",
+	output, err := programtest.CommandWith(t, environment, "bench", "--model", plan, "--layers", "--batch", "1,2", "--width", "320",
 		"--height", "240",
 		"--images", "1", "--json").Output()
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestBenchLayers(t *testing.T) {
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	require.Error(t, c.Run())
-	require.Equal(t, "edge-infer: --layers: only TensorRT tells its layers' times, not onnxruntime; see edge-infer bench --help\n",
+	require.Equal(t, "edge-infer: --layers needs TensorRT, not onnxruntime; see edge-infer bench --help\n",
 		stderr.String())
 }
 
@@ -98,13 +98,12 @@ func TestBenchRequires(t *testing.T) {
 	require.Contains(t, string(output), "flat-out")
 
 	var stderr bytes.Buffer
-	command := programtest.Command(t, append(small, "--batches", "1", "--output", other, "--require", "p50@1<1ns,memory<=1KiB", "--json")...)
+	command := programtest.Command(t, append(small, "--batch", "1", "--output", other, "--require", "p50@1<1ns,memory<=1KiB", "--json")...)
 	command.Stderr = &stderr
 	output, err = command.Output()
 	require.Error(t, err)
 	require.Equal(t, 1, command.ProcessState.ExitCode())
-	require.Regexp(t, `^edge-infer: --batches is called --batch now
-edge-infer: missed: p50@1<1ns: \S+ \(onnxruntime=cpu, fp32, transfers, flat-out, batch 1\)
+	require.Regexp(t, `^edge-infer: missed: p50@1<1ns: \S+ \(onnxruntime=cpu, fp32, transfers, flat-out, batch 1\)
 missed: memory<=1KiB: \S+ MiB \(onnxruntime=cpu, fp32, transfers, flat-out, batch 1\)
 $`, stderr.String())
 	var document struct {

@@ -28,7 +28,7 @@ func TestBench(t *testing.T) {
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	b.Flags(flags)
 	require.NoError(t, flags.Parse([]string{
-		"--duration", "500ms", "--warmup", "50ms", "--images", "2", "--width", "320", "--height", "240", "--batches", "1,5", "--cameras", "2",
+		"--duration", "500ms", "--warmup", "50ms", "--images", "2", "--width", "320", "--height", "240", "--batch", "1,5", "--cameras", "2",
 	}))
 	require.NoError(t, b.Check())
 	report, err := b.Run(t.Context())
@@ -63,7 +63,7 @@ func TestBatchesThatCannotBeFilled(t *testing.T) {
 	b := newTestBench()
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	b.Flags(flags)
-	require.NoError(t, flags.Parse([]string{"--batches", "1,4", "--rate", "30", "--cameras", "2"}))
+	require.NoError(t, flags.Parse([]string{"--batch", "1,4", "--rate", "30", "--cameras", "2"}))
 	require.EqualError(t, b.Check(), "--batch 4 with --rate: a camera has one image at a time, so that takes --cameras 4")
 	b.Cameras = 4
 	require.NoError(t, b.Check())
@@ -101,13 +101,13 @@ func TestLostRequestsAreAnError(t *testing.T) {
 	require.Positive(t, r.Lost)
 	require.Positive(t, r.Frames)
 	require.EqualError(t, b.Judge(&result.Report{Results: []result.Result{r}}),
-		fmt.Sprintf("bench: batch 2: %d frames were lost, the figures count the others: out of memory", r.Lost))
+		fmt.Sprintf("bench: batch 2: %d frames were lost and are not part of the figures: out of memory", r.Lost))
 }
 
 func TestMemoryCameraCountsWhatItReplaces(t *testing.T) {
 	c := memoryCamera{images: [][]byte{make([]byte, 12)}, width: 2, height: 2, interval: 1000}
 	frame, ok := c.Take()
 	require.True(t, ok, "many frames have been due since the clock's beginning")
-	require.Equal(t, c.displaced.Load(), frame.Seq)
+	require.Equal(t, c.dropped.Load(), frame.Seq)
 	require.Zero(t, frame.Captured%1000)
 }

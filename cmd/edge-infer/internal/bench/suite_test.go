@@ -144,7 +144,7 @@ func TestContenders(t *testing.T) {
 	require.Contains(t, text.String(), "1.0000")
 }
 
-// What waits for a quiet machine gives up when that does not come.
+// --wait-idle gives up after its time.
 func TestWaitIdleGivesUp(t *testing.T) {
 	stop := make(chan struct{}, 1)
 	defer func() { stop <- struct{}{} }()
@@ -160,7 +160,7 @@ func TestWaitIdleGivesUp(t *testing.T) {
 	b := small(1)
 	b.WaitIdle = time.Millisecond
 	_, err := b.Run(t.Context())
-	require.ErrorContains(t, err, "the machine is still busy to ")
+	require.ErrorContains(t, err, "the machine is still ")
 }
 
 func TestExtent(t *testing.T) {
