@@ -84,7 +84,7 @@ func TestMistakes(t *testing.T) {
 		{"bad config", "--camera demo --config " + badConfig, 2, []string{`bad.yaml line 2: unknown key "urll", did you mean "url"?`}},
 		{"infer nothing", "infer", 2, []string{"infer needs an image, a directory or a video"}},
 		{"infer readers", "infer x.jpg --readers -7", 2, []string{"--readers -7 must be 0 to 1024"}},
-		{"infer margin", "infer --input x.npy --window 4x4 --margin -7", 2, []string{"--margin -7 must be elements at a seam, 0 or more, or -1"}},
+		{"infer margin", "infer --input x.npy --window 4x4 --margin -7", 2, []string{"--margin -7 must be a number of elements from 0, or -1"}},
 		{"infer memory", "infer --input x.npy --memory -7", 2, []string{"--memory -7 must be 0 to 1099511627776 MiB"}},
 		{"infer no file", "infer /none.jpg", 1, []string{"/none.jpg", "no such file"}},
 		{"infer bad image", "infer " + img, 1, []string{"image.jpg", "not an image"}},

@@ -62,7 +62,7 @@ internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/prepro
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
 internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker
-	internal/config internal/daemon/camera internal/daemon/device internal/history internal/network internal/pipeline internal/preflight
+	internal/config internal/daemon/camera internal/daemon/device internal/history internal/network internal/pipeline internal/diagnose
 	internal/process internal/progress internal/report internal/sink internal/site internal/stage internal/telemetry internal/terminal
 	internal/web mqtt mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade
 	postprocess/zone systemd
@@ -70,10 +70,10 @@ internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network
 	internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
 internal/config/manual: internal/config
-internal/doctor: capture capture/source engine engine/cuda engine/isolate engine/onnxruntime engine/tensorrt internal/broker
-	internal/config internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict
+internal/diagnose: internal/site mqtt/command capture capture/scene capture/source engine engine/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime
+	engine/preprocess engine/tensorrt internal/broker internal/config internal/network internal/progress internal/telemetry internal/web mqtt
+	mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
 internal/history: engine/atomicfile internal/pipeline postprocess postprocess/zone
-internal/dossier: capture engine/atomicfile internal/config internal/doctor internal/probe
 internal/infer: capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
 	internal/network internal/progress internal/report internal/terminal mqtt/payload postprocess postprocess/draw postprocess/evaluate
 	postprocess/format postprocess/predict postprocess/predict/window postprocess/zone
@@ -82,17 +82,12 @@ internal/network: engine engine/cuda engine/tensorrt engine/triton internal/cata
 	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/tile
 internal/jpegimage: engine
 internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/track postprocess/zone
-internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/site internal/web mqtt/command
-	postprocess/predict postprocess/zone
-internal/probe: capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt internal/config internal/network
 internal/process:
 internal/progress:
 internal/report: capture engine/onnx internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone
 	systemd
 internal/repository: engine engine/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
 	postprocess/predict
-internal/selftest: capture capture/scene capture/source engine engine/cuda engine/isolate engine/preprocess engine/tensorrt
-	internal/config internal/doctor internal/network internal/probe internal/progress internal/telemetry postprocess postprocess/predict
 internal/serve: engine engine/kserve internal/config internal/network internal/progress mqtt/credentials postprocess/predict
 internal/sink: capture engine/atomicfile internal/jpegimage internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone
@@ -195,7 +190,7 @@ func room(path string) string {
 func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	for _, p := range list(t) {
 		from := room(p.ImportPath)
-		ofTests := strings.HasSuffix(p.ImportPath, "test") && from != "internal/selftest" // only tests import it
+		ofTests := strings.HasSuffix(p.ImportPath, "test") && from != "internal/diagnose" // only tests import it
 		if p.DepOnly || ofTests || from == theCommand {
 			continue
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/compare"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine/enginetest"
@@ -70,7 +69,7 @@ func TestSuite(t *testing.T) {
 	require.Len(t, seen, len(report.Results), "names tell the runs apart")
 	read, err := result.Parse(data)
 	require.NoError(t, err)
-	same := compare.Of(read, read)
+	same := result.Compare(read, read)
 	require.Len(t, same.Rows, len(report.Results))
 	require.Empty(t, same.Only)
 	for _, row := range same.Rows {
@@ -145,7 +144,7 @@ func TestContenders(t *testing.T) {
 	require.Contains(t, text.String(), "1.0000")
 }
 
-// What waits for a quiet machine gives up when that does not come.
+// --wait-idle gives up after its time.
 func TestWaitIdleGivesUp(t *testing.T) {
 	stop := make(chan struct{}, 1)
 	defer func() { stop <- struct{}{} }()
@@ -161,7 +160,7 @@ func TestWaitIdleGivesUp(t *testing.T) {
 	b := small(1)
 	b.WaitIdle = time.Millisecond
 	_, err := b.Run(t.Context())
-	require.ErrorContains(t, err, "the machine is still busy to ")
+	require.ErrorContains(t, err, "the machine is still ")
 }
 
 func TestExtent(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// checkFiles finds out before the work whether its documents can be written.
+// checkFiles checks that the document can be written.
 func (b *Bench) checkFiles() error {
 	if b.Output != "" {
 		if err := atomicfile.Check(b.Output); err != nil {
@@ -18,7 +18,7 @@ func (b *Bench) checkFiles() error {
 	return nil
 }
 
-// write writes the document and draws the diagrams, where they were asked for.
+// write writes the document to b.Output, if set.
 func (b *Bench) write(r *result.Report) error {
 	if b.Output != "" {
 		data, err := json.MarshalIndent(r, "", "  ")

@@ -14,9 +14,9 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
@@ -137,8 +137,8 @@ func (r *run) preflight(ctx context.Context, next *config.Config) error {
 		return err
 	}
 	now, remote := r.current()
-	check := preflight.Check{
-		Config: next, Running: r.config, Program: []string{program, preflight.Command},
+	check := diagnose.Preflight{
+		Config: next, Running: r.config, Program: []string{program, diagnose.Command},
 		Renewed: slices.ContainsFunc(network.Files(next), r.files.renewed), Remote: remote,
 	}
 	if now.Track {

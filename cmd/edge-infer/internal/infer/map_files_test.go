@@ -45,8 +45,8 @@ func TestMapFiles(t *testing.T) {
 	require.Equal(t, []float32{1, 1.5, 2.5, 3}, tensor.Float32s()[:4])
 	require.False(t, r.has("/videos/b.mp4"), "the video may have more images")
 	require.EqualError(t, r.add(&Seen{File: "/images/c.jpg"}),
-		"--format map is for networks of semantic segmentation or depth, and this one finds objects")
+		"--format map is for semantic segmentation and depth networks, this one detects objects")
 	require.NoError(t, r.close(true))
 	none := Record{Format: MapFiles}
-	require.EqualError(t, none.Check(), "--format map writes a file an image: name their directory with --output DIR")
+	require.EqualError(t, none.Check(), "--format map writes a file per image: set the directory with --output DIR")
 }
