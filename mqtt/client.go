@@ -104,7 +104,7 @@ type Client struct {
 	sentEvent  uint64            // number of the newest event that was sent
 	reasons    map[string]string // why there is no connection, as logged last, by address
 	opened     bool
-	left       left
+	stale      staleTopics
 	// Refused commands: when one was logged, and how many were not since.
 	refusalLogged time.Time
 	refusals      int
@@ -125,8 +125,8 @@ type Connection struct {
 	Spool     string    // why new events wait in memory only; empty when they are safe on disk, or no directory was asked for
 }
 
-// farewellLimit bounds how long an ending Run takes to send what is queued and say stopped.
-const farewellLimit = 1500 * time.Millisecond
+// shutdownLimit bounds how long an ending Run takes to send what is queued and say stopped.
+const shutdownLimit = 1500 * time.Millisecond
 
 // topicLimit bounds the topics that newest-wins messages may have.
 const topicLimit = 8192
@@ -187,8 +187,8 @@ func (c *Client) Open() error {
 	c.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
 	c.qos0, c.qos1 = newMailboxQueue(), newMailboxQueue()
 	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox{}, map[string]string{}, map[string]string{}
-	c.left = left{announced: make(chan struct{}), looked: map[string]struct{}{}}
-	c.sizes.Most = c.MaxPacket
+	c.stale = staleTopics{announced: make(chan struct{}), checked: map[string]struct{}{}}
+	c.sizes.MaxPacket = c.MaxPacket
 	c.events = &spool.Spool{Config: c.Spool, Logger: c.Logger, Notify: c.qos1.Signal}
 	if err := c.events.Open(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
@@ -218,7 +218,7 @@ func (c *Client) Run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(c.closing, cancel)()
 
-	t := tries{blocked: make([]time.Time, len(c.addresses))}
+	t := retryState{blocked: make([]time.Time, len(c.addresses))}
 	for ctx.Err() == nil {
 		pause := c.attempt(ctx, &t)
 		select {
@@ -229,15 +229,15 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// tries are what Run remembers of attempts.
-type tries struct {
+// retryState are what Run remembers of attempts.
+type retryState struct {
 	failures int
 	blocked  []time.Time // by address: not to be tried before, because the login was refused
 }
 
 // attempt tries the brokers in order and serves the first that takes the client. It returns how long to wait before the next attempt.
-func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
-	const settled = 10 * time.Second // a connection that lasted this long starts the pauses anew
+func (c *Client) attempt(ctx context.Context, t *retryState) time.Duration {
+	const stableAfter = 10 * time.Second // a connection that lasted this long starts the pauses anew
 	tried := false
 	for i, to := range c.addresses {
 		if time.Now().Before(t.blocked[i]) {
@@ -269,8 +269,8 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 			c.disconnected(to, "", nil)
 			return 0
 		}
-		c.disconnected(to, "mqtt lost the connection", c.blame(s, to.String(), err))
-		if time.Since(start) >= settled {
+		c.disconnected(to, "mqtt lost the connection", c.explainLoss(s, to.String(), err))
+		if time.Since(start) >= stableAfter {
 			t.failures = 0
 		}
 		tried = true
@@ -287,14 +287,14 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 // left.
 func (c *Client) serve(ctx context.Context, s *session, to address.Address) error {
 	served, lost := context.WithCancelCause(ctx)
-	var beside sync.WaitGroup
-	beside.Go(func() { c.clearLeft(served, to) })
+	var background sync.WaitGroup
+	background.Go(func() { c.clearStale(served, to) })
 	if c.Frigate != "" {
-		beside.Go(func() { c.frigateAvailable(served, to) })
+		background.Go(func() { c.frigateAvailable(served, to) })
 	}
 	err := s.serve(ctx)
-	lost(errMainLost) // no cause any more where ctx has ended
-	beside.Wait()
+	lost(errMainConnectionLost) // no cause any more where ctx has ended
+	background.Wait()
 	return err
 }
 

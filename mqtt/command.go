@@ -71,11 +71,11 @@ func parseCommand(base, topic string, payload []byte, name func(level string) (s
 	if !utf8.ValidString(value) {
 		return command{}, errors.New("not UTF-8 text")
 	}
-	return c, c.read(value)
+	return c, c.parseValue(value)
 }
 
-// read fills in the value that the control takes.
-func (c *command) read(value string) error {
+// parseValue fills in the value that the control takes.
+func (c *command) parseValue(value string) error {
 	ofDevice := c.Control == controlReload || c.Control == controlRestart
 	if ofDevice != (c.Camera == "") {
 		return errors.New("unknown control")

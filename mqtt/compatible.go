@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// ofNow reports whether a number of that kind is 0 while there are no images.
-func (k kind) ofNow() bool {
+// isCurrentCount reports whether a number of that kind is 0 while there are no images.
+func (k kind) isCurrentCount() bool {
 	switch k {
 	case kindCount, kindZone, kindFrigateCount, kindFrigateZone, kindFrigateActive, kindFrigateZoneActive:
 		return true

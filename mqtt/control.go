@@ -61,7 +61,7 @@ func (c *Client) setting(camera, control, value string) {
 		keys = append(keys, topicKey{kind: kindFrigateSetting, camera: camera, name: control})
 	}
 	for _, key := range keys {
-		if s := c.find(key); s != nil {
+		if s := c.mailboxLocked(key); s != nil {
 			s.Put(func(buf []byte) []byte { return append(buf, value...) })
 		}
 	}
@@ -81,8 +81,8 @@ func joinLabels(labels []string) string {
 	return strings.Join(labels, ",")
 }
 
-// carryOut calls the controller, keeps what it has set, and publishes the value that is now in force.
-func (c *Client) carryOut(cmd command) error {
+// execute calls the controller, keeps what it has set, and publishes the value that is now in force.
+func (c *Client) execute(cmd command) error {
 	var err error
 	value := ""
 	switch cmd.Control {
@@ -102,7 +102,7 @@ func (c *Client) carryOut(cmd command) error {
 		return c.Controller.Restart()
 	}
 	if err == nil {
-		c.keepRemote(cmd)
+		c.recordRemote(cmd)
 		c.setting(cmd.Camera, cmd.Control, value)
 	}
 	return err
@@ -112,15 +112,15 @@ func (c *Client) carryOut(cmd command) error {
 func (c *Client) refuse(topic string, reason error) {
 	now := time.Now()
 	c.mu.Lock()
-	report := now.Sub(c.refusalLogged) >= time.Second
+	logNow := now.Sub(c.refusalLogged) >= time.Second
 	unreported := c.refusals
-	if report {
+	if logNow {
 		c.refusalLogged, c.refusals = now, 0
 	} else {
 		c.refusals++
 	}
 	c.mu.Unlock()
-	if report {
+	if logNow {
 		c.Logger.Warn("mqtt command refused", "topic", quoteForLog(topic), "error", reason, "unreported", unreported)
 	}
 	c.mailbox(topicKey{kind: kindError}).Put(func(buf []byte) []byte {
@@ -147,7 +147,7 @@ func (s *session) subscribe() subscription {
 	if len(filters) == 0 {
 		return subscription{}
 	}
-	return s.ask(filters, nil)
+	return s.subscribeTo(filters, nil)
 }
 
 // filters are those of commands, with control, and of Home Assistant's birth message, where that is wanted.
@@ -164,8 +164,8 @@ func (c *Client) filters(control bool) (filters []string) {
 	return filters
 }
 
-// ask subscribes to filters. Without an answer it gives the zero subscription: the session is over, or the limit has fired.
-func (s *session) ask(filters []string, limit <-chan time.Time) subscription {
+// subscribeTo subscribes to filters. Without an answer it gives the zero subscription: the session is over, or the limit has fired.
+func (s *session) subscribeTo(filters []string, limit <-chan time.Time) subscription {
 	wanted := map[string]byte{}
 	for _, filter := range filters {
 		wanted[filter] = 1
@@ -247,7 +247,7 @@ func (s *session) handleInbound(ctx context.Context) {
 		}
 		if err == nil {
 			c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", quoteForLog(string(m.Payload())))
-			err = c.carryOut(cmd)
+			err = c.execute(cmd)
 		}
 		if err != nil {
 			c.refuse(m.Topic(), err)

@@ -26,8 +26,8 @@ func (c *Client) Announce(a *homeassistant.Announcement) error {
 	if err := c.discover(a); err != nil {
 		return fmt.Errorf("announce device: %w", err)
 	}
-	c.clearGone(a.Cameras)
-	c.dropRemote(a.Cameras)
+	c.clearRemoved(a.Cameras)
+	c.pruneRemote(a.Cameras)
 	return nil
 }
 
@@ -64,7 +64,7 @@ func (c *Client) discover(a *homeassistant.Announcement) error {
 			continue
 		}
 		if box := c.mailboxes[key]; box == nil || !box.Holds("") {
-			c.find(key).Put(func([]byte) []byte { return []byte{} })
+			c.mailboxLocked(key).Put(func([]byte) []byte { return []byte{} })
 		}
 	}
 	return nil

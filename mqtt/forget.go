@@ -24,7 +24,7 @@ func (c *Client) Forget(ctx context.Context) (int, error) {
 	}
 	var errs []error
 	for _, to := range c.addresses {
-		s, err := c.connectAside(ctx, to, "-forget")
+		s, err := c.connectExtra(ctx, to, "-forget")
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", to, err))
 			continue
@@ -39,8 +39,8 @@ func (c *Client) Forget(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("forget device: %w", errors.Join(errs...))
 }
 
-// connectAside opens a session that is not the client's own and takes whatever a broker retains. end ends it.
-func (c *Client) connectAside(ctx context.Context, to address.Address, suffix string) (*session, error) {
+// connectExtra opens a session that is not the client's own and takes whatever a broker retains. end ends it.
+func (c *Client) connectExtra(ctx context.Context, to address.Address, suffix string) (*session, error) {
 	s, err := c.connect(ctx, to, identity{id: c.ClientID + suffix, inbound: 2 * topicLimit, largest: math.MaxInt})
 	if err == nil {
 		go s.callPaho()
@@ -62,21 +62,21 @@ func (s *session) clearRetained(ctx context.Context, filters []string, judge fun
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	cleared := 0
-	var asked subscription
+	var request subscription
 	for {
-		if asked.token == nil && len(filters) > 0 {
-			if asked = s.ask(filters, timer.C); asked.token == nil {
-				return cleared, s.unanswered()
+		if request.token == nil && len(filters) > 0 {
+			if request = s.subscribeTo(filters, timer.C); request.token == nil {
+				return cleared, s.noAnswerError()
 			}
 			filters = nil
 			timer.Reset(limit)
 		}
 		select {
-		case <-asked.done:
-			if err := asked.refused(); err != nil {
+		case <-request.done:
+			if err := request.refused(); err != nil {
 				return cleared, err
 			}
-			asked = subscription{}
+			request = subscription{}
 			timer.Reset(silence)
 		case m := <-s.inbound:
 			if !m.Retained() || len(m.Payload()) == 0 {
@@ -93,7 +93,7 @@ func (s *session) clearRetained(ctx context.Context, filters []string, judge fun
 			}
 			cleared++
 		case <-timer.C:
-			if asked.token != nil {
+			if request.token != nil {
 				return cleared, fmt.Errorf("broker did not answer for %v", limit)
 			}
 			return cleared, nil

@@ -20,7 +20,7 @@ func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
 		s, err := c.connect(ctx, to, as)
 		if err == nil {
 			failures = 0
-			err = s.stand(ctx, as.will)
+			err = s.holdOnline(ctx, as.will)
 		}
 		if ctx.Err() != nil {
 			return
@@ -36,12 +36,12 @@ func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
 	}
 }
 
-// errMainLost ends the connection that has Frigate's will when the client's own is lost.
-var errMainLost = errors.New("the client's connection is lost")
+// errMainConnectionLost ends the connection that has Frigate's will when the client's own is lost.
+var errMainConnectionLost = errors.New("the client's connection is lost")
 
 // stand says online on a retained topic until the connection is lost or ctx ends, and then stopped, unless the cause is that the client's
 // connection is lost: then the broker says what the will says.
-func (s *session) stand(ctx context.Context, subject string) error {
+func (s *session) holdOnline(ctx context.Context, subject string) error {
 	defer s.paho.Disconnect(0)
 	defer s.fail(errStopped)
 	go s.callPaho()
@@ -49,12 +49,12 @@ func (s *session) stand(ctx context.Context, subject string) error {
 	defer limit.Stop()
 	token := s.publish(publication{subject, true, []byte(topic.Online)}, limit.C)
 	if token == nil {
-		return s.unanswered()
+		return s.noAnswerError()
 	}
 	select {
 	case <-token.Done():
 	case <-limit.C:
-		return s.unanswered()
+		return s.noAnswerError()
 	case <-s.done:
 		return s.err
 	case <-ctx.Done():
@@ -64,15 +64,15 @@ func (s *session) stand(ctx context.Context, subject string) error {
 		return s.err
 	case <-ctx.Done():
 	}
-	if errors.Is(context.Cause(ctx), errMainLost) {
-		return errMainLost
+	if errors.Is(context.Cause(ctx), errMainConnectionLost) {
+		return errMainConnectionLost
 	}
-	farewell := time.NewTimer(farewellLimit)
+	farewell := time.NewTimer(shutdownLimit)
 	defer farewell.Stop()
 	if token := s.publish(publication{subject, true, []byte(topic.Stopped)}, farewell.C); token != nil {
 		select {
 		case <-token.Done():
-			s.paho.Disconnect(uint(farewellLimit.Milliseconds() / 8))
+			s.paho.Disconnect(uint(shutdownLimit.Milliseconds() / 8))
 		case <-farewell.C:
 		case <-s.done:
 		}
@@ -80,8 +80,8 @@ func (s *session) stand(ctx context.Context, subject string) error {
 	return errStopped
 }
 
-// unanswered is why a publication was not taken.
-func (s *session) unanswered() error {
+// noAnswerError is why a publication was not taken.
+func (s *session) noAnswerError() error {
 	if isClosed(s.done) {
 		return s.err
 	}

@@ -33,8 +33,8 @@ func (c *Client) Login(ctx context.Context) []Login {
 	return logins
 }
 
-// echoPatience is how long a broker may take to pass a message on to who sent it.
-const echoPatience = 10 * time.Second
+// echoTimeout is how long a broker may take to pass a message on to who sent it.
+const echoTimeout = 10 * time.Second
 
 // Refused says what a broker that takes the client, by its address in a Login, does not let it do, a text for each thing: messages of the
 // device, and what it subscribes to, with control the commands as well. A broker that cannot tell, which takes MQTT 5, refuses nothing. It
@@ -58,12 +58,12 @@ func (c *Client) Refused(ctx context.Context, broker string, control bool) []str
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	question := permissionQuery{
 		ClientID: c.ClientID + "-login", User: c.user(to), Password: password,
-		Filters: c.filters(control), Publish: c.topics.Error(), Patience: echoPatience,
+		Filters: c.filters(control), Publish: c.topics.Error(), EchoTimeout: echoTimeout,
 	}
 	if control {
 		question.Echo = c.topics.Set("", "doctor")
 	}
-	refused, err := question.Ask(conn, c.AckTimeout)
+	refused, err := question.run(conn, c.AckTimeout)
 	if err != nil {
 		return nil
 	}

@@ -26,7 +26,7 @@ type mailbox struct {
 	waiting bool
 	current []byte // what was last taken; the sender's while flying
 	owed    bool   // current's delivery is not settled
-	flying  bool   // a sender has current
+	sending bool   // a sender has current
 	listed  bool   // in the queue's ready list
 	due     time.Time
 }
@@ -44,12 +44,12 @@ func (s *mailbox) PutBytes(message []byte) {
 func (s *mailbox) replace(fill func([]byte) []byte) {
 	s.mu.Lock()
 	if s.waiting {
-		s.displace()
+		s.countReplaced()
 	}
 	s.next = fill(s.next)
 	s.waiting = true
 	s.Ledger.Offer(1)
-	list := !s.flying && !s.listed
+	list := !s.sending && !s.listed
 	s.listed = s.listed || list
 	s.mu.Unlock()
 	if list {
@@ -57,8 +57,8 @@ func (s *mailbox) replace(fill func([]byte) []byte) {
 	}
 }
 
-// displace counts a message that gives way to a newer one. Of a retained topic only the newest value means anything.
-func (s *mailbox) displace() {
+// countReplaced counts a message that gives way to a newer one. Of a retained topic only the newest value means anything.
+func (s *mailbox) countReplaced() {
 	if s.Retain {
 		s.Ledger.Supersede(1)
 	} else {
@@ -70,10 +70,10 @@ func (s *mailbox) displace() {
 func (s *mailbox) take() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listed, s.flying = false, true
+	s.listed, s.sending = false, true
 	if s.waiting {
 		if s.owed {
-			s.displace()
+			s.countReplaced()
 		}
 		s.next, s.current = s.current, s.next
 		s.waiting, s.owed = false, true
@@ -83,7 +83,7 @@ func (s *mailbox) take() {
 // Settle ends a send. A retained message that was not delivered stays owed: the next connection sends it again.
 func (s *mailbox) Settle(delivered bool, now time.Time) {
 	s.mu.Lock()
-	s.flying = false
+	s.sending = false
 	s.due = now.Add(s.Interval)
 	if !delivered {
 		s.current = slices.Clone(s.current) // paho may still be reading the old ones
@@ -107,7 +107,7 @@ func (s *mailbox) Settle(delivered bool, now time.Time) {
 
 // SetAside ends a send that cannot be made, because the message is too large. It reports whether the message is given up by that: not
 // when it was given up or delivered before.
-func (s *mailbox) SetAside(now time.Time) bool {
+func (s *mailbox) Discard(now time.Time) bool {
 	s.mu.Lock()
 	given := s.owed
 	if given {
@@ -122,7 +122,7 @@ func (s *mailbox) SetAside(now time.Time) bool {
 // Renew lists a retained message again, for a broker that may have forgotten it.
 func (s *mailbox) Renew() {
 	s.mu.Lock()
-	list := s.Retain && (s.waiting || s.current != nil) && !s.listed && !s.flying
+	list := s.Retain && (s.waiting || s.current != nil) && !s.listed && !s.sending
 	s.listed = s.listed || list
 	s.mu.Unlock()
 	if list {

@@ -10,7 +10,7 @@ import (
 // packetLimits finds out how large a packet each broker takes. MQTT 3.1.1 has no way to ask, and a broker that gets a larger one closes the
 // connection without a word: what is set aside then is the smallest packet on which it did so twice.
 type packetLimits struct {
-	Most int // bytes that any broker may be sent, 0 for as much as it takes; set before anything else
+	MaxPacket int // bytes that any broker may be sent, 0 for as much as it takes; set before anything else
 
 	mu      sync.Mutex
 	brokers map[string]*brokerLimit
@@ -67,8 +67,8 @@ func (l *packetLimits) Limit(broker string, now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	limit := math.MaxInt
-	if l.Most > 0 {
-		limit = l.Most + 1
+	if l.MaxPacket > 0 {
+		limit = l.MaxPacket + 1
 	}
 	if b := l.brokers[broker]; b != nil && b.limit > 0 {
 		if now.After(b.until) {
@@ -143,7 +143,7 @@ func (b *brokerLimit) doubt(size int) {
 
 // SetAside counts a message that is not sent, and reports whether it is worth a line in the log. A repetition of a retained one counts when
 // its topic was not named yet: a broker that closed the connection on it may have seemed to take it.
-func (l *packetLimits) SetAside(topic string, size, limit int, repetition bool) bool {
+func (l *packetLimits) CountTooLarge(topic string, size, limit int, repetition bool) bool {
 	const namedLimit = 100
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,8 +23,8 @@ type permissionQuery struct {
 	// Echo is the topic, under the first of the filters, of an empty message that has to come back; empty for none. Where the client may
 	// not send it either, nothing is known of what comes.
 	Echo string
-	// Patience is how long the message may take to come back.
-	Patience time.Duration
+	// EchoTimeout is how long the message may take to come back.
+	EchoTimeout time.Duration
 }
 
 // permissionCheck is a question under way.
@@ -37,7 +37,7 @@ type permissionCheck struct {
 
 // Ask asks over a fresh connection, which it does not close, and says what is refused, a text for each; none where all is allowed. The
 // connection's deadlines are Ask's.
-func (q *permissionQuery) Ask(conn net.Conn, limit time.Duration) (refused []string, err error) {
+func (q *permissionQuery) run(conn net.Conn, limit time.Duration) (refused []string, err error) {
 	c := &permissionCheck{permissionQuery: q, conn: conn, reader: bufio.NewReader(conn)}
 	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (q *permissionQuery) Ask(conn net.Conn, limit time.Duration) (refused []str
 		if allowed, err = c.publish(2, q.Echo); err != nil {
 			return nil, err
 		}
-		if allowed && !c.comesBack() {
+		if allowed && !c.echoReceived() {
 			refused = append(refused, fmt.Sprintf("it grants %s, and passes on nothing under it", q.Filters[0]))
 		}
 	}
@@ -139,20 +139,20 @@ func (c *permissionCheck) await(wanted byte, number uint16) (*packets.Packet, er
 		case kind == packets.Disconnect:
 			return nil, errors.New("the broker ends the connection")
 		}
-		c.hear(p)
+		c.noteEcho(p)
 	}
 }
 
-// hear looks whether a packet that comes in is the message that was sent.
-func (c *permissionCheck) hear(p *packets.Packet) {
+// noteEcho looks whether a packet that comes in is the message that was sent.
+func (c *permissionCheck) noteEcho(p *packets.Packet) {
 	if p.FixedHeader.Type == packets.Publish && p.TopicName == c.Echo {
 		c.echoed = true
 	}
 }
 
-// comesBack waits for the message that was sent.
-func (c *permissionCheck) comesBack() bool {
-	if c.conn.SetReadDeadline(time.Now().Add(c.Patience)) != nil {
+// echoReceived waits for the message that was sent.
+func (c *permissionCheck) echoReceived() bool {
+	if c.conn.SetReadDeadline(time.Now().Add(c.EchoTimeout)) != nil {
 		return true // not known
 	}
 	for !c.echoed {
@@ -160,7 +160,7 @@ func (c *permissionCheck) comesBack() bool {
 		if err != nil {
 			return !errors.Is(err, os.ErrDeadlineExceeded)
 		}
-		c.hear(p)
+		c.noteEcho(p)
 	}
 	return true
 }

@@ -181,7 +181,7 @@ func (c *Client) Available(camera string, available bool) {
 		return
 	}
 	for key, s := range c.mailboxes {
-		if key.camera == camera && key.kind.ofNow() && !s.Cleared {
+		if key.camera == camera && key.kind.isCurrentCount() && !s.Cleared {
 			c.change(key, "0")
 		}
 	}
@@ -189,7 +189,7 @@ func (c *Client) Available(camera string, available bool) {
 
 // change publishes a value that differs from the one before. The lock is held.
 func (c *Client) change(key topicKey, value string) {
-	if s := c.find(key); s != nil && !s.Holds(value) {
+	if s := c.mailboxLocked(key); s != nil && !s.Holds(value) {
 		s.Put(func(buf []byte) []byte { return append(buf, value...) })
 	}
 }
@@ -198,11 +198,11 @@ func (c *Client) change(key topicKey, value string) {
 func (c *Client) mailbox(key topicKey) *mailbox {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.find(key)
+	return c.mailboxLocked(key)
 }
 
-// find is mailbox for who holds the lock.
-func (c *Client) find(key topicKey) *mailbox {
+// mailboxLocked is mailbox for who holds the lock.
+func (c *Client) mailboxLocked(key topicKey) *mailbox {
 	if s := c.mailboxes[key]; s != nil {
 		s.Cleared = false
 		return s

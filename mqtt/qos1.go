@@ -29,9 +29,9 @@ type qos1Sender struct {
 	cursor   uint64            // last event sent
 	paced    time.Time         // when the next replayed event may leave
 	// buffers hold the events in flight: each must stay as it is until it is acknowledged, and Window+1 in turn outlast that.
-	buffers [][]byte
-	turn    int // of the buffers
-	turns   int // of fill
+	buffers    [][]byte
+	nextBuffer int // of the buffers
+	rounds     int // of fill
 }
 
 // sendQoS1 runs until the session ends, or when it is ending until everything is sent and acknowledged.
@@ -91,13 +91,13 @@ func (s *session) sendQoS1() {
 	}
 }
 
-// outcome says what an attempt to send has come to.
-type outcome int
+// sendResult says what an attempt to send has come to.
+type sendResult int
 
 const (
-	nothing outcome = iota // is ready
+	nothingReady sendResult = iota // is ready
 	sent
-	over // the session
+	sessionEnded // the session
 )
 
 // fill sends what is ready while the window has room. It returns how long until more may be ready, a negative time when that is unknown,
@@ -108,20 +108,20 @@ func (r *qos1Sender) fill() (time.Duration, bool) {
 	for len(r.inflight) < r.client.Window && !isClosed(r.abort) {
 		now := time.Now()
 		first, second := r.sendEvent, r.sendState
-		if r.turns++; r.turns%stateTurn == 0 {
+		if r.rounds++; r.rounds%stateTurn == 0 {
 			first, second = second, first
 		}
 		result, wait := first(now)
-		if result == nothing {
+		if result == nothingReady {
 			var other time.Duration
 			if result, other = second(now); wait < 0 || other >= 0 && other < wait {
 				wait = other
 			}
 		}
 		switch result {
-		case over:
+		case sessionEnded:
 			return 0, false
-		case nothing:
+		case nothingReady:
 			return wait, true
 		}
 	}
@@ -130,33 +130,33 @@ func (r *qos1Sender) fill() (time.Duration, bool) {
 
 // sendState sends the next of the state's mailboxes. With nothing ready it returns how long until something is, a negative time when that
 // is unknown.
-func (r *qos1Sender) sendState(now time.Time) (outcome, time.Duration) {
+func (r *qos1Sender) sendState(now time.Time) (sendResult, time.Duration) {
 	for {
 		box, wait := r.client.qos1.Take(now)
 		if box == nil {
-			return nothing, wait
+			return nothingReady, wait
 		}
 		size := packetSize(box.Topic, len(box.Message()), 1)
 		if limit := r.sizeLimit(now); size >= limit {
-			r.client.tooLarge(box.Topic, size, limit, !box.SetAside(now))
+			r.client.tooLarge(box.Topic, size, limit, !box.Discard(now))
 			continue
 		}
 		if !r.send(publication{box.Topic, box.Retain, box.Message()}, inflightMessage{sent: now, box: box, size: size}) {
-			return over, 0
+			return sessionEnded, 0
 		}
 		return sent, 0
 	}
 }
 
 // sendEvent sends the next event, as sendState does.
-func (r *qos1Sender) sendEvent(now time.Time) (outcome, time.Duration) {
+func (r *qos1Sender) sendEvent(now time.Time) (sendResult, time.Duration) {
 	for {
 		if left := r.paced.Sub(now); left > 0 && !isClosed(r.ending) {
-			return nothing, left
+			return nothingReady, left
 		}
 		event, ok := r.next(now)
 		if !ok {
-			return nothing, -1
+			return nothingReady, -1
 		}
 		size := packetSize(event.Topic, len(event.Payload), 1)
 		if limit := r.sizeLimit(now); size >= limit {
@@ -165,7 +165,7 @@ func (r *qos1Sender) sendEvent(now time.Time) (outcome, time.Duration) {
 			continue
 		}
 		if !r.send(publication{event.Topic, false, event.Payload}, inflightMessage{sent: now, event: event.Number, size: size}) {
-			return over, 0
+			return sessionEnded, 0
 		}
 		r.client.noteSent(event.Number)
 		return sent, 0
@@ -176,10 +176,10 @@ func (r *qos1Sender) sendEvent(now time.Time) (outcome, time.Duration) {
 func (r *qos1Sender) next(now time.Time) (spool.Event, bool) {
 	// pacingSlack is how much of the replay's time may be caught up at once, because timers fire late.
 	const pacingSlack = 20 * time.Millisecond
-	buffer := &r.buffers[r.turn%len(r.buffers)]
+	buffer := &r.buffers[r.nextBuffer%len(r.buffers)]
 	event, ok := r.client.events.Next(r.cursor, (*buffer)[:0])
 	if ok {
-		r.turn++
+		r.nextBuffer++
 		r.cursor = event.Number
 		if event.Number <= r.mark {
 			r.markReplayed(&event)

@@ -49,7 +49,7 @@ func (c *Client) ForgetRemote(camera string, controls ...string) {
 	c.mu.Lock()
 	r, known := c.remote[camera]
 	for _, control := range controls {
-		r.Forget(control)
+		r.Clear(control)
 	}
 	if len(controls) == 0 || r == (RemoteSettings{}) {
 		delete(c.remote, camera)
@@ -62,8 +62,8 @@ func (c *Client) ForgetRemote(camera string, controls ...string) {
 	}
 }
 
-// dropRemote forgets the cameras that are gone.
-func (c *Client) dropRemote(cameras []homeassistant.Camera) {
+// pruneRemote forgets the cameras that are gone.
+func (c *Client) pruneRemote(cameras []homeassistant.Camera) {
 	c.mu.Lock()
 	before := len(c.remote)
 	maps.DeleteFunc(c.remote, func(name string, _ RemoteSettings) bool {
@@ -100,8 +100,8 @@ func (c *Client) loadRemote() {
 	}
 }
 
-// keepRemote notes a command that was carried out.
-func (c *Client) keepRemote(cmd command) {
+// recordRemote notes a command that was carried out.
+func (c *Client) recordRemote(cmd command) {
 	c.mu.Lock()
 	r := c.remote[cmd.Camera]
 	r.Set(cmd)

@@ -23,8 +23,8 @@ func (k *RemoteSettings) Set(c command) {
 	}
 }
 
-// Forget takes back what was set of a control.
-func (k *RemoteSettings) Forget(control string) {
+// Clear takes back what was set of a control.
+func (k *RemoteSettings) Clear(control string) {
 	switch control {
 	case controlDetect:
 		k.Detect = nil

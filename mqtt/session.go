@@ -148,9 +148,9 @@ func (s *session) serve(ctx context.Context) error {
 	return s.err
 }
 
-// leave lets the senders finish, publishes stopped and disconnects, all within farewellLimit. drained is closed when sendQoS1 is done.
+// leave lets the senders finish, publishes stopped and disconnects, all within shutdownLimit. drained is closed when sendQoS1 is done.
 func (s *session) leave(drained <-chan struct{}) {
-	half, limit := time.NewTimer(farewellLimit/2), time.NewTimer(farewellLimit)
+	half, limit := time.NewTimer(shutdownLimit/2), time.NewTimer(shutdownLimit)
 	defer half.Stop()
 	defer limit.Stop()
 	defer s.fail(errStopped)
@@ -172,7 +172,7 @@ func (s *session) leave(drained <-chan struct{}) {
 	}
 	select {
 	case <-token.Done():
-		s.paho.Disconnect(uint(farewellLimit.Milliseconds() / 8))
+		s.paho.Disconnect(uint(shutdownLimit.Milliseconds() / 8))
 	case <-limit.C:
 	case <-s.done:
 	}

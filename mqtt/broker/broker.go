@@ -142,20 +142,20 @@ func (b *Broker) assemble(password string) error {
 	capabilities.MaximumMessageExpiryInterval = 0
 	capabilities.MaximumSessionExpiryInterval = uint32(b.Limits.SessionExpiry.Seconds())
 	capabilities.TopicAliasMaximum = topicAliases // each may hold 64 KiB
-	b.server = mochi.New(&mochi.Options{Capabilities: capabilities, Logger: demoted(b.Logger)})
+	b.server = mochi.New(&mochi.Options{Capabilities: capabilities, Logger: debugLogger(b.Logger)})
 	b.retained = newRetained(b.server, &b.Limits)
 	b.listener = newListener(&b.Limits, b.Logger)
-	b.listener.abandon = b.abandon
+	b.listener.dropClient = b.dropClient
 	return b.server.AddHook(&policy{
-		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.server.Clients.Len, log: b.listener.complain,
+		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.server.Clients.Len, log: b.listener.logRefusal,
 	}, nil)
 }
 
 // topicAliases is how many topics of MQTT 5 a client may abbreviate.
 const topicAliases = 16
 
-// abandon forgets the client of a connection on which the library failed: it did not get to do so itself.
-func (b *Broker) abandon(conn net.Conn) {
+// dropClient forgets the client of a connection on which the library failed: it did not get to do so itself.
+func (b *Broker) dropClient(conn net.Conn) {
 	for _, client := range b.server.Clients.GetAll() {
 		if client.Net.Conn == conn {
 			client.Stop(errPanic)

@@ -18,10 +18,10 @@ import (
 // does not log in, or does not read, no more than its time. The library allocates what a packet's header announces, up to 256 MiB.
 type guard struct {
 	net.Conn
-	limits  *Limits
-	inbound *atomic.Int64       // bytes of large packets, of all connections
-	let     func(*guard)        // called when the client was let in
-	refused func(*guard, error) // called with what ends the connection
+	limits     *Limits
+	inbound    *atomic.Int64       // bytes of large packets, of all connections
+	onAdmitted func(*guard)        // called when the client was let in
+	onRefused  func(*guard, error) // called with what ends the connection
 
 	in *bufio.Reader
 	// The reading goroutine's.
@@ -36,25 +36,25 @@ type guard struct {
 }
 
 var (
-	errSilent      = errors.New("no login in time")
-	errSize        = errors.New("packet is too large")
-	errInbound     = errors.New("too many large packets at once")
-	errFirst       = errors.New("first packet is no CONNECT")
-	errSecond      = errors.New("second CONNECT")
-	errNotReading  = errors.New("client does not read")
-	errCrowded     = errors.New("too many connections")
-	errUnknown     = errors.New("too many connections without a login")
-	errSessions    = errors.New("too many clients are remembered")
-	errRetained    = errors.New("no room to retain a message")
-	errPanic       = errors.New("the broker failed on it")
-	errDescriptors = errors.New("no file descriptor left")
+	errLoginTimeout    = errors.New("no login in time")
+	errSize            = errors.New("packet is too large")
+	errInbound         = errors.New("too many large packets at once")
+	errFirst           = errors.New("first packet is no CONNECT")
+	errSecond          = errors.New("second CONNECT")
+	errNotReading      = errors.New("client does not read")
+	errConnections     = errors.New("too many connections")
+	errUnauthenticated = errors.New("too many connections without a login")
+	errSessions        = errors.New("too many clients are remembered")
+	errRetained        = errors.New("no room to retain a message")
+	errPanic           = errors.New("the broker failed on it")
+	errDescriptors     = errors.New("no file descriptor left")
 )
 
 // smallPacket is what any packet may have, and PUBLISH alone may exceed.
 const smallPacket = 64 << 10
 
 func newGuard(conn net.Conn, l *listener) *guard {
-	g := &guard{Conn: conn, limits: l.limits, inbound: &l.inbound, let: l.admit, refused: l.refuse, in: bufio.NewReaderSize(conn, 2048)}
+	g := &guard{Conn: conn, limits: l.limits, inbound: &l.inbound, onAdmitted: l.admit, onRefused: l.refuse, in: bufio.NewReaderSize(conn, 2048)}
 	_ = conn.SetDeadline(time.Now().Add(g.limits.Login)) // a connection that has ended says so at the first read
 	return g
 }
@@ -62,7 +62,7 @@ func newGuard(conn net.Conn, l *listener) *guard {
 // admit is called when the client has logged in.
 func (g *guard) admit() {
 	g.admitted.Store(true)
-	g.let(g)
+	g.onAdmitted(g)
 }
 
 // Read hands over the next bytes of checked packets. An error that is not the network's has been reported.
@@ -91,11 +91,11 @@ func (g *guard) report(err error) error {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &timeout) && timeout.Timeout() && !g.admitted.Load():
-		err = errSilent
+		err = errLoginTimeout
 	case errors.As(err, &timeout), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return err
 	}
-	g.refused(g, err)
+	g.onRefused(g, err)
 	if g.admitted.Load() && g.version == version5 {
 		const malformed, tooLarge = 0x81, 0x95
 		code := byte(malformed)
@@ -208,7 +208,7 @@ func (g *guard) Write(p []byte) (int, error) {
 		if err != nil {
 			var timeout net.Error
 			if errors.As(err, &timeout) && timeout.Timeout() {
-				g.refused(g, errNotReading)
+				g.onRefused(g, errNotReading)
 			}
 			g.Conn.Close()
 			return sent, err

@@ -157,7 +157,7 @@ func TestSizesAreBounded(t *testing.T) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	b := open(t, &Broker{Limits: Limits{Login: time.Hour, Connections: 20, Unknown: 8}})
+	b := open(t, &Broker{Limits: Limits{Login: time.Hour, Connections: 20, Unauthenticated: 8}})
 	var silent []net.Conn
 	for range 100 {
 		silent = append(silent, dial(t, b, nil))

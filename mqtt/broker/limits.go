@@ -7,13 +7,13 @@ import (
 
 // Limits bound what clients may take of the machine. Zero means the default.
 type Limits struct {
-	Login       time.Duration // from the connection to the login, 5 s
-	Write       time.Duration // how long a client may stop reading, 5 s; meanwhile it holds up whoever publishes to it
-	Connect     int           // bytes of the CONNECT packet, 16 KiB
-	Packet      int           // bytes of a message, 4 MiB
-	Inbound     int64         // bytes of large packets that are being received at one time, 64 MiB
-	Connections int           // open at one time, 256
-	Unknown     int           // of those, before the login, 64: one more ends the oldest of them
+	Login           time.Duration // from the connection to the login, 5 s
+	Write           time.Duration // how long a client may stop reading, 5 s; meanwhile it holds up whoever publishes to it
+	Connect         int           // bytes of the CONNECT packet, 16 KiB
+	Packet          int           // bytes of a message, 4 MiB
+	Inbound         int64         // bytes of large packets that are being received at one time, 64 MiB
+	Connections     int           // open at one time, 256
+	Unauthenticated int           // of those, before the login, 64: one more ends the oldest of them
 
 	Subscriptions int           // of one client, 1024
 	Sessions      int           // clients that are connected or remembered, 1024
@@ -30,7 +30,7 @@ func (l *Limits) setDefaults() {
 	l.Packet = cmp.Or(l.Packet, 4<<20)
 	l.Inbound = cmp.Or(l.Inbound, 64<<20)
 	l.Connections = cmp.Or(l.Connections, 256)
-	l.Unknown = cmp.Or(l.Unknown, 64)
+	l.Unauthenticated = cmp.Or(l.Unauthenticated, 64)
 	l.Subscriptions = cmp.Or(l.Subscriptions, 1024)
 	l.Sessions = cmp.Or(l.Sessions, 1024)
 	l.SessionExpiry = cmp.Or(l.SessionExpiry, 24*time.Hour)

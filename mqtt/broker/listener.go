@@ -19,21 +19,21 @@ import (
 // waits for, ends at the first error, and lets a panic end the process; this one waits for all of them, goes on, and ends one connection.
 type listener struct {
 	net.Listener
-	limits  *Limits
-	log     *slog.Logger
-	abandon func(net.Conn) // forgets the client of a connection on which the library panicked
-	inbound atomic.Int64
-	serving sync.WaitGroup
-	closing chan struct{}
+	limits     *Limits
+	log        *slog.Logger
+	dropClient func(net.Conn) // forgets the client of a connection on which the library panicked
+	inbound    atomic.Int64
+	serving    sync.WaitGroup
+	closing    chan struct{}
 
-	mu      sync.Mutex
-	conns   map[*guard]struct{}
-	unknown []*guard // those before the login, oldest first
-	closed  bool
-	refused uint64
-	panics  uint64
+	mu              sync.Mutex
+	conns           map[*guard]struct{}
+	unauthenticated []*guard // those before the login, oldest first
+	closed          bool
+	refused         uint64
+	panics          uint64
 	// Complaints: when one was logged, and how many were not since.
-	complained time.Time
+	lastLogged time.Time
 	unreported int
 }
 
@@ -72,9 +72,9 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 			return
 		}
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			l.endOldestUnknown(errDescriptors)
+			l.closeOldestUnauthenticated(errDescriptors)
 		}
-		l.complain(err, "")
+		l.logRefusal(err, "")
 		select {
 		case <-time.After(pause):
 		case <-l.closing:
@@ -94,7 +94,7 @@ func (l *listener) serve(g *guard, establish listeners.EstablishFn) {
 			l.mu.Lock()
 			l.panics++
 			l.mu.Unlock()
-			l.abandon(g)
+			l.dropClient(g)
 		}
 	}()
 	if err := establish(l.ID(), g); err != nil {
@@ -124,14 +124,14 @@ func (l *listener) Close(closeClients listeners.CloseFn) {
 // add takes a connection in, when there is room.
 func (l *listener) add(g *guard) bool {
 	l.mu.Lock()
-	full, crowded := len(l.conns) >= l.limits.Connections, len(l.unknown) >= l.limits.Unknown
+	full, crowded := len(l.conns) >= l.limits.Connections, len(l.unauthenticated) >= l.limits.Unauthenticated
 	l.mu.Unlock()
 	switch {
-	case full && !l.endOldestUnknown(errCrowded):
-		l.refuse(g, errCrowded)
+	case full && !l.closeOldestUnauthenticated(errConnections):
+		l.refuse(g, errConnections)
 		return false
 	case crowded && !full:
-		l.endOldestUnknown(errUnknown)
+		l.closeOldestUnauthenticated(errUnauthenticated)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,20 +139,20 @@ func (l *listener) add(g *guard) bool {
 		return false
 	}
 	l.conns[g] = struct{}{}
-	l.unknown = append(l.unknown, g)
+	l.unauthenticated = append(l.unauthenticated, g)
 	l.serving.Add(1)
 	return true
 }
 
-// endOldestUnknown makes room at the cost of who has waited longest with its login; false when there is no such connection.
-func (l *listener) endOldestUnknown(reason error) bool {
+// closeOldestUnauthenticated makes room at the cost of who has waited longest with its login; false when there is no such connection.
+func (l *listener) closeOldestUnauthenticated(reason error) bool {
 	l.mu.Lock()
-	if len(l.unknown) == 0 {
+	if len(l.unauthenticated) == 0 {
 		l.mu.Unlock()
 		return false
 	}
-	oldest := l.unknown[0]
-	l.unknown = l.unknown[1:]
+	oldest := l.unauthenticated[0]
+	l.unauthenticated = l.unauthenticated[1:]
 	delete(l.conns, oldest) // it counts no more, though its goroutine has not noticed yet
 	l.mu.Unlock()
 	l.refuse(oldest, reason)
@@ -163,7 +163,7 @@ func (l *listener) endOldestUnknown(reason error) bool {
 func (l *listener) admit(g *guard) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unknown = slices.DeleteFunc(l.unknown, func(other *guard) bool { return other == g })
+	l.unauthenticated = slices.DeleteFunc(l.unauthenticated, func(other *guard) bool { return other == g })
 }
 
 func (l *listener) remove(g *guard) {
@@ -180,18 +180,18 @@ func (l *listener) refuse(g *guard, reason error) {
 	l.mu.Lock()
 	l.refused++
 	l.mu.Unlock()
-	l.complain(reason, g.RemoteAddr().String())
+	l.logRefusal(reason, g.RemoteAddr().String())
 }
 
-// complain logs what clients do wrong, once in ten seconds at most: anyone can do it as often as he likes.
-func (l *listener) complain(reason error, remote string) {
+// logRefusal logs what clients do wrong, once in ten seconds at most: anyone can do it as often as he likes.
+func (l *listener) logRefusal(reason error, remote string) {
 	const each = 10 * time.Second
 	now := time.Now()
 	l.mu.Lock()
-	report := now.Sub(l.complained) >= each
+	report := now.Sub(l.lastLogged) >= each
 	unreported := l.unreported
 	if report {
-		l.complained, l.unreported = now, 0
+		l.lastLogged, l.unreported = now, 0
 	} else {
 		l.unreported++
 	}

@@ -24,7 +24,7 @@ type cameraDevice struct {
 
 // camera is the device that stands for a camera; name is its part of identifiers.
 func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device {
-	machine := reachable(d.Tree.Available())
+	machine := availabilityEntry(d.Tree.Available())
 	c := cameraDevice{d: d, camera: camera, machine: []any{machine}, device: &device{
 		name: "camera-" + name, id: d.id() + "_" + name, taken: map[string]bool{},
 		availability: []any{machine, map[string]any{"topic": d.Tree.CameraAvailable(camera.Name)}},
@@ -37,22 +37,22 @@ func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device
 			c.info[key] = value
 		}
 	}
-	c.basic()
+	c.commonEntities()
 	switch {
 	case camera.Classifier:
 		c.classifier()
 	case len(camera.Classes) > 0 || camera.DepthUnit != "":
-		c.places(a.Labels)
+		c.mapSensors(a.Labels)
 	case len(a.Labels) > 0:
-		c.asked(a.Labels)
+		c.requestedEntities(a.Labels)
 	default:
-		c.usual()
+		c.defaultEntities()
 	}
 	return c.device
 }
 
-// basic adds what every camera has.
-func (c *cameraDevice) basic() {
+// commonEntities adds what every camera has.
+func (c *cameraDevice) commonEntities() {
 	t, name := c.d.Tree, c.camera.Name
 	if c.d.Control {
 		c.add("detect", "switch", "Detection", c.control("detect").with(config{"icon": "mdi:motion-sensor"}))
@@ -97,9 +97,9 @@ func (c *cameraDevice) control(name string) config {
 	}
 }
 
-// usual adds what somebody has drawn and, as far as there is room, what people ask for most.
-func (c *cameraDevice) usual() {
-	c.drawn()
+// defaultEntities adds what somebody has drawn and, as far as there is room, what people ask for most.
+func (c *cameraDevice) defaultEntities() {
+	c.zonesAndLines()
 	labels := ranked(c.camera.Labels)
 	room := func() bool { return len(c.entities) < EntityLimit }
 	const shown = 3
@@ -119,9 +119,9 @@ func (c *cameraDevice) usual() {
 	}
 }
 
-// asked adds everything there is of the given labels.
-func (c *cameraDevice) asked(wanted []string) {
-	c.drawn()
+// requestedEntities adds everything there is of the given labels.
+func (c *cameraDevice) requestedEntities(wanted []string) {
+	c.zonesAndLines()
 	for _, label := range ranked(c.camera.Labels) {
 		if !slices.Contains(wanted, everyLabel) && !slices.Contains(wanted, label) {
 			continue
@@ -148,8 +148,8 @@ func (c *cameraDevice) asked(wanted []string) {
 	}))
 }
 
-// drawn adds the camera's zones and lines.
-func (c *cameraDevice) drawn() {
+// zonesAndLines adds the camera's zones and lines.
+func (c *cameraDevice) zonesAndLines() {
 	t, name := c.d.Tree, c.camera.Name
 	for _, zone := range c.camera.Zones {
 		c.add("zone_"+zone, "binary_sensor", title(zone), occupied(t.Zone(name, zone, total)).with(config{"icon": "mdi:vector-polygon"}))

@@ -3,8 +3,8 @@ package homeassistant
 // How long a list of classes may be that Home Assistant is told: with more a sensor's state is any text. A network of a thousand classes
 // would have the discovery message be most of what there is.
 const (
-	mostOptions     = 64
-	mostOptionBytes = 2048
+	maxOptions     = 64
+	maxOptionBytes = 2048
 )
 
 // stateLimit is how many characters Home Assistant takes for a state.
@@ -32,7 +32,7 @@ func (c *cameraDevice) classifier() {
 func (c *cameraDevice) options() (options []string) {
 	size, seen := 0, map[string]bool{}
 	for _, label := range c.camera.Classes {
-		if size += len(label); label == "" || size > mostOptionBytes || len(options) == mostOptions {
+		if size += len(label); label == "" || size > maxOptionBytes || len(options) == maxOptions {
 			return nil
 		}
 		if !seen[label] {

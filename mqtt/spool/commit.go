@@ -53,7 +53,7 @@ func (s *Spool) commit() error {
 	}
 	err := s.store()
 	if err == nil {
-		err = s.note()
+		err = s.savePosition()
 	}
 	s.collect()
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *Spool) fileSize() int64 { return min(max(s.MaxBytes/16, 64<<10), 4<<20)
 
 // note writes down how far the events are done with, and once a minute what the clock shows while there is something to grow old. It is not
 // synced: after a power cut a few events are repeated.
-func (s *Spool) note() error {
+func (s *Spool) savePosition() error {
 	const clockInterval = 60_000
 	s.mu.Lock()
 	p := position{done: s.done, stored: s.written.stored, clock: s.clock.now(), running: s.clock.running().Milliseconds(), boot: s.clock.boot}

@@ -84,17 +84,17 @@ func (s *segment) remove() {
 	os.Remove(s.path)
 }
 
-// contents are the records of a segment's bytes, and the parts between them that are none.
-type contents struct {
+// scanResult are the records of a segment's bytes, and the parts between them that are none.
+type scanResult struct {
 	before  uint64 // number of the last record of the file before, 0 when it is not known
-	records []found
+	records []scannedRecord
 	damaged [][2]int // from, to
 	tail    bool     // the last damaged part is at the end
 	end     int      // behind the last record
 }
 
-// found is a record and where it begins; afterDamage says that there is a damaged part between the record before and this one.
-type found struct {
+// scannedRecord is a record and where it begins; afterDamage says that there is a damaged part between the record before and this one.
+type scannedRecord struct {
 	Event
 	offset      int64
 	afterDamage bool
@@ -102,8 +102,8 @@ type found struct {
 
 // scan finds every record of data whose checksum is right and whose number is higher than that of the one before. Reading goes on behind a
 // damaged part at the next record, wherever that begins. What a power cut leaves of the last batch is no damage.
-func scan(data []byte, after uint64) contents {
-	var c contents
+func scan(data []byte, after uint64) scanResult {
+	var c scanResult
 	at, bad := 0, -1
 	old := bytes.HasPrefix(data, []byte(oldMark))
 	if old {
@@ -129,7 +129,7 @@ func scan(data []byte, after uint64) contents {
 		if old {
 			e.at = ageUnknown
 		}
-		c.records = append(c.records, found{e, int64(at), bad >= 0})
+		c.records = append(c.records, scannedRecord{e, int64(at), bad >= 0})
 		after, bad = e.Number, -1
 		at += len(e.Buffer)
 		c.end = at
@@ -159,7 +159,7 @@ func tornRecord(rest []byte) bool {
 
 // openSegment reads a file of an earlier run. Damaged parts are moved aside; where that fails the file stays as it is, to be read and not
 // written to. The segment is nil, and the file gone, when there is no record in it.
-func openSegment(path string, after uint64) (s *segment, c contents, err error) {
+func openSegment(path string, after uint64) (s *segment, c scanResult, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, c, err
@@ -167,7 +167,7 @@ func openSegment(path string, after uint64) (s *segment, c contents, err error) 
 	c = scan(data, after)
 	sealed := false
 	if len(c.damaged) > 0 {
-		sealed = c.moveAside(path, data) != nil
+		sealed = c.quarantine(path, data) != nil
 	}
 	if len(c.records) == 0 && !sealed {
 		return nil, c, os.Remove(path)
@@ -190,13 +190,13 @@ func openSegment(path string, after uint64) (s *segment, c contents, err error) 
 	return s, c, nil
 }
 
-// moveAside keeps the damaged parts in a file of their own and writes the segment anew without them, changing the records' places.
-func (c *contents) moveAside(path string, data []byte) error {
+// quarantine keeps the damaged parts in a file of their own and writes the segment anew without them, changing the records' places.
+func (c *scanResult) quarantine(path string, data []byte) error {
 	var parts []byte
 	for _, part := range c.damaged {
 		parts = append(parts, data[part[0]:part[1]]...)
 	}
-	if err := keepDamaged(path, parts); err != nil {
+	if err := saveDamaged(path, parts); err != nil {
 		return err
 	}
 	whole := header(c.before)
@@ -222,8 +222,8 @@ const (
 	damagedBytes = 8 << 20
 )
 
-// keepDamaged writes what could not be read to a file of its own beside the segment. The oldest such files make room for new ones.
-func keepDamaged(path string, data []byte) error {
+// saveDamaged writes what could not be read to a file of its own beside the segment. The oldest such files make room for new ones.
+func saveDamaged(path string, data []byte) error {
 	data = data[:min(len(data), damagedBytes)]
 	directory := filepath.Dir(path)
 	kept, err := filepath.Glob(filepath.Join(directory, "*"+damagedSuffix))

@@ -179,12 +179,12 @@ func (s *Spool) loadSegments() error {
 			s.Logger.Warn("event spool file was damaged: what is whole is kept, the rest moved aside", "file", path, "parts", len(c.damaged))
 		}
 		if i > 0 && c.before > last {
-			s.lose(last, c.before)
+			s.countLost(last, c.before)
 			last = c.before
 		}
 		for _, e := range c.records {
 			if damaged || e.afterDamage {
-				s.lose(last, e.Number-1)
+				s.countLost(last, e.Number-1)
 			}
 			damaged, last, newest = false, e.Number, max(newest, e.at)
 			if e.Number > s.done {
@@ -196,7 +196,7 @@ func (s *Spool) loadSegments() error {
 			s.files = append(s.files, file)
 		}
 	}
-	if s.lose(last, s.written.stored); damaged && s.written.stored == 0 {
+	if s.countLost(last, s.written.stored); damaged && s.written.stored == 0 {
 		s.lost++ // nobody knows how many, at least one
 	}
 	s.newest = max(last, s.done, s.written.stored)
@@ -218,8 +218,8 @@ func (s *Spool) loadSegments() error {
 	return nil
 }
 
-// lose counts the events behind one number, up to another, as lost, as far as they were not done with.
-func (s *Spool) lose(behind, to uint64) {
+// countLost counts the events behind one number, up to another, as lost, as far as they were not done with.
+func (s *Spool) countLost(behind, to uint64) {
 	if behind = max(behind, s.done); to > behind {
 		s.lost += to - behind
 	}
@@ -311,8 +311,8 @@ func (s *Spool) Last() uint64 {
 	return s.newest
 }
 
-// spare is the room that Next leaves behind an event.
-const spare = 64
+// spareCapacity is the room that Next leaves behind an event.
+const spareCapacity = 64
 
 // Next reads the first event after a number into buf. The event is the caller's, with room for a little more in its buffer.
 func (s *Spool) Next(after uint64, buf []byte) (Event, bool) {
@@ -341,7 +341,7 @@ func (s *Spool) Next(after uint64, buf []byte) (Event, bool) {
 			}
 		}
 		s.mu.Unlock()
-		buf = slices.Grow(buf[:0], int(e.size)+spare)[:e.size]
+		buf = slices.Grow(buf[:0], int(e.size)+spareCapacity)[:e.size]
 		_, err := file.file.ReadAt(buf, int64(e.offset))
 		if err == nil {
 			var read Event

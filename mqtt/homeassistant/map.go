@@ -10,7 +10,7 @@ const shownClasses = 3
 
 // places adds what a network says of every place: shares of classes or the depth in the middle, of each zone, or of the image where there
 // are no zones. wanted are the labels that get entities of their own, as in Announcement.
-func (c *cameraDevice) places(wanted []string) {
+func (c *cameraDevice) mapSensors(wanted []string) {
 	zones := c.camera.Zones
 	if len(zones) == 0 {
 		zones = []string{""}
@@ -33,8 +33,8 @@ func (c *cameraDevice) places(wanted []string) {
 	c.rate()
 }
 
-// place is where the detections payload has a zone's part of a field; the image's where the zone has no name.
-func place(field, zone string) string {
+// mapField is where the detections payload has a zone's part of a field; the image's where the zone has no name.
+func mapField(field, zone string) string {
 	if zone == "" {
 		return "value_json." + field
 	}
@@ -49,7 +49,7 @@ func (c *cameraDevice) share(zone, label string) {
 	}
 	c.add("share_"+zone+"_"+label, "sensor", name+" share", config{
 		"state_topic": c.d.Tree.Detections(c.camera.Name), "state_class": measurement, "unit_of_measurement": "%", "icon": "mdi:texture-box",
-		"value_template": "{{ ((" + place("semantic", zone) + `.classes | selectattr("label", "eq", ` + quoted(label) +
+		"value_template": "{{ ((" + mapField("semantic", zone) + `.classes | selectattr("label", "eq", ` + quoted(label) +
 			`) | map(attribute="share") | sum) * 100) | round(0) | int }}`,
 	})
 }
@@ -60,7 +60,7 @@ func (c *cameraDevice) depth(zone string) {
 	if zone != "" {
 		name = title(zone) + " depth"
 	}
-	at := place("depth", zone) + ".median"
+	at := mapField("depth", zone) + ".median"
 	sensor := config{
 		"state_topic": c.d.Tree.Detections(c.camera.Name), "state_class": measurement, "icon": "mdi:arrow-expand-horizontal",
 		"value_template": "{{ " + at + " | round(1) if " + at + " is not none else none }}",

@@ -9,22 +9,22 @@ import (
 // clearGone clears the retained topics of what was published and is not among cameras any more: an empty message takes the place of the
 // value, waits for the broker like one, and is repeated at each connection like one, for another broker of the list may hold the value too.
 // Only this client's own values are known; for those of an earlier process see clearLeft.
-func (c *Client) clearGone(cameras []homeassistant.Camera) {
+func (c *Client) clearRemoved(cameras []homeassistant.Camera) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.makeRoom()
-	stay := places(cameras)
-	c.left.announce(stay)
+	c.evictCleared()
+	stay := ownersOf(cameras)
+	c.stale.announce(stay)
 	kept := map[string]bool{} // topics; names that differ may share one
 	for key, s := range c.mailboxes {
-		if stay[key.place()] {
+		if stay[key.owner()] {
 			kept[s.Topic] = true
 		}
 	}
 	gone := map[*mailbox]bool{}
 	for key, s := range c.mailboxes {
 		switch {
-		case stay[key.place()] || s.Cleared:
+		case stay[key.owner()] || s.Cleared:
 		case s.Retain && !kept[s.Topic]:
 			s.Cleared = true
 			s.Put(func([]byte) []byte { return []byte{} })
@@ -35,14 +35,14 @@ func (c *Client) clearGone(cameras []homeassistant.Camera) {
 	c.discard(gone)
 	c.feeds = slices.DeleteFunc(c.feeds, func(f feed) bool { return gone[f.detections] })
 	for name, camera := range c.cameras {
-		if !stay[place{camera: camera}] {
+		if !stay[owner{camera: camera}] {
 			delete(c.cameras, name)
 		}
 	}
 }
 
-// makeRoom gives up what earlier calls of clearGone have cleared, once the topics there may be are half used up. The lock is held.
-func (c *Client) makeRoom() {
+// evictCleared gives up what earlier calls of clearGone have cleared, once the topics there may be are half used up. The lock is held.
+func (c *Client) evictCleared() {
 	if len(c.mailboxes) < topicLimit/2 {
 		return
 	}
@@ -63,33 +63,33 @@ func (c *Client) discard(gone map[*mailbox]bool) {
 	c.order = slices.DeleteFunc(c.order, func(s *mailbox) bool { return gone[s] })
 }
 
-// place is a camera, one of its zones or one of its lines; the zero place is the device.
-type place struct {
+// owner is a camera, one of its zones or one of its lines; the zero owner is the device.
+type owner struct {
 	kind         kind // kindZone or kindLine, else 0
 	camera, name string
 }
 
-// place is what the topic belongs to.
-func (k topicKey) place() place {
+// owner is what the topic belongs to.
+func (k topicKey) owner() owner {
 	switch k.kind {
 	case kindZone, kindFrigateZone, kindFrigateZoneActive:
-		return place{kindZone, k.camera, k.name}
+		return owner{kindZone, k.camera, k.name}
 	case kindLine, kindLineLabel:
-		return place{kindLine, k.camera, k.name}
+		return owner{kindLine, k.camera, k.name}
 	}
-	return place{camera: k.camera}
+	return owner{camera: k.camera}
 }
 
-// places are the device and what the cameras have.
-func places(cameras []homeassistant.Camera) map[place]bool {
-	all := map[place]bool{{}: true}
+// ownersOf are the device and what the cameras have.
+func ownersOf(cameras []homeassistant.Camera) map[owner]bool {
+	all := map[owner]bool{{}: true}
 	for _, camera := range cameras {
-		all[place{camera: camera.Name}] = true
+		all[owner{camera: camera.Name}] = true
 		for _, zone := range camera.Zones {
-			all[place{kindZone, camera.Name, zone}] = true
+			all[owner{kindZone, camera.Name, zone}] = true
 		}
 		for _, line := range camera.Lines {
-			all[place{kindLine, camera.Name, line}] = true
+			all[owner{kindLine, camera.Name, line}] = true
 		}
 	}
 	return all
