@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The controls, as they are called in topics.
+// Names of the controls in topics.
 const (
 	controlDetect    = "detect"
 	controlThreshold = "threshold"
@@ -19,20 +19,20 @@ const (
 	controlRestart   = "restart"
 )
 
-// allLabels asks for every label.
+// allLabels selects every label.
 const allLabels = "*"
 
-// Bounds of a command.
+// Limits of a command.
 const (
 	maxCommandBytes    = 4096
 	maxCommandLabels   = 100
 	maxCommandInterval = 1000 // frames
 )
 
-// buttonPress is what Home Assistant's buttons send.
+// buttonPress is the payload sent by Home Assistant's buttons.
 const buttonPress = "PRESS"
 
-// command is a message to a set topic that was understood.
+// command is a parsed message to a set topic.
 type command struct {
 	Camera, Control string // Camera is empty for the device's own
 	On              bool
@@ -41,10 +41,10 @@ type command struct {
 	Labels          []string // nil: all
 }
 
-// errNoCommand is for messages that are not commands: an empty payload is what clearing a retained message sends.
+// errNoCommand is returned for messages that are not commands, such as the empty payload that clears a retained message.
 var errNoCommand = errors.New("no command")
 
-// parseCommand reads a message below base; name turns a topic level into a camera's name.
+// parseCommand parses a message below base; name maps a topic level to a camera name.
 func parseCommand(base, topic string, payload []byte, name func(level string) (string, bool)) (command, error) {
 	rest, found := strings.CutPrefix(topic, base)
 	if !found {
@@ -74,7 +74,7 @@ func parseCommand(base, topic string, payload []byte, name func(level string) (s
 	return c, c.parseValue(value)
 }
 
-// parseValue fills in the value that the control takes.
+// parseValue parses the control's value.
 func (c *command) parseValue(value string) error {
 	ofDevice := c.Control == controlReload || c.Control == controlRestart
 	if ofDevice != (c.Camera == "") {
@@ -125,7 +125,7 @@ func (c *command) parseValue(value string) error {
 	return nil
 }
 
-// quoteForLog shows the start of a foreign text.
+// quoteForLog quotes the start of untrusted text.
 func quoteForLog(text string) string {
 	if len(text) > 40 {
 		return strconv.QuoteToASCII(text[:40]) + " and more"

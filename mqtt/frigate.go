@@ -10,9 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
-// frigateAvailable keeps <Frigate>/available while ctx lasts: online; stopped at a clean end; offline when the client's connection is lost,
-// which is ctx's cause then, or the process dies. It has a connection of its own for that, because a connection has one last will and that
-// of the client's says offline in the client's own tree.
+// frigateAvailable maintains <Frigate>/available until ctx ends: online, stopped after a clean end, offline when the client's connection is
+// lost (the cause of ctx) or the process dies. It uses a connection of its own, because a connection has only one last will.
 func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
 	as := identity{id: c.ClientID + "-frigate", will: c.Frigate.Available(), largest: 2 * maxCommandBytes}
 	reason := ""
@@ -36,11 +35,11 @@ func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
 	}
 }
 
-// errMainConnectionLost ends the connection that has Frigate's will when the client's own is lost.
+// errMainConnectionLost closes the connection with Frigate's last will when the client's own connection is lost.
 var errMainConnectionLost = errors.New("the client's connection is lost")
 
-// stand says online on a retained topic until the connection is lost or ctx ends, and then stopped, unless the cause is that the client's
-// connection is lost: then the broker says what the will says.
+// holdOnline keeps a retained topic at "online" until the connection is lost or ctx ends and then publishes "stopped", except if the cause
+// is errMainConnectionLost: the broker then publishes the last will.
 func (s *session) holdOnline(ctx context.Context, subject string) error {
 	defer s.paho.Disconnect(0)
 	defer s.fail(errStopped)
@@ -80,7 +79,7 @@ func (s *session) holdOnline(ctx context.Context, subject string) error {
 	return errStopped
 }
 
-// noAnswerError is why a publication was not taken.
+// noAnswerError returns why a message was not accepted.
 func (s *session) noAnswerError() error {
 	if isClosed(s.done) {
 		return s.err

@@ -105,8 +105,8 @@ func (s *mailbox) Settle(delivered bool, now time.Time) {
 	}
 }
 
-// SetAside ends a send that cannot be made, because the message is too large. It reports whether the message is given up by that: not
-// when it was given up or delivered before.
+// SetAside ends a send that cannot be made, because the message is too large. It reports whether the message is given up by that: not when
+// it was given up or delivered before.
 func (s *mailbox) Discard(now time.Time) bool {
 	s.mu.Lock()
 	given := s.owed

@@ -150,8 +150,8 @@ func (c *Client) crossings(key topicKey, in, out int) {
 	}
 }
 
-// Snapshot publishes a JPEG of the newest object of a label, as that of the label and as the camera's newest, QoS 0 and retained. The
-// image is copied.
+// Snapshot publishes a JPEG of the newest object of a label, as that of the label and as the camera's newest, QoS 0 and retained. The image
+// is copied.
 func (c *Client) Snapshot(camera, label string, jpeg []byte) {
 	keys := []topicKey{{kind: kindSnapshot, camera: camera, label: label}, {kind: kindImage, camera: camera}}
 	if c.Frigate != "" {
@@ -164,8 +164,8 @@ func (c *Client) Snapshot(camera, label string, jpeg []byte) {
 	}
 }
 
-// Available publishes whether there are images of a camera, QoS 1 and retained. When there are none any more, the counts of the camera
-// and of its zones go to 0; crossings of lines stay, for they are of the past. What is known already is not published again.
+// Available publishes whether there are images of a camera, QoS 1 and retained. When there are none any more, the counts of the camera and
+// of its zones go to 0; crossings of lines stay, for they are of the past. What is known already is not published again.
 func (c *Client) Available(camera string, available bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

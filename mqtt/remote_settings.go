@@ -1,6 +1,6 @@
 package mqtt
 
-// RemoteSettings are the values of a camera's controls that commands have set; what none has set is nil.
+// RemoteSettings are the values of a camera's controls that were set by commands; the others are nil.
 type RemoteSettings struct {
 	Detect    *bool     `json:"detect,omitempty"`
 	Threshold *float64  `json:"threshold,omitempty"`
@@ -8,7 +8,7 @@ type RemoteSettings struct {
 	Labels    *[]string `json:"labels,omitempty"` // none: all
 }
 
-// Set notes a command that was carried out.
+// Set records an executed command.
 func (k *RemoteSettings) Set(c command) {
 	switch c.Control {
 	case controlDetect:
@@ -23,7 +23,7 @@ func (k *RemoteSettings) Set(c command) {
 	}
 }
 
-// Clear takes back what was set of a control.
+// Clear removes the value of a control.
 func (k *RemoteSettings) Clear(control string) {
 	switch control {
 	case controlDetect:
@@ -37,7 +37,7 @@ func (k *RemoteSettings) Clear(control string) {
 	}
 }
 
-// InRange reports whether commands could have set the values.
+// InRange reports whether all values are valid for commands.
 func (k *RemoteSettings) InRange() bool {
 	return (k.Threshold == nil || *k.Threshold >= 0 && *k.Threshold <= 1) &&
 		(k.Interval == nil || *k.Interval >= 1 && *k.Interval <= maxCommandInterval) && (k.Labels == nil || len(*k.Labels) <= maxCommandLabels)

@@ -53,7 +53,7 @@ func (c *Client) evictCleared() {
 	c.discard(gone)
 }
 
-// discard takes mailboxes out of the table; what waits in them is still sent. The lock is held.
+// discard removes mailboxes from the table; their queued messages are still sent. The caller holds mu.
 func (c *Client) discard(gone map[*mailbox]bool) {
 	for key, s := range c.mailboxes {
 		if gone[s] {
@@ -63,13 +63,13 @@ func (c *Client) discard(gone map[*mailbox]bool) {
 	c.order = slices.DeleteFunc(c.order, func(s *mailbox) bool { return gone[s] })
 }
 
-// owner is a camera, one of its zones or one of its lines; the zero owner is the device.
+// owner identifies what a topic belongs to: a camera, one of its zones or one of its lines. The zero value is the device.
 type owner struct {
 	kind         kind // kindZone or kindLine, else 0
 	camera, name string
 }
 
-// owner is what the topic belongs to.
+// owner returns the camera, zone or line that the topic belongs to.
 func (k topicKey) owner() owner {
 	switch k.kind {
 	case kindZone, kindFrigateZone, kindFrigateZoneActive:
@@ -80,7 +80,7 @@ func (k topicKey) owner() owner {
 	return owner{camera: k.camera}
 }
 
-// ownersOf are the device and what the cameras have.
+// ownersOf returns the device, the cameras, and their zones and lines.
 func ownersOf(cameras []homeassistant.Camera) map[owner]bool {
 	all := map[owner]bool{{}: true}
 	for _, camera := range cameras {

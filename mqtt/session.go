@@ -16,8 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
-// session is one connection to one broker, from CONNECT to its loss. A new paho client serves each: paho's own reconnecting would keep
-// an unbounded store, replay it out of order, and hide why a broker refused.
+// session is one connection to one broker, from CONNECT to its loss. A new paho client serves each: paho's own reconnecting would keep an
+// unbounded store, replay it out of order, and hide why a broker refused.
 type session struct {
 	client *Client
 	paho   paho.Client

@@ -1,7 +1,6 @@
 // Package broker is the embedded MQTT broker, for machines that have no other. The protocol is mochi-mqtt's; what stands before it keeps
-// any
-// client from taking the process down: each packet is checked whole before the library sees it, and sizes, connections, silence and what is
-// retained are bounded.
+// any client from taking the process down: each packet is checked whole before the library sees it, and sizes, connections, silence and
+// what is retained are bounded.
 package broker
 
 import (
@@ -21,11 +20,11 @@ import (
 )
 
 // Broker serves MQTT 3.1, 3.1.1 and 5. Fill in the exported fields and Open it; they must not change until Close. Its methods may be called
-// from
-// any goroutine.
+// from any goroutine.
 type Broker struct {
 	Address string // 127.0.0.1:1883 when empty
-	// User and Password are asked of every client when User is set. An address that other machines reach needs them, or client certificates.
+	// User and Password are asked of every client when User is set. An address that other machines reach needs them, or client
+	// certificates.
 	User         string
 	Password     credentials.Secret
 	PasswordFile string
@@ -58,7 +57,7 @@ func (b *Broker) Open() error {
 	return nil
 }
 
-// Check says what Open would refuse, except an address that is in use, and opens nothing.
+// Check returns the error that Open would return, except for an address that is in use. It opens nothing.
 func (b *Broker) Check() error {
 	if _, _, _, err := b.check(); err != nil {
 		return fmt.Errorf("open embedded broker: %w", err)

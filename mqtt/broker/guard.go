@@ -14,8 +14,7 @@ import (
 )
 
 // guard is a client's connection as the library sees it: it hands over whole packets whose form and size were checked, and gives a client
-// that
-// does not log in, or does not read, no more than its time. The library allocates what a packet's header announces, up to 256 MiB.
+// that does not log in, or does not read, no more than its time. The library allocates what a packet's header announces, up to 256 MiB.
 type guard struct {
 	net.Conn
 	limits     *Limits

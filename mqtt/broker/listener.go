@@ -15,8 +15,8 @@ import (
 )
 
 // listener accepts the broker's connections. The library's own one leaves a connection that comes while it closes to a goroutine that
-// nobody
-// waits for, ends at the first error, and lets a panic end the process; this one waits for all of them, goes on, and ends one connection.
+// nobody waits for, ends at the first error, and lets a panic end the process; this one waits for all of them, goes on, and ends one
+// connection.
 type listener struct {
 	net.Listener
 	limits     *Limits

@@ -12,9 +12,9 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// retained is the broker's index of retained messages: it bounds them, matches them with filters and delivers them. The library stores
-// the messages in a map that is safe for concurrent use, but its own search for a filter's messages (TopicsIndex.Messages in v2.7.9)
-// reads topic nodes without the lock that RetainMessage writes them under. That search is never run: see takeOver.
+// retained is the broker's index of retained messages: it bounds them, matches them with filters and delivers them. The library stores the
+// messages in a map that is safe for concurrent use, but its own search for a filter's messages (TopicsIndex.Messages in v2.7.9) reads
+// topic nodes without the lock that RetainMessage writes them under. That search is never run: see takeOver.
 type retained struct {
 	server   *mochi.Server
 	limits   *Limits
@@ -30,8 +30,8 @@ func newRetained(server *mochi.Server, limits *Limits) *retained {
 	return &retained{server: server, limits: limits, messages: server.Topics.Retained, sizes: map[string]int64{}}
 }
 
-// fits reports whether a payload has room as the new value of a topic; an empty one deletes the topic's value. A message that does not
-// fit is counted as refused.
+// fits reports whether a payload has room as the new value of a topic; an empty one deletes the topic's value. A message that does not fit
+// is counted as refused.
 func (r *retained) fits(topic string, payload int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,8 +47,8 @@ func (r *retained) fits(topic string, payload int) bool {
 	return false
 }
 
-// update indexes what the library stores for a topic now. Reading the store under the lock makes the last of several concurrent updates
-// see the final state.
+// update indexes what the library stores for a topic now. Reading the store under the lock makes the last of several concurrent updates see
+// the final state.
 func (r *retained) update(topic string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,8 +174,8 @@ func (r *retained) deliver(client *mochi.Client, sub packets.Subscription) {
 	}
 }
 
-// send writes one retained message to a client. While the client has as many unacknowledged messages as it allows, messages go out with
-// QoS 0: the library's queue for this case loses send quota with every message.
+// send writes one retained message to a client. While the client has as many unacknowledged messages as it allows, messages go out with QoS
+// 0: the library's queue for this case loses send quota with every message.
 func (r *retained) send(client *mochi.Client, sub packets.Subscription, pk packets.Packet) error {
 	if sub.NoLocal && pk.Origin == client.ID {
 		return nil

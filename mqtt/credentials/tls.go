@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// TLS names the files of a connection's certificates, all PEM. The zero value trusts the system's authorities and shows no certificate.
-// TLS 1.2 is the oldest version spoken.
+// TLS names the files of a connection's certificates, all PEM. The zero value trusts the system's authorities and shows no certificate. TLS
+// 1.2 is the oldest version spoken.
 type TLS struct {
 	CAFile          string // client: who may sign the broker's certificate; broker: who may sign the clients', and that they must have one
 	CertificateFile string

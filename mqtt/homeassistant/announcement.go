@@ -1,6 +1,5 @@
 // Package homeassistant says in Home Assistant's words what a device of edge-infer has: discovery messages for one Home Assistant device
-// for the
-// machine and one for each camera. It publishes nothing itself.
+// for the machine and one for each camera. It publishes nothing itself.
 package homeassistant
 
 // Announcement is what there is. Names may hold anything.
@@ -14,8 +13,7 @@ type Announcement struct {
 	Loads                       []string
 	PowerMode                   bool // the machine has power modes
 	// Labels are those that get entities of their own, "*" for all. Without any, each camera has at most EntityLimit entities: those of its
-	// zones and
-	// lines, and of the labels that people ask for most.
+	// zones and lines, and of the labels that people ask for most.
 	Labels []string
 }
 
@@ -25,8 +23,8 @@ type Camera struct {
 	Labels []string // that are counted and have snapshots; none when nothing is tracked
 	Zones  []string
 	Lines  []string
-	// Classes are the labels of a network that tells the class of every place; DepthUnit is what its depths are in, for one that tells those.
-	// Such a network finds no objects.
+	// Classes are the labels of a network that tells the class of every place; DepthUnit is what its depths are in, for one that tells
+	// those. Such a network finds no objects.
 	Classes   []string
 	DepthUnit string
 	// Classifier says that the network tells what the image shows as a whole; Classes are its labels then, as far as they are known.

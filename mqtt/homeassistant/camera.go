@@ -79,8 +79,7 @@ func (c *cameraDevice) commonEntities() {
 }
 
 // eventTemplate makes of an event's payload what Home Assistant takes for one; of an update nothing, which it ignores. The path of an
-// object is
-// left out, for it may be long.
+// object is left out, for it may be long.
 const eventTemplate = `{% if value_json.type != 'update' %}{{ dict(event_type=value_json.type, id=value_json.id, label=value_json.label, ` +
 	`object=value_json.object | default(none), score=value_json.top_score | default(none), zone=value_json.zone | default(none), ` +
 	`line=value_json.line | default(none), direction=value_json.direction | default(none), time=value_json.time, ` +

@@ -40,8 +40,7 @@ func (d *Discovery) topic(name string) string {
 }
 
 // Messages are the discovery messages in the order in which they should be sent, and what Home Assistant knows then. What it was told
-// before and is
-// not there any more is removed: such entities are in the result, marked, until the caller has left them out.
+// before and is not there any more is removed: such entities are in the result, marked, until the caller has left them out.
 func (d *Discovery) Messages(a *Announcement, before Announced) ([]Message, Announced, error) {
 	after := Announced{}
 	var messages []Message

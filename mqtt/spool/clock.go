@@ -12,8 +12,8 @@ import (
 )
 
 // clock measures the age of events by the time that the machine has run since they were queued: no setting of the machine's clock changes
-// it, and
-// the time that the machine was off does not count. It goes on over restarts of the process, and over reboots from where it was noted last.
+// it, and the time that the machine was off does not count. It goes on over restarts of the process, and over reboots from where it was
+// noted last.
 type clock struct {
 	boot    [16]byte             // of this start of the machine
 	running func() time.Duration // since the machine's start, suspended or not

@@ -7,8 +7,7 @@ import (
 )
 
 // A record is one event, in memory as on disk: length of the whole record, CRC-32C of everything after the checksum, number, time by the
-// queue's own
-// clock in milliseconds, length of the topic, topic, payload. Integers are little endian.
+// queue's own clock in milliseconds, length of the topic, topic, payload. Integers are little endian.
 const (
 	recordHeader = 4 + 4 + 8 + 8 + 2
 	// RecordLimit is how long a record may be, in bytes.

@@ -14,9 +14,8 @@ import (
 )
 
 // A segment is one file of the spool: a header, then records with rising numbers. The header is a mark, the number of the last record of
-// the file
-// before and a checksum. Records are only ever appended, in whole batches that are
-// synced before they count; a file is removed when none of its records is queued any more.
+// the file before and a checksum. Records are only ever appended, in whole batches that are synced before they count; a file is removed
+// when none of its records is queued any more.
 type segment struct {
 	path   string
 	file   *os.File

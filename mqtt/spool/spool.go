@@ -1,6 +1,5 @@
 // Package spool is the durable queue of events: bounded in messages, bytes and age, in files that survive a power cut and that lose to
-// damage only
-// the records that are damaged.
+// damage only the records that are damaged.
 package spool
 
 import (
@@ -19,9 +18,8 @@ import (
 )
 
 // Config says where the queue is and what it may hold. It is an append-only log of small files. Compared with an embedded B+tree store it
-// writes
-// each event once and in order, which flash memory likes, gives space back as events leave, needs no memory map that faults when a file is
-// damaged, and loses to damage only the records that are damaged.
+// writes each event once and in order, which flash memory likes, gives space back as events leave, needs no memory map that faults when a
+// file is damaged, and loses to damage only the records that are damaged.
 type Config struct {
 	// Directory holds the files; it is made when missing. Empty keeps events in memory only.
 	Directory string

@@ -18,8 +18,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
 
-// Conn carries whole MQTT packets: each Write is one or more of them, and none is cut by another writer's. That lets the client
-// write QoS 0 messages itself, beside paho, which otherwise takes three goroutine hops for each.
+// Conn carries whole MQTT packets: each Write is one or more of them, and none is cut by another writer's. That lets the client write QoS 0
+// messages itself, beside paho, which otherwise takes three goroutine hops for each.
 //
 // Every piece of a write has a deadline. Without one, a broker that accepts and stops reading blocks paho's Publish for ever once the
 // socket's buffer is full. A write that fails ends the connection, because part of a packet may have left.

@@ -48,8 +48,8 @@ type Way struct {
 	Time     float64 `json:"time_s"`     // that they were there, together
 }
 
-// Heat is for how many seconds objects have stood or gone in each cell of the image, by the middle of their lower edge. Two objects in
-// one cell count twice.
+// Heat is for how many seconds objects have stood or gone in each cell of the image, by the middle of their lower edge. Two objects in one
+// cell count twice.
 type Heat [Columns * Rows]float32
 
 // MarshalJSON writes hundredths of a second, which are as exact as frames are.
