@@ -212,7 +212,7 @@ func (s *session) call(call func() paho.Token, limit <-chan time.Time) paho.Toke
 	}
 }
 
-// sizeLimit is the number of bytes from which on packets are set aside.
+// sizeLimit is the number of packets of this many bytes or more are discarded.
 func (s *session) sizeLimit(now time.Time) int { return s.client.sizes.Limit(s.broker, now) }
 
 // publish hands a QoS 1 message to paho, see call.
