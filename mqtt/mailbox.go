@@ -24,7 +24,7 @@ type mailbox struct {
 	mu      sync.Mutex
 	next    []byte // newest message, valid if waiting
 	waiting bool
-	current []byte // what was last taken; the sender's while flying
+	current []byte // last message taken; owned by the sender while sending
 	owed    bool   // the delivery of current is not settled
 	sending bool   // a sender uses current
 	listed  bool   // in the queue's ready list
@@ -105,8 +105,8 @@ func (s *mailbox) Settle(delivered bool, now time.Time) {
 	}
 }
 
-// SetAside ends a send that cannot be made, because the message is too large. It reports whether the message is given up by that: not when
-// it was given up or delivered before.
+// Discard ends the send of a message that is too large. It reports whether the message counts as dropped now: not if it was dropped or
+// delivered before.
 func (s *mailbox) Discard(now time.Time) bool {
 	s.mu.Lock()
 	given := s.owed

@@ -141,8 +141,8 @@ func (b *brokerLimit) doubt(size int) {
 	}
 }
 
-// SetAside counts a message that is not sent, and reports whether it is worth a line in the log. A repetition of a retained one counts when
-// its topic was not named yet: a broker that closed the connection on it may have seemed to take it.
+// CountTooLarge counts a discarded message and reports whether to log it. A repetition of a retained message counts if its topic was not
+// logged yet: a broker that closed the connection on it may have seemed to accept it.
 func (l *packetLimits) CountTooLarge(topic string, size, limit int, repetition bool) bool {
 	const namedLimit = 100
 	l.mu.Lock()

@@ -76,7 +76,7 @@ func (c *Client) pruneRemote(cameras []homeassistant.Camera) {
 	}
 }
 
-// loadRemote reads what an earlier run has kept. A file that cannot be read is as none, and said.
+// loadRemote loads the saved settings of an earlier process. An unreadable file is logged and ignored.
 func (c *Client) loadRemote() {
 	c.remote = map[string]RemoteSettings{}
 	path := c.statePath(remoteName)
@@ -128,7 +128,7 @@ func (c *Client) saveRemote() {
 	}
 }
 
-// statePath is where a file of the client's own lies; empty when nothing outlasts the process.
+// statePath returns the path of a state file of the client, or "" if nothing is stored.
 func (c *Client) statePath(name string) string {
 	if c.events.Directory == "" {
 		return ""

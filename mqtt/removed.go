@@ -6,9 +6,9 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
-// clearGone clears the retained topics of what was published and is not among cameras any more: an empty message takes the place of the
-// value, waits for the broker like one, and is repeated at each connection like one, for another broker of the list may hold the value too.
-// Only this client's own values are known; for those of an earlier process see clearLeft.
+// clearRemoved clears the retained topics of removed cameras, zones and lines. The empty message replaces the value, is queued like one and
+// is repeated at each connection, because another configured broker may hold the value too. It covers topics published by this client; see
+// clearStale for those of earlier processes.
 func (c *Client) clearRemoved(cameras []homeassistant.Camera) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Client) clearRemoved(cameras []homeassistant.Camera) {
 	}
 }
 
-// evictCleared gives up what earlier calls of clearGone have cleared, once the topics there may be are half used up. The lock is held.
+// evictCleared frees the mailboxes of cleared topics once half of topicLimit is in use. The caller holds mu.
 func (c *Client) evictCleared() {
 	if len(c.mailboxes) < topicLimit/2 {
 		return

@@ -11,11 +11,11 @@ import (
 // stale is what is known of topics that an earlier process has left on a broker, under the client's lock.
 type staleTopics struct {
 	announced chan struct{}       // closed once cameras are announced
-	current   map[owner]bool      // cameras, their zones and their lines, all by the levels of their topics
-	checked   map[string]struct{} // addresses of brokers that were looked at
+	current   map[owner]bool      // cameras, zones and lines by their topic levels
+	checked   map[string]struct{} // brokers that were searched
 }
 
-// announce notes the places that there are. The client's lock is held.
+// announce sets the current cameras, zones and lines. The caller holds Client.mu.
 func (l *staleTopics) announce(places map[owner]bool) {
 	if l.current == nil {
 		close(l.announced)
@@ -45,8 +45,8 @@ func (c *Client) ownerOf(name string) (owner, bool) {
 	return owner{camera: camera}, ok
 }
 
-// clearLeft clears what an earlier process has left on a broker of cameras, zones and lines that there are no more, once a process. What
-// the broker retains tells which these are. It has a connection of its own for that, so that what comes in on the client's own stays small.
+// clearStale clears the topics that earlier processes retained for cameras, zones and lines that no longer exist, once per broker. It reads
+// the broker's retained messages over a connection of its own, which keeps the client's own limits for received messages small.
 func (c *Client) clearStale(ctx context.Context, to address.Address) {
 	select {
 	case <-c.stale.announced:
