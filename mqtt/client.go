@@ -121,7 +121,7 @@ type Connection struct {
 	Broker    string    // address in use, or tried last
 	Since     time.Time // of the last change of Connected
 	Error     string    // why it is not connected, empty when it is or has not tried
-	Spool     string    // why new events wait in memory only; empty when they are safe on disk, or no directory was asked for
+	Spool     string    // why new events are in memory only; empty if they are stored, or if no directory is configured
 }
 
 // shutdownLimit bounds the time Run takes to send queued messages and publish "stopped" when it ends.
