@@ -1,6 +1,5 @@
-// Package broker is the embedded MQTT broker, for machines that have no other. The protocol is mochi-mqtt's; what stands before it keeps
-// any client from taking the process down: each packet is checked whole before the library sees it, and sizes, connections, silence and
-// what is retained are bounded.
+// Package broker is the embedded MQTT broker for machines without another one. It uses mochi-mqtt and adds protection against hostile
+// clients: each packet is validated before the library sees it, and sizes, connections, idle times and retained messages are limited.
 package broker
 
 import (
@@ -19,16 +18,16 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
 
-// Broker serves MQTT 3.1, 3.1.1 and 5. Fill in the exported fields and Open it; they must not change until Close. Its methods may be called
-// from any goroutine.
+// Broker serves MQTT 3.1, 3.1.1 and 5. The exported fields must not change between Open and Close. Its methods may be called from any
+// goroutine.
 type Broker struct {
 	Address string // 127.0.0.1:1883 when empty
-	// User and Password are asked of every client when User is set. An address that other machines reach needs them, or client
+	// User and Password are required of every client if User is set. An address reachable from other machines needs them or client
 	// certificates.
 	User         string
 	Password     credentials.Secret
 	PasswordFile string
-	TLS          credentials.TLS // TLS when CertificateFile is set, clients must show a certificate when CAFile is set too
+	TLS          credentials.TLS // enabled by CertificateFile; CAFile makes client certificates mandatory
 	Limits       Limits
 	Logger       *slog.Logger // slog.Default when nil
 
@@ -39,17 +38,17 @@ type Broker struct {
 	address  string
 }
 
-// Stats is what a broker has done since Open and what it holds now.
+// Stats holds counters since Open and current values.
 type Stats struct {
 	Connections      int    `json:"connections"`       // open now
-	Refused          uint64 `json:"refused"`           // connections ended because a limit or a packet's form was not kept
-	Panics           uint64 `json:"panics"`            // connections ended because the library failed on them
+	Refused          uint64 `json:"refused"`           // connections closed because of a limit or a malformed packet
+	Panics           uint64 `json:"panics"`            // connections closed because the library panicked
 	RetainedMessages int    `json:"retained_messages"` // held now
-	RetainedBytes    int64  `json:"retained_bytes"`    // topics and payloads of those
-	NotRetained      uint64 `json:"not_retained"`      // messages that were passed on and not kept: the limits were reached
+	RetainedBytes    int64  `json:"retained_bytes"`    // topics and payloads of these
+	NotRetained      uint64 `json:"not_retained"`      // messages forwarded but not retained because of the limits
 }
 
-// Open listens and serves until Close. An address beyond this machine without a password or client certificates is refused.
+// Open starts serving until Close. It refuses an address reachable from other machines without a password or client certificates.
 func (b *Broker) Open() error {
 	if err := b.open(); err != nil {
 		return fmt.Errorf("open embedded broker: %w", err)
@@ -65,7 +64,7 @@ func (b *Broker) Check() error {
 	return nil
 }
 
-// check reads what the fields name.
+// check validates the fields and reads the files.
 func (b *Broker) check() (password, address string, encryption *tls.Config, err error) {
 	if password, err = credentials.ReadSecret(b.Password, b.PasswordFile); err != nil {
 		return "", "", nil, err
@@ -107,7 +106,7 @@ func (b *Broker) open() error {
 	return b.server.Serve()
 }
 
-// checkAccess returns the address to listen on, and refuses to take anyone on the network.
+// checkAccess returns the address to listen on, or an error if clients on the network could log in without authentication.
 func (b *Broker) checkAccess(password string) (string, error) {
 	address := cmp.Or(b.Address, "127.0.0.1:1883")
 	resolved, err := net.ResolveTCPAddr("tcp", address)
@@ -134,10 +133,10 @@ func (b *Broker) encryption() (*tls.Config, error) {
 	return config, err
 }
 
-// assemble makes the library's server and what stands before it, without a socket.
+// assemble creates the library's server and its hooks, without a socket.
 func (b *Broker) assemble(password string) error {
 	capabilities := mochi.NewDefaultServerCapabilities()
-	// The library would throw away what is retained after this time, and at once when the clock jumps.
+	// With another value the library deletes retained messages after this time, and at once when the clock jumps.
 	capabilities.MaximumMessageExpiryInterval = 0
 	capabilities.MaximumSessionExpiryInterval = uint32(b.Limits.SessionExpiry.Seconds())
 	capabilities.TopicAliasMaximum = topicAliases // each may hold 64 KiB
@@ -150,7 +149,7 @@ func (b *Broker) assemble(password string) error {
 	}, nil)
 }
 
-// topicAliases is how many topics of MQTT 5 a client may abbreviate.
+// topicAliases is the number of MQTT 5 topic aliases per client.
 const topicAliases = 16
 
 // dropClient forgets the client of a connection on which the library failed: it did not get to do so itself.
@@ -165,10 +164,10 @@ func (b *Broker) dropClient(conn net.Conn) {
 	}
 }
 
-// Addr is host:port of the listener, with the port that was chosen when Address asked for port 0. It is valid after Open.
+// Addr returns host:port of the listener, with the actual port if Address has port 0. It is valid after Open.
 func (b *Broker) Addr() string { return b.address }
 
-// URL is the address for clients on this machine.
+// URL returns the address for clients on this machine.
 func (b *Broker) URL() string {
 	if b.TLS.CertificateFile != "" {
 		return "tls://" + b.address
@@ -176,7 +175,7 @@ func (b *Broker) URL() string {
 	return "tcp://" + b.address
 }
 
-// Stats says how the broker stands; zero before Open and after Close.
+// Stats returns the broker's counters, zero before Open and after Close.
 func (b *Broker) Stats() Stats {
 	if b.server == nil {
 		return Stats{}
@@ -186,7 +185,7 @@ func (b *Broker) Stats() Stats {
 	return s
 }
 
-// Close ends all connections. It is idempotent and safe on a broker that was never opened.
+// Close closes all connections. It is idempotent and safe before Open.
 func (b *Broker) Close() error {
 	if b.server == nil {
 		return nil
@@ -199,13 +198,13 @@ func (b *Broker) Close() error {
 	return nil
 }
 
-// policy lets clients in by user and password, or all when no user is set, and to every topic; and bounds what they leave behind.
+// policy authenticates clients by user and password, if set, allows all topics, and limits subscriptions, sessions and retained messages.
 type policy struct {
 	mochi.HookBase
 	user, password string
 	limits         *Limits
 	retained       *retained
-	sessions       func() int // how many clients are remembered
+	sessions       func() int // number of known sessions
 	log            func(reason error, remote string)
 }
 
@@ -235,9 +234,9 @@ func (p *policy) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool 
 // OnACLCheck implements mochi.Hook.
 func (*policy) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
-// OnConnect refuses a new client when too many that left are remembered.
+// OnConnect refuses a new client when there are too many sessions.
 func (p *policy) OnConnect(client *mochi.Client, _ packets.Packet) error {
-	const longestDelay = 300 // seconds that a will may wait; each is kept meanwhile
+	const longestDelay = 300 // maximum delay of a will in seconds
 	client.Properties.Will.WillDelayInterval = min(client.Properties.Will.WillDelayInterval, longestDelay)
 	if p.sessions() >= p.limits.Sessions {
 		p.log(errSessions, client.Net.Remote)
@@ -246,14 +245,14 @@ func (p *policy) OnConnect(client *mochi.Client, _ packets.Packet) error {
 	return nil
 }
 
-// OnSessionEstablish is called when a client is let in.
+// OnSessionEstablish is called when a client has logged in.
 func (*policy) OnSessionEstablish(client *mochi.Client, _ packets.Packet) {
 	if g, ok := client.Net.Conn.(*guard); ok {
 		g.admit()
 	}
 }
 
-// OnSubscribe refuses the filters over the limit: the library answers an empty one with a refusal.
+// OnSubscribe refuses filters over the limit by emptying them, which the library rejects.
 func (p *policy) OnSubscribe(client *mochi.Client, pk packets.Packet) packets.Packet {
 	room := p.limits.Subscriptions - client.State.Subscriptions.Len()
 	for i := range pk.Filters {
@@ -288,7 +287,7 @@ func (p *policy) OnPacketProcessed(client *mochi.Client, pk packets.Packet, err 
 	}
 }
 
-// OnPublish passes a message on without keeping it when there is no room.
+// OnPublish forwards a message without retaining it if the limits are reached.
 func (p *policy) OnPublish(client *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if pk.FixedHeader.Retain && !p.retained.fits(pk.TopicName, len(pk.Payload)) {
 		pk.FixedHeader.Retain = false
@@ -297,7 +296,7 @@ func (p *policy) OnPublish(client *mochi.Client, pk packets.Packet) (packets.Pac
 	return pk, nil
 }
 
-// OnWill does the same for the message of a client that has left without a word.
+// OnWill does the same for a will.
 func (p *policy) OnWill(client *mochi.Client, will mochi.Will) (mochi.Will, error) {
 	if will.Retain && !p.retained.fits(will.TopicName, len(will.Payload)) {
 		will.Retain = false

@@ -14,25 +14,24 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 )
 
-// listener accepts the broker's connections. The library's own one leaves a connection that comes while it closes to a goroutine that
-// nobody waits for, ends at the first error, and lets a panic end the process; this one waits for all of them, goes on, and ends one
-// connection.
+// listener accepts the broker's connections. Unlike the library's listeners it waits for all goroutines when closing, continues after
+// errors, and limits a panic to one connection.
 type listener struct {
 	net.Listener
 	limits     *Limits
 	log        *slog.Logger
-	dropClient func(net.Conn) // forgets the client of a connection on which the library panicked
+	dropClient func(net.Conn) // removes the client of a connection on which the library panicked
 	inbound    atomic.Int64
 	serving    sync.WaitGroup
 	closing    chan struct{}
 
 	mu              sync.Mutex
 	conns           map[*guard]struct{}
-	unauthenticated []*guard // those before the login, oldest first
+	unauthenticated []*guard // before the login, oldest first
 	closed          bool
 	refused         uint64
 	panics          uint64
-	// Complaints: when one was logged, and how many were not since.
+	// Refusals: time of the last log line, and how many have not been logged since.
 	lastLogged time.Time
 	unreported int
 }
@@ -41,19 +40,19 @@ func newListener(limits *Limits, log *slog.Logger) *listener {
 	return &listener{limits: limits, log: log, closing: make(chan struct{}), conns: map[*guard]struct{}{}}
 }
 
-// ID implements listeners.Listener, as the methods below do.
+// ID implements listeners.Listener.
 func (l *listener) ID() string { return "mqtt" }
 
-// Protocol is the network's name.
+// Protocol implements listeners.Listener.
 func (l *listener) Protocol() string { return "tcp" }
 
-// Address is host:port.
+// Address implements listeners.Listener.
 func (l *listener) Address() string { return l.Addr().String() }
 
-// Init does nothing: the listener has its logger.
+// Init implements listeners.Listener.
 func (l *listener) Init(*slog.Logger) error { return nil }
 
-// Serve accepts until Close. Whatever else fails is tried again: a machine that is out of file descriptors has some again later.
+// Serve accepts connections until Close. It retries after errors such as a lack of file descriptors.
 func (l *listener) Serve(establish listeners.EstablishFn) {
 	const shortest, longest = 5 * time.Millisecond, time.Second
 	pause := shortest
@@ -64,7 +63,7 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 			if g := newGuard(conn, l); l.add(g) {
 				go l.serve(g, establish)
 			} else {
-				_ = conn.Close() // nothing was said on it
+				_ = conn.Close() // nothing was sent on it
 			}
 			continue
 		}
@@ -84,7 +83,7 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 	}
 }
 
-// serve runs one connection to its end.
+// serve serves one connection until it ends.
 func (l *listener) serve(g *guard, establish listeners.EstablishFn) {
 	defer l.remove(g)
 	defer func() {
@@ -102,7 +101,7 @@ func (l *listener) serve(g *guard, establish listeners.EstablishFn) {
 	}
 }
 
-// Close ends every connection and waits for their goroutines.
+// Close closes all connections and waits for their goroutines.
 func (l *listener) Close(closeClients listeners.CloseFn) {
 	l.mu.Lock()
 	first := !l.closed
@@ -121,7 +120,7 @@ func (l *listener) Close(closeClients listeners.CloseFn) {
 	l.serving.Wait()
 }
 
-// add takes a connection in, when there is room.
+// add registers a connection if the limits allow it.
 func (l *listener) add(g *guard) bool {
 	l.mu.Lock()
 	full, crowded := len(l.conns) >= l.limits.Connections, len(l.unauthenticated) >= l.limits.Unauthenticated
@@ -153,7 +152,7 @@ func (l *listener) closeOldestUnauthenticated(reason error) bool {
 	}
 	oldest := l.unauthenticated[0]
 	l.unauthenticated = l.unauthenticated[1:]
-	delete(l.conns, oldest) // it counts no more, though its goroutine has not noticed yet
+	delete(l.conns, oldest) // not counted any more, though its goroutine still runs
 	l.mu.Unlock()
 	l.refuse(oldest, reason)
 	_ = oldest.Close()
@@ -175,7 +174,7 @@ func (l *listener) remove(g *guard) {
 	l.serving.Done()
 }
 
-// refuse counts a connection that ends for a reason, and reports it.
+// refuse counts and logs a refused connection.
 func (l *listener) refuse(g *guard, reason error) {
 	l.mu.Lock()
 	l.refused++

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// cameraStates are what a camera's state in the status payload may be.
+// cameraStates are the camera states of the status payload.
 var cameraStates = [...]string{"connecting", "running", "stalled", "lost", "waiting", "hung", "ended", "failed"}
 
-// eventTypes are what Home Assistant hears of; updates of a track are too many for it.
+// eventTypes are the event types passed to Home Assistant; track updates are too frequent.
 var eventTypes = [...]string{"new", "end", "enter", "leave", "loiter", "cross", "appear", "disappear"}
 
-// intervalLimit is the highest frame interval that can be set.
+// intervalLimit is the maximum frame interval.
 const intervalLimit = 1000
 
 // cameraDevice collects the entities of one camera.
@@ -19,10 +19,10 @@ type cameraDevice struct {
 	*device
 	d       *Discovery
 	camera  *Camera
-	machine []any // availability of what works without images
+	machine []any // availability of entities that work without images
 }
 
-// camera is the device that stands for a camera; name is its part of identifiers.
+// camera returns the Home Assistant device of a camera; name is its part of identifiers.
 func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device {
 	machine := availabilityEntry(d.Tree.Available())
 	c := cameraDevice{d: d, camera: camera, machine: []any{machine}, device: &device{
@@ -51,7 +51,7 @@ func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device
 	return c.device
 }
 
-// commonEntities adds what every camera has.
+// commonEntities adds the entities of every camera.
 func (c *cameraDevice) commonEntities() {
 	t, name := c.d.Tree, c.camera.Name
 	if c.d.Control {
@@ -78,8 +78,8 @@ func (c *cameraDevice) commonEntities() {
 	}
 }
 
-// eventTemplate makes of an event's payload what Home Assistant takes for one; of an update nothing, which it ignores. The path of an
-// object is left out, for it may be long.
+// eventTemplate converts an event's payload to Home Assistant's format, and an update to nothing. The path of an object is omitted, because
+// it may be long.
 const eventTemplate = `{% if value_json.type != 'update' %}{{ dict(event_type=value_json.type, id=value_json.id, label=value_json.label, ` +
 	`object=value_json.object | default(none), score=value_json.top_score | default(none), zone=value_json.zone | default(none), ` +
 	`line=value_json.line | default(none), direction=value_json.direction | default(none), time=value_json.time, ` +
@@ -89,7 +89,7 @@ func count(topic string) config {
 	return config{"state_topic": topic, "state_class": measurement, "unit_of_measurement": "objects"}
 }
 
-// control is what the entities of a camera's controls have in common.
+// control returns the common configuration of a control's entities.
 func (c *cameraDevice) control(name string) config {
 	return config{
 		"state_topic": c.d.Tree.State(c.camera.Name, name), "command_topic": c.d.Tree.Set(c.camera.Name, name), "availability": c.machine,

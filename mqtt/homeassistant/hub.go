@@ -1,6 +1,6 @@
 package homeassistant
 
-// availabilityEntry makes of the availability topic, which also holds stopped, one of the two words that Home Assistant knows.
+// availabilityEntry maps the availability topic, which may also be "stopped", to Home Assistant's two states.
 func availabilityEntry(topic string) map[string]any {
 	return map[string]any{"topic": topic, "value_template": "{{ 'online' if value == 'online' else 'offline' }}"}
 }
@@ -13,7 +13,7 @@ const (
 	total       = "all"   // the label of totals
 )
 
-// hub is the device that stands for the machine.
+// hub returns the Home Assistant device of the machine.
 func (d *Discovery) hub(a *Announcement) *device {
 	h := &device{
 		name: "hub", id: d.id(), taken: map[string]bool{}, availability: []any{availabilityEntry(d.Tree.Available())},
