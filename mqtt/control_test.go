@@ -261,7 +261,7 @@ func FuzzCommand(f *testing.F) {
 			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{},
 			qos0: newMailboxQueue(), qos1: newMailboxQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
 		}
-		require.NoError(t, client.carryOut(c))
+		require.NoError(t, client.execute(c))
 		require.Len(t, r.calls, 1)
 		require.True(t, c.Threshold >= 0 && c.Threshold <= 1)
 		require.True(t, c.Control != command.Interval || c.Interval >= 1 && c.Interval <= command.MaxInterval)

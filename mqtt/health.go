@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
-// Health is how the client does: a snapshot for metrics. It holds no secret.
+// Health is a snapshot of the client's counters for metrics. It contains no secrets.
 type Health struct {
 	Connection Connection
 	Accounting Accounting
@@ -20,7 +20,7 @@ type Health struct {
 	Events     spool.Stats
 }
 
-// Health says how the client does.
+// Health returns a snapshot of the client's counters.
 func (c *Client) Health() Health {
 	h := Health{Connection: c.Connection(), Accounting: c.Accounting(), Events: c.events.Stats()}
 	h.Largest, h.Oversize = c.sizes.Read()
@@ -72,7 +72,7 @@ func appendAccount(buf []byte, a *ledger.Account) []byte {
 	return append(buf, '}')
 }
 
-// appendOversize appends the status payload's field too_large, when there is anything to say.
+// appendOversize appends the status payload's field too_large if messages were discarded.
 func appendOversize(buf []byte, o *Oversize) []byte {
 	if o.Messages == 0 {
 		return buf

@@ -9,8 +9,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
 )
 
-// mailbox holds the newest message of one topic. Hand-off goes into next while a sender reads current, so neither waits for the other. The
-// exported fields must not change once a message was put, Cleared apart.
+// mailbox holds the newest message of one topic. Put writes next while a sender reads current, so neither waits for the other. The exported
+// fields except Cleared must not change after the first Put.
 type mailbox struct {
 	Topic    string
 	Retain   bool
@@ -18,25 +18,25 @@ type mailbox struct {
 	Queue    *mailboxQueue
 	Ledger   *ledger.Ledger
 
-	Discovery bool // it is Home Assistant's
-	Cleared   bool // its topic shall be empty; the owner's mark, under the owner's lock
+	Discovery bool // Home Assistant discovery message
+	Cleared   bool // the topic is being cleared; guarded by Client.mu
 
 	mu      sync.Mutex
-	next    []byte // newest message handed over, when waiting
+	next    []byte // newest message, valid if waiting
 	waiting bool
-	current []byte // what was last taken; the sender's while flying
-	owed    bool   // current's delivery is not settled
-	flying  bool   // a sender has current
+	current []byte // last message taken; owned by the sender while sending
+	owed    bool   // the delivery of current is not settled
+	sending bool   // a sender uses current
 	listed  bool   // in the queue's ready list
 	due     time.Time
 }
 
-// Put replaces the waiting message by what encode appends. It never blocks on I/O.
+// Put replaces the waiting message with the bytes that encode appends. It never blocks on I/O.
 func (s *mailbox) Put(encode func([]byte) []byte) {
 	s.replace(func(next []byte) []byte { return encode(next[:0]) })
 }
 
-// PutBytes replaces the waiting message by a copy.
+// PutBytes replaces the waiting message with a copy of message.
 func (s *mailbox) PutBytes(message []byte) {
 	s.replace(func(next []byte) []byte { return append(next[:0], message...) })
 }
@@ -44,12 +44,12 @@ func (s *mailbox) PutBytes(message []byte) {
 func (s *mailbox) replace(fill func([]byte) []byte) {
 	s.mu.Lock()
 	if s.waiting {
-		s.displace()
+		s.countReplaced()
 	}
 	s.next = fill(s.next)
 	s.waiting = true
 	s.Ledger.Offer(1)
-	list := !s.flying && !s.listed
+	list := !s.sending && !s.listed
 	s.listed = s.listed || list
 	s.mu.Unlock()
 	if list {
@@ -57,8 +57,8 @@ func (s *mailbox) replace(fill func([]byte) []byte) {
 	}
 }
 
-// displace counts a message that gives way to a newer one. Of a retained topic only the newest value means anything.
-func (s *mailbox) displace() {
+// countReplaced counts a message replaced by a newer one: superseded on a retained topic, dropped otherwise.
+func (s *mailbox) countReplaced() {
 	if s.Retain {
 		s.Ledger.Supersede(1)
 	} else {
@@ -66,24 +66,24 @@ func (s *mailbox) displace() {
 	}
 }
 
-// take gives current to a sender; Settle gives it back.
+// take hands current to a sender until Settle.
 func (s *mailbox) take() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listed, s.flying = false, true
+	s.listed, s.sending = false, true
 	if s.waiting {
 		if s.owed {
-			s.displace()
+			s.countReplaced()
 		}
 		s.next, s.current = s.current, s.next
 		s.waiting, s.owed = false, true
 	}
 }
 
-// Settle ends a send. A retained message that was not delivered stays owed: the next connection sends it again.
+// Settle ends a send. A retained message that was not delivered remains owed: the next connection sends it again.
 func (s *mailbox) Settle(delivered bool, now time.Time) {
 	s.mu.Lock()
-	s.flying = false
+	s.sending = false
 	s.due = now.Add(s.Interval)
 	if !delivered {
 		s.current = slices.Clone(s.current) // paho may still be reading the old ones
@@ -105,9 +105,9 @@ func (s *mailbox) Settle(delivered bool, now time.Time) {
 	}
 }
 
-// SetAside ends a send that cannot be made, because the message is too large. It reports whether the message is given up by that: not
-// when it was given up or delivered before.
-func (s *mailbox) SetAside(now time.Time) bool {
+// Discard ends the send of a message that is too large. It reports whether the message counts as dropped now: not if it was dropped or
+// delivered before.
+func (s *mailbox) Discard(now time.Time) bool {
 	s.mu.Lock()
 	given := s.owed
 	if given {
@@ -119,10 +119,10 @@ func (s *mailbox) SetAside(now time.Time) bool {
 	return given
 }
 
-// Renew lists a retained message again, for a broker that may have forgotten it.
+// Renew queues a retained message again, for a broker that may have lost it.
 func (s *mailbox) Renew() {
 	s.mu.Lock()
-	list := s.Retain && (s.waiting || s.current != nil) && !s.listed && !s.flying
+	list := s.Retain && (s.waiting || s.current != nil) && !s.listed && !s.sending
 	s.listed = s.listed || list
 	s.mu.Unlock()
 	if list {
@@ -143,10 +143,10 @@ func (s *mailbox) AppendPacket(buf []byte) []byte {
 	return append(buf, s.current...)
 }
 
-// Message is what was taken, the sender's until it settles it.
+// Message returns the taken message, which the sender may use until Settle.
 func (s *mailbox) Message() []byte { return s.current }
 
-// Holds reports whether a text is the newest message.
+// Holds reports whether text is the newest message.
 func (s *mailbox) Holds(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,23 +9,23 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// mqtt5 is that of MQTT 5.
+// mqtt5 is the protocol version of MQTT 5.
 const mqtt5 = 5
 
-// qos1 has every message and subscription answered.
+// qos1 makes the broker acknowledge messages.
 const qos1 = 1
 
-// maxAnswer bounds a packet that is read: the answers have some bytes, a message that comes in beside them may be larger and ends the look.
+// maxAnswer is the size in bytes of the largest packet that is read; a larger message ends the check.
 const maxAnswer = 1 << 16
 
 var errMalformedPacket = errors.New("malformed packet")
 
-// newMQTT5Packet is a packet of that type, still empty.
+// newMQTT5Packet returns an empty packet of a type.
 func newMQTT5Packet(kind byte) *packets.Packet {
 	return &packets.Packet{ProtocolVersion: mqtt5, FixedHeader: packets.FixedHeader{Type: kind}}
 }
 
-// send writes what encode, a method of the packet's, makes of it.
+// send writes a packet with its encode method.
 func (c *permissionCheck) send(encode func(*bytes.Buffer) error) error {
 	var packet bytes.Buffer
 	if err := encode(&packet); err != nil {
@@ -35,7 +35,7 @@ func (c *permissionCheck) send(encode func(*bytes.Buffer) error) error {
 	return err
 }
 
-// readMQTT5Packet reads one packet, and of the types that a client is answered with what is in it.
+// readMQTT5Packet reads one packet and decodes the body of acknowledgements and messages.
 func readMQTT5Packet(r *bufio.Reader) (*packets.Packet, error) {
 	first, err := r.ReadByte()
 	if err != nil {

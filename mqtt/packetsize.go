@@ -7,49 +7,49 @@ import (
 	"time"
 )
 
-// packetLimits finds out how large a packet each broker takes. MQTT 3.1.1 has no way to ask, and a broker that gets a larger one closes the
-// connection without a word: what is set aside then is the smallest packet on which it did so twice.
+// packetLimits detects the largest packet that each broker accepts. MQTT 3.1.1 cannot report it, and a broker closes the connection on a
+// larger packet without a reason: packets as large as the smallest on which it did so twice are discarded.
 type packetLimits struct {
-	Most int // bytes that any broker may be sent, 0 for as much as it takes; set before anything else
+	MaxPacket int // configured limit in bytes, 0 for none; set before use
 
 	mu      sync.Mutex
 	brokers map[string]*brokerLimit
-	largest int             // packet that was confirmed, of any broker
-	aside   Oversize        // what was set aside last, and how often
-	named   map[string]bool // topics that were logged
+	largest int             // largest confirmed packet of all brokers
+	aside   Oversize        // last discarded message and their number
+	named   map[string]bool // logged topics
 }
 
-// brokerLimit is what is known of one broker.
+// brokerLimit is the knowledge about one broker.
 type brokerLimit struct {
-	proven  int // the largest packet that it took
-	strikes int // connections in a row that it closed with a packet over proven on its way
-	suspect int // the smallest of those
-	doubts  int // connections in a row that it closed with a packet on its way that it had taken once
-	doubted int // the smallest of those
-	limit   int // packets of so many bytes are not sent any more, 0 for none
+	proven  int // largest accepted packet
+	strikes int // consecutive connections closed with a packet larger than proven in flight
+	suspect int // smallest of these packets
+	doubts  int // consecutive connections closed with a packet in flight that was accepted before
+	doubted int // smallest of these packets
+	limit   int // packets of this size or larger are discarded, 0 for no limit
 	until   time.Time
 }
 
-// Oversize names messages that are larger than the broker takes. Retained ones count once for each value.
+// Oversize describes messages that exceed the broker's limit. Retained messages count once for each value.
 type Oversize struct {
-	Messages uint64 `json:"messages"` // that were set aside since Open
-	Topic    string `json:"topic"`    // of the last of them
+	Messages uint64 `json:"messages"` // discarded since Open
+	Topic    string `json:"topic"`    // of the last one
 	Bytes    int    `json:"bytes"`    // of its packet
-	Limit    int    `json:"limit"`    // bytes from which on packets are set aside
+	Limit    int    `json:"limit"`    // packets of this many bytes or more are discarded
 }
 
 const (
-	// suspectSize is the smallest packet that is suspected: brokers that take less than this are not known, brokers that are restarted are.
+	// suspectSize is the smallest suspected packet: brokers with a lower limit are unknown, restarts of brokers are common.
 	suspectSize = 16 << 10
 	strikeLimit = 2
-	// doubtLimit is how often a packet of a size that a broker took once is lost until that says nothing any more: it may have been started
-	// anew with a lower limit.
+	// doubtLimit is the number of lost packets of an accepted size after which that size is not trusted any more: the broker may have been
+	// restarted with a lower limit.
 	doubtLimit = 4
-	// limitLifetime is how long a limit that was found out counts: somebody may have raised it.
+	// limitLifetime is how long a detected limit applies, because the broker's configuration may change.
 	limitLifetime = time.Hour
 )
 
-// packetSize is how many bytes a PUBLISH packet has (MQTT 3.1.1 section 3.3).
+// packetSize returns the size of a PUBLISH packet in bytes (MQTT 3.1.1 section 3.3).
 func packetSize(topic string, payload int, qos byte) int {
 	rest := 2 + len(topic) + payload
 	if qos > 0 {
@@ -62,13 +62,13 @@ func packetSize(topic string, payload int, qos byte) int {
 	return header + rest
 }
 
-// Limit is the number of bytes from which on packets are not sent to a broker.
+// Limit returns the size in bytes from which on packets are not sent to a broker.
 func (l *packetLimits) Limit(broker string, now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	limit := math.MaxInt
-	if l.Most > 0 {
-		limit = l.Most + 1
+	if l.MaxPacket > 0 {
+		limit = l.MaxPacket + 1
 	}
 	if b := l.brokers[broker]; b != nil && b.limit > 0 {
 		if now.After(b.until) {
@@ -80,7 +80,7 @@ func (l *packetLimits) Limit(broker string, now time.Time) int {
 	return limit
 }
 
-// Confirm notes that a broker has taken a packet of that size.
+// Confirm records that a broker accepted a packet of this size.
 func (l *packetLimits) Confirm(broker string, size int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,8 +106,8 @@ func (l *packetLimits) broker(name string) *brokerLimit {
 	return b
 }
 
-// Lost notes that a broker has closed a connection with an unconfirmed packet on its way, of the size of the largest such. It returns the
-// limit that follows from it, 0 for none.
+// Lost records that a broker closed a connection with unconfirmed packets in flight; size is that of the largest. It returns the resulting
+// limit, 0 for none.
 func (l *packetLimits) Lost(broker string, size int, now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +128,7 @@ func (l *packetLimits) Lost(broker string, size int, now time.Time) int {
 	return b.limit
 }
 
-// doubt notes that a packet was lost that the broker had taken once.
+// doubt records that a packet of an accepted size was lost.
 func (b *brokerLimit) doubt(size int) {
 	if size < suspectSize {
 		return
@@ -141,9 +141,9 @@ func (b *brokerLimit) doubt(size int) {
 	}
 }
 
-// SetAside counts a message that is not sent, and reports whether it is worth a line in the log. A repetition of a retained one counts when
-// its topic was not named yet: a broker that closed the connection on it may have seemed to take it.
-func (l *packetLimits) SetAside(topic string, size, limit int, repetition bool) bool {
+// CountTooLarge counts a discarded message and reports whether to log it. A repetition of a retained message counts if its topic was not
+// logged yet: a broker that closed the connection on it may have seemed to accept it.
+func (l *packetLimits) CountTooLarge(topic string, size, limit int, repetition bool) bool {
 	const namedLimit = 100
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,27 +162,27 @@ func (l *packetLimits) SetAside(topic string, size, limit int, repetition bool) 
 	return true
 }
 
-// Read returns the largest packet that any broker has taken, in bytes, and what was set aside.
+// Read returns the size of the largest accepted packet in bytes and the discarded messages.
 func (l *packetLimits) Read() (largest int, aside Oversize) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.largest, l.aside
 }
 
-// unconfirmedPackets are the large packets of a session that the broker may not have read yet.
+// unconfirmedPackets tracks the large packets of a session that the broker may not have read yet.
 type unconfirmedPackets struct {
 	mu      sync.Mutex
 	count   uint64
 	packets []*unconfirmedPacket
 }
 
-// unconfirmedPacket is one that was begun.
+// unconfirmedPacket is a packet whose write has begun.
 type unconfirmedPacket struct {
-	order uint64 // 0 while it may not be written as a whole
+	order uint64 // 0 until it is written completely
 	size  int
 }
 
-// Begin notes a packet that is about to be written; nil when it is too small to be suspected of anything.
+// Begin records a packet before it is written. It returns nil if the packet is smaller than suspectSize.
 func (u *unconfirmedPackets) Begin(size int) *unconfirmedPacket {
 	if size < suspectSize {
 		return nil
@@ -194,7 +194,7 @@ func (u *unconfirmedPackets) Begin(size int) *unconfirmedPacket {
 	return p
 }
 
-// Written gives a packet, nil for one that is not suspected, its place in the order of those that were written.
+// Written records that a packet was written completely; p may be nil.
 func (u *unconfirmedPackets) Written(p *unconfirmedPacket) {
 	if p == nil {
 		return
@@ -205,16 +205,15 @@ func (u *unconfirmedPackets) Written(p *unconfirmedPacket) {
 	p.order = u.count
 }
 
-// Mark is the place of the last packet that was written. What is begun later comes behind it on its way to the broker; of two packets that
-// are written at the same time nobody knows which is the first.
+// Mark returns the order of the last written packet. Packets begun later reach the broker after it; the order of packets written
+// concurrently is unknown.
 func (u *unconfirmedPackets) Mark() uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.count
 }
 
-// Confirm takes out a packet that the broker has answered, and those up to the mark of before it was begun. It returns the size of the
-// largest.
+// Confirm removes an acknowledged packet and those up to mark, which was taken before it was begun. It returns the size of the largest.
 func (u *unconfirmedPackets) Confirm(answered *unconfirmedPacket, mark uint64) (largest int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -228,7 +227,7 @@ func (u *unconfirmedPackets) Confirm(answered *unconfirmedPacket, mark uint64) (
 	return largest
 }
 
-// Largest is the size of the largest that waits, 0 when there is none.
+// Largest returns the size of the largest unconfirmed packet, or 0.
 func (u *unconfirmedPackets) Largest() (size int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

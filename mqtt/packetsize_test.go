@@ -28,7 +28,7 @@ func TestWhatABrokerTakesIsFoundOut(t *testing.T) {
 	assert.Equal(t, math.MaxInt, l.Limit("another", now))
 	now = now.Add(limitLifetime + 1)
 	assert.Equal(t, math.MaxInt, limit(), "somebody may have raised it")
-	l.Most = 1000
+	l.MaxPacket = 1000
 	assert.Equal(t, 1001, limit())
 	largest, _ := l.Read()
 	assert.Equal(t, 200_000, largest)

@@ -11,23 +11,24 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// errNotMQTT5 is the answer of a broker that does not speak MQTT 5: nothing is known then.
+// errNotMQTT5 is returned for brokers without MQTT 5, about which nothing is known.
 var errNotMQTT5 = errors.New("the broker does not speak MQTT 5")
 
-// permissionQuery is what a client wants to do.
+// permissionQuery finds out which operations a broker denies to a client. An MQTT 3.1.1 broker silently discards denied messages, and some
+// grant subscriptions that never deliver; MQTT 5 reports both.
 type permissionQuery struct {
 	ClientID, User, Password string
 
-	Filters []string // that it subscribes to
-	Publish string   // topic of an empty message that it sends
-	// Echo is the topic, under the first of the filters, of an empty message that has to come back; empty for none. Where the client may
-	// not send it either, nothing is known of what comes.
+	Filters []string // subscriptions to check
+	Publish string   // topic of an empty message to publish
+	// Echo is a topic matching the first filter; an empty message published there must come back. It is skipped if empty or if the client
+	// may not publish there.
 	Echo string
-	// Patience is how long the message may take to come back.
-	Patience time.Duration
+	// EchoTimeout bounds how long the message may take to come back.
+	EchoTimeout time.Duration
 }
 
-// permissionCheck is a question under way.
+// permissionCheck is a running permissionQuery.
 type permissionCheck struct {
 	*permissionQuery
 	conn   net.Conn
@@ -35,9 +36,9 @@ type permissionCheck struct {
 	echoed bool
 }
 
-// Ask asks over a fresh connection, which it does not close, and says what is refused, a text for each; none where all is allowed. The
-// connection's deadlines are Ask's.
-func (q *permissionQuery) Ask(conn net.Conn, limit time.Duration) (refused []string, err error) {
+// run performs the check over a fresh connection, which it does not close, and returns a text for each denied operation. It sets the
+// connection's deadlines.
+func (q *permissionQuery) run(conn net.Conn, limit time.Duration) (refused []string, err error) {
 	c := &permissionCheck{permissionQuery: q, conn: conn, reader: bufio.NewReader(conn)}
 	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (q *permissionQuery) Ask(conn net.Conn, limit time.Duration) (refused []str
 		if allowed, err = c.publish(2, q.Echo); err != nil {
 			return nil, err
 		}
-		if allowed && !c.comesBack() {
+		if allowed && !c.echoReceived() {
 			refused = append(refused, fmt.Sprintf("it grants %s, and passes on nothing under it", q.Filters[0]))
 		}
 	}
@@ -68,7 +69,7 @@ func (q *permissionQuery) Ask(conn net.Conn, limit time.Duration) (refused []str
 	return refused, nil
 }
 
-// failureCode is the lowest reason code that refuses, and what MQTT 3.1.1 answers to a subscription that is refused (section 3.9.3).
+// failureCode is the lowest reason code of a refusal in MQTT 5 and the SUBACK return code "failure" in MQTT 3.1.1 (section 3.9.3).
 const failureCode = 0x80
 
 func (c *permissionCheck) login() error {
@@ -87,7 +88,7 @@ func (c *permissionCheck) login() error {
 	return nil
 }
 
-// subscribe asks for the filters, and reports whether the first is granted.
+// subscribe subscribes to the filters and reports whether the first one is granted.
 func (c *permissionCheck) subscribe() (granted bool, refused []string, err error) {
 	if len(c.Filters) == 0 {
 		return false, nil, nil
@@ -115,7 +116,7 @@ func (c *permissionCheck) subscribe() (granted bool, refused []string, err error
 	return answer.ReasonCodes[0] < failureCode, refused, nil
 }
 
-// publish sends an empty message that is not retained, and reports whether the broker takes it.
+// publish sends an empty, non-retained message and reports whether the broker accepts it.
 func (c *permissionCheck) publish(number uint16, topic string) (allowed bool, err error) {
 	message := newMQTT5Packet(packets.Publish)
 	message.FixedHeader.Qos, message.PacketID, message.TopicName = qos1, number, topic
@@ -126,7 +127,7 @@ func (c *permissionCheck) publish(number uint16, topic string) (allowed bool, er
 	return err == nil && answer.ReasonCode < failureCode, err
 }
 
-// await reads up to the answer of that type and number.
+// await reads packets up to the acknowledgement of this type and packet identifier.
 func (c *permissionCheck) await(wanted byte, number uint16) (*packets.Packet, error) {
 	for {
 		p, err := readMQTT5Packet(c.reader)
@@ -139,20 +140,20 @@ func (c *permissionCheck) await(wanted byte, number uint16) (*packets.Packet, er
 		case kind == packets.Disconnect:
 			return nil, errors.New("the broker ends the connection")
 		}
-		c.hear(p)
+		c.noteEcho(p)
 	}
 }
 
-// hear looks whether a packet that comes in is the message that was sent.
-func (c *permissionCheck) hear(p *packets.Packet) {
+// noteEcho records whether a received packet is the echo.
+func (c *permissionCheck) noteEcho(p *packets.Packet) {
 	if p.FixedHeader.Type == packets.Publish && p.TopicName == c.Echo {
 		c.echoed = true
 	}
 }
 
-// comesBack waits for the message that was sent.
-func (c *permissionCheck) comesBack() bool {
-	if c.conn.SetReadDeadline(time.Now().Add(c.Patience)) != nil {
+// echoReceived waits for the echo and reports whether it arrived.
+func (c *permissionCheck) echoReceived() bool {
+	if c.conn.SetReadDeadline(time.Now().Add(c.EchoTimeout)) != nil {
 		return true // not known
 	}
 	for !c.echoed {
@@ -160,7 +161,7 @@ func (c *permissionCheck) comesBack() bool {
 		if err != nil {
 			return !errors.Is(err, os.ErrDeadlineExceeded)
 		}
-		c.hear(p)
+		c.noteEcho(p)
 	}
 	return true
 }

@@ -39,12 +39,12 @@ func TestWhatMosquittoAllows(t *testing.T) {
 			defer conn.Close()
 			question := permissionQuery{
 				ClientID: "gate-login", Filters: []string{set, birth}, Publish: "edge-infer/gate/error", Echo: "edge-infer/gate/doctor/set",
-				Patience: mqtttest.Patience,
+				EchoTimeout: mqtttest.Patience,
 			}
 			if name == "writing" { // nothing will come
-				question.Patience = 2 * time.Second
+				question.EchoTimeout = 2 * time.Second
 			}
-			refused, err := question.Ask(conn, 2*mqtttest.Patience)
+			refused, err := question.run(conn, 2*mqtttest.Patience)
 			require.NoError(t, err)
 			require.Equal(t, c.refused, refused)
 		})
@@ -107,7 +107,7 @@ func TestAnswers(t *testing.T) {
 		"a packet without end": {[][]byte{in, {suback, 0xFF, 0xFF, 0xFF, 0x7F}}, nil, "malformed packet"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused, err := question.Ask(answers(t, c.packets...), mqtttest.Patience)
+			refused, err := question.run(answers(t, c.packets...), mqtttest.Patience)
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
 				return

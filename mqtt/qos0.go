@@ -30,7 +30,7 @@ func (s *session) sendQoS0() {
 			size := len(batch) - before
 			if size >= limit {
 				batch = batch[:before]
-				s.client.tooLarge(box.Topic, size, limit, !box.SetAside(now))
+				s.client.tooLarge(box.Topic, size, limit, !box.Discard(now))
 				continue
 			}
 			if packet := s.unconfirmed.Begin(size); packet != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
-// loginRefused reports that the broker answered and will not have this client. Trying again soon is of no use and looks like an attack.
+// loginRefused reports whether the broker rejected the login. Retrying soon is useless and looks like an attack.
 func loginRefused(err error) bool {
 	for _, refusal := range [...]error{
 		packets.ErrorRefusedBadProtocolVersion, packets.ErrorRefusedIDRejected,
@@ -29,8 +29,7 @@ func loginRefused(err error) bool {
 	return false
 }
 
-// remedyFor says what a person can do about a connection error; empty when nothing is known. established says that the broker had taken the
-// client.
+// remedyFor returns a hint how to fix a connection error, or "". established is set if the broker had accepted the connection.
 func remedyFor(err error, established bool) string {
 	var (
 		packet    *packetError
@@ -80,7 +79,7 @@ func remedyFor(err error, established bool) string {
 	return ""
 }
 
-// packetError is the end of a connection that a packet may have caused.
+// packetError is the loss of a connection that a large packet may have caused.
 type packetError struct {
 	Size int // bytes
 	Err  error
@@ -90,5 +89,5 @@ func (e *packetError) Error() string {
 	return fmt.Sprintf("broker closed the connection with a packet of %d bytes on its way: %v", e.Size, e.Err)
 }
 
-// Unwrap is the error that the connection ended with.
+// Unwrap returns the error of the connection.
 func (e *packetError) Unwrap() error { return e.Err }

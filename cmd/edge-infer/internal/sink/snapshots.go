@@ -148,7 +148,7 @@ func (s *Snapshots) encode() {
 			s.announce(v, jpeg)
 		}
 		if err == nil && s.ring != nil {
-			err = s.ring.store(fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), start(fileName(v.label))), jpeg)
+			err = s.ring.store(fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), truncateLabel(fileName(v.label))), jpeg)
 		}
 		if err != nil {
 			s.Logger.Warn("snapshot lost", "camera", v.camera, "error", err)
@@ -206,15 +206,15 @@ func fileName(name string) string {
 	}, name)
 }
 
-// longestLabel is how many bytes of a label stand in the name of a file, which the kernel bounds to 255.
-const longestLabel = 80
+// maxLabelBytes is how many bytes of a label stand in the name of a file, which the kernel bounds to 255.
+const maxLabelBytes = 80
 
-// start is a label, or as many whole characters of it as a file's name takes.
-func start(label string) string {
-	if len(label) <= longestLabel {
+// truncateLabel is a label, or as many whole characters of it as a file's name takes.
+func truncateLabel(label string) string {
+	if len(label) <= maxLabelBytes {
 		return label
 	}
-	end := longestLabel
+	end := maxLabelBytes
 	for end > 0 && !utf8.RuneStart(label[end]) {
 		end--
 	}

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// shownClasses is how many classes of a place have a sensor where nobody asks for more.
+// shownClasses is the default number of classes per zone with a sensor.
 const shownClasses = 3
 
-// places adds what a network says of every place: shares of classes or the depth in the middle, of each zone, or of the image where there
-// are no zones. wanted are the labels that get entities of their own, as in Announcement.
-func (c *cameraDevice) places(wanted []string) {
+// mapSensors adds the sensors of a segmentation or depth map: class shares or the median depth of each zone, or of the image without zones.
+// wanted are Announcement.Labels.
+func (c *cameraDevice) mapSensors(wanted []string) {
 	zones := c.camera.Zones
 	if len(zones) == 0 {
 		zones = []string{""}
@@ -33,15 +33,15 @@ func (c *cameraDevice) places(wanted []string) {
 	c.rate()
 }
 
-// place is where the detections payload has a zone's part of a field; the image's where the zone has no name.
-func place(field, zone string) string {
+// mapField returns the template path of a field of the detections payload for a zone, or for the image if zone is empty.
+func mapField(field, zone string) string {
 	if zone == "" {
 		return "value_json." + field
 	}
 	return "value_json." + field + ".zones[" + quoted(zone) + "]"
 }
 
-// share is what a class takes of a zone, in whole percent: states that change with every frame would only fill Home Assistant's history.
+// share adds the share of a class in a zone in whole percent, because states that change with every frame fill Home Assistant's history.
 func (c *cameraDevice) share(zone, label string) {
 	name := title(label)
 	if zone != "" {
@@ -49,18 +49,18 @@ func (c *cameraDevice) share(zone, label string) {
 	}
 	c.add("share_"+zone+"_"+label, "sensor", name+" share", config{
 		"state_topic": c.d.Tree.Detections(c.camera.Name), "state_class": measurement, "unit_of_measurement": "%", "icon": "mdi:texture-box",
-		"value_template": "{{ ((" + place("semantic", zone) + `.classes | selectattr("label", "eq", ` + quoted(label) +
+		"value_template": "{{ ((" + mapField("semantic", zone) + `.classes | selectattr("label", "eq", ` + quoted(label) +
 			`) | map(attribute="share") | sum) * 100) | round(0) | int }}`,
 	})
 }
 
-// depth is the median of a zone. One that is not known is None, which Home Assistant takes for that.
+// depth adds the median depth of a zone; unknown depths are None.
 func (c *cameraDevice) depth(zone string) {
 	name := "Depth"
 	if zone != "" {
 		name = title(zone) + " depth"
 	}
-	at := place("depth", zone) + ".median"
+	at := mapField("depth", zone) + ".median"
 	sensor := config{
 		"state_topic": c.d.Tree.Detections(c.camera.Name), "state_class": measurement, "icon": "mdi:arrow-expand-horizontal",
 		"value_template": "{{ " + at + " | round(1) if " + at + " is not none else none }}",

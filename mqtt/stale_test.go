@@ -76,7 +76,7 @@ func looked(t *testing.T, c *Client) {
 	require.Eventually(t, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return len(c.left.looked) > 0
+		return len(c.stale.checked) > 0
 	}, mqtttest.Patience, time.Millisecond)
 }
 

@@ -6,15 +6,15 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
-// tooLarge reports a message that is not sent.
+// tooLarge counts and logs a message that exceeds the broker's packet limit.
 func (c *Client) tooLarge(topic string, size, limit int, repetition bool) {
-	if c.sizes.SetAside(topic, size, limit, repetition) {
+	if c.sizes.CountTooLarge(topic, size, limit, repetition) {
 		c.Logger.Warn("mqtt message is larger than the broker takes, it is set aside", "topic", topic, "bytes", size, "limit", limit-1)
 	}
 }
 
-// blame looks at how a session with a broker has ended: it notes a packet that may be the reason, and names it in the error.
-func (c *Client) blame(s *session, broker string, err error) error {
+// explainLoss records a large unconfirmed packet as the possible reason for a lost connection and adds it to the error.
+func (c *Client) explainLoss(s *session, broker string, err error) error {
 	if !transport.Closed(err) {
 		return err
 	}
