@@ -51,7 +51,14 @@ func Example() {
 	for _, detection := range seen[0].Detections {
 		fmt.Println(network.Model().Metadata.Labels[detection.Class], detection.Score > 0.5)
 	}
-	// Unordered output: gear true spring true washer true nut true bearing true washer true nut true
+	// Unordered output:
+	// gear true
+	// spring true
+	// washer true
+	// nut true
+	// bearing true
+	// washer true
+	// nut true
 }
 
 // Is a GPU usable? What would be chosen, and why?
@@ -82,7 +89,12 @@ func ExampleRun() {
 	for i, img := range seen {
 		fmt.Printf("image %d: %d detections\n", i, len(img.Detections))
 	}
-	// Output: image 0: 7 detections image 1: 7 detections image 2: 6 detections image 3: 5 detections image 4: 6 detections
+	// Output:
+	// image 0: 7 detections
+	// image 1: 7 detections
+	// image 2: 6 detections
+	// image 3: 5 detections
+	// image 4: 6 detections
 }
 
 // Other thresholds while the network is open.
@@ -99,7 +111,10 @@ func ExampleNetwork_Tune() {
 		}
 		fmt.Println(len(seen[0].Detections))
 	}
-	// Output: 7 3 2
+	// Output:
+	// 7
+	// 3
+	// 2
 }
 
 // A video: two requests are always under way, so that reading hides behind computing. Here the video is the drawn belt; a file, a camera or
@@ -153,5 +168,9 @@ func Example_video() {
 	for ; finished < submitted; finished++ {
 		finish(finished)
 	}
-	// Output: frame 0: 7 detections frame 1: 7 detections frame 2: 7 detections frame 3: 7 detections
+	// Output:
+	// frame 0: 7 detections
+	// frame 1: 7 detections
+	// frame 2: 7 detections
+	// frame 3: 7 detections
 }
