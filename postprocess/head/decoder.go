@@ -81,15 +81,16 @@ func (d *Decoder) checkFilter(filter *engine.Filter) error {
 	case need == nil || need.BoxMap != filter.BoxMap:
 		return errors.New("the engine was opened to list boxes on its device that are now read differently (open it again)")
 	case need.Threshold < filter.Threshold:
-		return fmt.Errorf("the engine was opened to list boxes from a score of %.3g, not %.3g (open it again)", filter.Threshold, need.Threshold)
+		return fmt.Errorf("the engine was opened to list boxes from a score of %.3g, not %.3g (open it again)", filter.Threshold,
+			need.Threshold)
 	}
 	return nil
 }
 
 // Decode decodes the result for one image of a request, by its index, and appends the detections to dst, best first. width and height are
 // the size of the source image in pixels. Details of detections are valid until the next Decode of an image with the same index.
-func (d *Decoder) Decode(result *engine.Result, index, width, height int, dst []postprocess.Detection) ([]postprocess.Detection, Stats,
-	error,
+func (d *Decoder) Decode(result *engine.Result, index, width, height int, dst []postprocess.Detection) (
+	[]postprocess.Detection, Stats, error,
 ) {
 	if err := d.begin(result, index, width, height); err != nil {
 		return dst, Stats{}, err

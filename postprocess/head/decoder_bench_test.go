@@ -90,8 +90,8 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// BenchmarkLayouts times the other ways into the decoder: binary16 numbers, the YOLOv5 map of the same image size, and the short list of
-// a device filter.
+// BenchmarkLayouts times the other ways into the decoder: binary16 numbers, the YOLOv5 map of the same image size, and the short list of a
+// device filter.
 func BenchmarkLayouts(b *testing.B) {
 	const boxes, classes = 8400, 80
 	random := rand.New(rand.NewPCG(9, 9))

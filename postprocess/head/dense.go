@@ -13,7 +13,9 @@ const boxesWithClasses = "box, class and score of each object"
 // recogniseDense returns the evidence for heads with boxes in every cell of their scales: as many boxes as there are cells, and as many
 // classes as there are labels. Neither is enough alone: keypoints, mask coefficients and an angle stand where classes would, and only the
 // labels tell them apart. expected reports that a network with this head may have a further output, or returns the doubt about it.
-func (n *network) recogniseDense(m *match, perCell int, partial bool, expected func(output int) (ok bool, doubt string)) (evidence, doubt string) {
+func (n *network) recogniseDense(m *match, perCell int, partial bool, expected func(output int) (ok bool, doubt string)) (
+	evidence, doubt string,
+) {
 	cells := n.cells(m.boxes, perCell, partial)
 	if m.boxes < 0 && n.metadata.Task == engine.Detect && m.classes == n.labels && n.labels > 0 {
 		cells = "the file specifies detection"

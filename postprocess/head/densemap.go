@@ -10,8 +10,8 @@ import (
 // maxMapStride is the stride above which a map is too coarse to describe pixels: heads of detectors look like that.
 const maxMapStride = 16
 
-// isImageSized reports whether the last two dimensions are those of the input at a scale of segmentation and depth maps, or open. Sizes that
-// a stride does not divide are rounded up or down.
+// isImageSized reports whether the last two dimensions are those of the input at a scale of segmentation and depth maps, or open. Sizes
+// that a stride does not divide are rounded up or down.
 func (n *network) isImageSized(shape []int64) bool {
 	height, width := shape[len(shape)-2], shape[len(shape)-1]
 	for stride := int64(1); stride <= maxMapStride; stride *= 2 {

@@ -26,9 +26,9 @@ type grid struct {
 	count  int
 }
 
-// newGrid lays out the scales from the first stride on that have so many boxes together, perCell in each cell. It wants at least two scales,
-// whose strides double from one to the next: the cells of a single scale equal other numbers too often, 3 times 100 for instance. partial
-// counts cells that the input covers in part.
+// newGrid lays out the scales from the first stride on that have so many boxes together, perCell in each cell. It wants at least two
+// scales, whose strides double from one to the next: the cells of a single scale equal other numbers too often, 3 times 100 for instance.
+// partial counts cells that the input covers in part.
 func newGrid(width, height, first, perCell int, boxes int64, partial bool) (g grid, ok bool) {
 	total := int64(0)
 	for stride := first; stride <= largestStride && g.count < maxScales; stride *= 2 {

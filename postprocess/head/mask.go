@@ -20,7 +20,9 @@ type maskResult struct {
 
 // begin gives every detection a mask that place returns, without its logits, and returns the masks and memory for all logits. place leaves
 // the first point of the mask on the network's grid in X and Y.
-func (m *masks) begin(in *input, found []postprocess.Detection, place func(i int) postprocess.Mask) (all []postprocess.Mask, logits []float32) {
+func (m *masks) begin(in *input, found []postprocess.Detection, place func(i int) postprocess.Mask) (
+	all []postprocess.Mask, logits []float32,
+) {
 	result := m.results.at(in.index)
 	setDetails(&result.details, found)
 	all = resize(&result.masks, len(found))

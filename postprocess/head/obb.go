@@ -8,9 +8,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// LayoutOBB is [B,4+nc+1,N]: a column for each box as in LayoutYOLOv8, and after the scores the angle in radians by which the box is rotated
-// clockwise around its centre. LayoutOBBEnd2End is [B,N,7]: a row for each box with its centre's x and y, width, height, score, class and
-// angle.
+// LayoutOBB is [B,4+nc+1,N]: a column for each box as in LayoutYOLOv8, and after the scores the angle in radians by which the box is
+// rotated clockwise around its centre. LayoutOBBEnd2End is [B,N,7]: a row for each box with its centre's x and y, width, height, score,
+// class and angle.
 const (
 	LayoutOBB        Layout = "obb"
 	LayoutOBBEnd2End Layout = "obb-end2end"
@@ -140,8 +140,8 @@ func (d *obbDecoder) box(index int32) postprocess.OrientedBox {
 	}
 }
 
-// addOriented gives every detection its oriented box in the source image. If the letterbox has stretched the image it is no rectangle there:
-// its sides keep their directions and lengths.
+// addOriented gives every detection its oriented box in the source image. If the letterbox has stretched the image it is no rectangle
+// there: its sides keep their directions and lengths.
 func (d *obbDecoder) addOriented(in *input, found []postprocess.Detection) {
 	t := &in.transform
 	result := d.results.at(in.index)

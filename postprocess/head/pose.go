@@ -7,9 +7,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// LayoutPose is [B,4+nc+K*D,N]: a column for each box as in LayoutYOLOv8, and after the scores D numbers for each of K keypoints: x and y in
-// input pixels, and where D is 3 the probability that the keypoint is visible, after its sigmoid. LayoutPoseEnd2End is [B,N,6+K*D]: a row for
-// each box as in LayoutEnd2End, with the keypoints after the class.
+// LayoutPose is [B,4+nc+K*D,N]: a column for each box as in LayoutYOLOv8, and after the scores D numbers for each of K keypoints: x and y
+// in input pixels, and where D is 3 the probability that the keypoint is visible, after its sigmoid. LayoutPoseEnd2End is [B,N,6+K*D]: a
+// row for each box as in LayoutEnd2End, with the keypoints after the class.
 const (
 	LayoutPose        Layout = "pose"
 	LayoutPoseEnd2End Layout = "pose-end2end"

@@ -268,7 +268,7 @@ func TestOpenRefuses(t *testing.T) {
 			Options{},
 			sized(224, 224, "", 0, []int64{1, 1000}),
 			"output0 [1 1000] looks like classify, but nothing specifies that its numbers are classes (give their labels with --labels FILE, " +
-				"confirm it with --layout classify, or name its --layout embedding)",
+				"confirm it with --layout classify, or select --layout embedding)",
 		},
 		{
 			Options{},

@@ -93,8 +93,8 @@ func (d *rfdetrSegmentDecoder) addMasks(in *input, found []postprocess.Detection
 	}
 }
 
-// maskAround returns the mask, without its logits, of an object in that part of a grid; X and Y are its first point on the grid. The mask of
-// an empty part has no pixel.
+// maskAround returns the mask, without its logits, of an object in that part of a grid; X and Y are its first point on the grid. The mask
+// of an empty part has no pixel.
 func maskAround(in *input, object image.Rectangle, size image.Point) postprocess.Mask {
 	m := postprocess.Mask{Width: 1, Height: 1}
 	m.StepX, m.StepY = in.gridStep(size)

@@ -2,8 +2,8 @@ package head
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// LayoutRTDETR is [B,Q,4], [B,Q] and [B,Q]: the corners x1, y1, x2, y2 in pixels of the second input, orig_target_sizes, which is set to the
-// size of the first, scores and class numbers.
+// LayoutRTDETR is [B,Q,4], [B,Q] and [B,Q]: the corners x1, y1, x2, y2 in pixels of the second input, orig_target_sizes, which is set to
+// the size of the first, scores and class numbers.
 const LayoutRTDETR Layout = "rtdetr"
 
 type rtdetr struct {

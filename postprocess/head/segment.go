@@ -9,8 +9,8 @@ import (
 )
 
 // LayoutSegment is [B,4+nc+M,N] with prototypes [B,M,h,w]: a column for each box as in LayoutYOLOv8, and after the scores M weights. The
-// object's mask is the weighted sum of the prototypes, as log odds, cut to the box: "YOLACT: Real-time Instance Segmentation", Bolya et al.,
-// 2019. LayoutSegmentEnd2End is [B,N,6+M] with prototypes: a row for each box as in LayoutEnd2End, with the weights after the class.
+// object's mask is the weighted sum of the prototypes, as log odds, cut to the box: "YOLACT: Real-time Instance Segmentation", Bolya et
+// al., 2019. LayoutSegmentEnd2End is [B,N,6+M] with prototypes: a row for each box as in LayoutEnd2End, with the weights after the class.
 const (
 	LayoutSegment        Layout = "segment"
 	LayoutSegmentEnd2End Layout = "segment-end2end"

@@ -21,7 +21,8 @@ const (
 type Options struct {
 	// Layout selects the head instead of recognising it.
 	Layout Layout
-	// MinScore is the lowest score returned: 0 for DefaultConfidence, or for none in a classification. ClassMinScores overrides it by class.
+	// MinScore is the lowest score returned: 0 for DefaultConfidence, or for none in a classification. ClassMinScores overrides it by
+	// class.
 	MinScore       float32
 	ClassMinScores map[int]float32
 	// IoU is the overlap above which the lower-scored box is suppressed, 0 for DefaultIoU.

@@ -8,8 +8,8 @@ import (
 // maxSteps bounds the way back through a graph, which may have a cycle in a broken file.
 const maxSteps = 64
 
-// activation returns the activation of a classifier by the layers before its output. A network without one outputs logits, for which training
-// nearly always uses softmax. It is empty where other layers come last.
+// activation returns the activation of a classifier by the layers before its output. A network without one outputs logits, for which
+// training nearly always uses softmax. It is empty where other layers come last.
 func activation(g *onnx.GraphProto, output string) engine.Activation {
 	makers := make(map[string]*onnx.NodeProto, len(g.Node))
 	for _, n := range g.Node {

@@ -15,8 +15,8 @@ type Choice struct {
 	Backends []auto.Backend `json:"backends"`
 }
 
-// Choose reports which backend Open tries first. It loads the libraries of the backends but opens no model, so that Open may still fall back
-// to the next usable one.
+// Choose reports which backend Open tries first. It loads the libraries of the backends but opens no model, so that Open may still fall
+// back to the next usable one.
 func Choose(o Options) (Choice, error) {
 	backends, err := auto.Report(o.Options, auto.Choice{Engine: o.Backend, Candidates: o.Candidates})
 	return Choice{backends}, err

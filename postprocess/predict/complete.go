@@ -10,8 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// complete adds to a model what its file leaves open: values of known further inputs, one joined output where it has one for each scale, the
-// activation of a classifier, and the preprocessing that is usual for its head if neither the file nor a setting specifies one.
+// complete adds to a model what its file leaves open: values of known further inputs, one joined output where it has one for each scale,
+// the activation of a classifier, and the preprocessing that is usual for its head if neither the file nor a setting specifies one.
 func (o *Options) complete(model *onnx.Model) error {
 	sides := o.Metadata
 	sides.Width, sides.Height = o.Sides(o.Metadata)

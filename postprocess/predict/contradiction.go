@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// Contradiction is the error for outputs that cannot belong to the recognised head: everything decoded from them is noise, and another layout
-// is needed.
+// Contradiction is the error for outputs that cannot belong to the recognised head: everything decoded from them is noise, and another
+// layout is needed.
 type Contradiction struct {
 	Model  string
 	Layout head.Layout
@@ -22,8 +22,8 @@ func (c *Contradiction) Error() string {
 		c.Model, c.Layout, c.Images, c.Reason)
 }
 
-// ContradictionImages is how many images in a row must contradict the head. Only images on which the network detects something count: an empty
-// scene is no evidence.
+// ContradictionImages is how many images in a row must contradict the head. Only images on which the network detects something count: an
+// empty scene is no evidence.
 const ContradictionImages = 30
 
 // evidence counts images whose outputs contradict the head. Any goroutine may add to it.

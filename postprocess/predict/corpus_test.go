@@ -114,7 +114,7 @@ const (
 	like5      = " looks like yolov5, but "
 	likeClass  = " looks like classify, but "
 	nothing    = "nothing specifies that what follows a box is the scores of "
-	noClasses  = "nothing specifies that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, or name its --layout embedding)"
+	noClasses  = "nothing specifies that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, or select --layout embedding)"
 	otherNames = " (give the labels that belong to it with --labels FILE)"
 	twoClasses = " looks like end2end, but boxes with the scores of 2 classes would look the same (confirm it with --layout end2end)"
 	arrays     = " (infer --input runs it on arrays)"
@@ -677,7 +677,7 @@ func TestDescription(t *testing.T) {
 	assert.Nil(t, d.Head)
 	text = d.String()
 	assert.Contains(t, text, "problem       y [1 512] looks like classify, but nothing specifies that its numbers are classes "+
-		"(give their labels with --labels FILE, confirm it with --layout classify, or name its --layout embedding)\n")
+		"(give their labels with --labels FILE, confirm it with --layout classify, or select --layout embedding)\n")
 	assert.Contains(t, text, "labels        none: classes are numbers (give their names with --labels FILE)\n")
 
 	_, err = Inspect(t.Context(), Options{Model: "/nowhere/m.onnx"})

@@ -30,7 +30,8 @@ type Decoding struct {
 	Limit int
 	// Classes are the labels of the classes to detect; nil for all.
 	Classes []string
-	// TopK is how many classes of a classifier with exclusive classes are returned, 0 for five. TopAlways returns them whatever their scores.
+	// TopK is how many classes of a classifier with exclusive classes are returned, 0 for five. TopAlways returns them whatever their
+	// scores.
 	TopK      int
 	TopAlways bool
 	// MultiLabel returns a box once for every class at or above MinScore instead of once for its best class.
@@ -63,8 +64,8 @@ func (d *Decoding) open(model *engine.Model) (*head.Decoder, error) {
 	return decoder, nil
 }
 
-// Filter returns the candidate filter of an engine for these settings, as engine.Options.Filter. It is nil for a model that they do not fit,
-// for which Wrap returns the error.
+// Filter returns the candidate filter of an engine for these settings, as engine.Options.Filter. It is nil for a model that they do not
+// fit, for which Wrap returns the error.
 func (d *Decoding) Filter(model engine.Model) *engine.Filter {
 	decoder, err := d.open(&model)
 	if err != nil {

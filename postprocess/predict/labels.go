@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// distinctLabels makes the labels of all classes different, because counts, topics and zones use them as keys: an empty label becomes the class
-// number, and a repeated one gets a number appended. The labels of text readers are an alphabet and remain as they are.
+// distinctLabels makes the labels of all classes different, because counts, topics and zones use them as keys: an empty label becomes the
+// class number, and a repeated one gets a number appended. The labels of text readers are an alphabet and remain as they are.
 func distinctLabels(labels []string) []string {
 	taken := make(map[string]bool, len(labels))
 	for _, label := range labels {

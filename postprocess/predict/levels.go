@@ -12,8 +12,8 @@ import (
 // joined is the name of the output that join adds.
 const joined = head.Levels
 
-// level is one scale of a NanoDet or PicoDet that was exported without joining its scales: scores [B,n,nc] and distances [B,n,32], or without
-// B.
+// level is one scale of a NanoDet or PicoDet that was exported without joining its scales: scores [B,n,nc] and distances [B,n,32], or
+// without B.
 type level struct {
 	cells             int64
 	scores, distances *engine.TensorInfo

@@ -20,13 +20,13 @@ const Demo = "demo"
 
 // Options configures Open. The zero value opens the embedded model on the best backend.
 type Options struct {
-	// Model is an ONNX file or an engine plan; Demo or empty for the embedded model. LabelsFile has one label per line; they replace those of
-	// the model.
+	// Model is an ONNX file or an engine plan; Demo or empty for the embedded model. LabelsFile has one label per line; they replace those
+	// of the model.
 	Model, LabelsFile string
 	// ResolveModel returns the file of a Model that is a name, and its labels file if it has one; nil where models have no names.
 	ResolveModel func(model string) (path, labels string, err error)
-	// Options apply to every backend. Load sets Path, Bytes and Metadata; Bytes that are set already replace the file, Metadata overrides the
-	// file's. Open sets Filter.
+	// Options apply to every backend. Load sets Path, Bytes and Metadata; Bytes that are set already replace the file, Metadata overrides
+	// the file's. Open sets Filter.
 	engine.Options
 	// Backend is the name of a backend of engine/auto; "auto" or empty for the best one that accepts the model.
 	Backend string
@@ -35,8 +35,8 @@ type Options struct {
 	ProbeSizes func() []engine.Size
 	// TensorInputs keeps all inputs of the file, for Raw.Tensors. Otherwise inputs with known values become constants.
 	TensorInputs bool
-	// Standby is the backend that serves on this machine while the servers of a remote Backend do not answer; empty for none. It runs the Model,
-	// which must be that of the servers.
+	// Standby is the backend that serves on this machine while the servers of a remote Backend do not answer; empty for none. It runs the
+	// Model, which must be that of the servers.
 	Standby string
 	// PerImageErrors reports a failure of a remote Backend in each Result.Err instead of as an error of Wait.
 	PerImageErrors bool
@@ -45,8 +45,8 @@ type Options struct {
 	// Candidates are the backends to choose from; nil for those of engine/auto.
 	Candidates []auto.Candidate
 	// Build builds a missing plan into the cache when TensorRT is the named Backend; nil returns the error. Building takes minutes and much
-	// memory, so that a program may want to do it in a child process (see tensorrt.Child). With Backend auto TensorRT is skipped until its plan
-	// exists.
+	// memory, so that a program may want to do it in a child process (see tensorrt.Child). With Backend auto TensorRT is skipped until its
+	// plan exists.
 	Build func(context.Context, tensorrt.BuildOptions) error
 	// Level is the builder optimization level of that plan, nil for TensorRT's default. It needs the Backend tensorrt.
 	Level *int
@@ -73,8 +73,8 @@ func (o *Options) ForModel(model string) Options {
 	return other
 }
 
-// Load reads the model, its labels and the metadata of an ONNX file. Open calls it if needed; call it before to inspect the model, or to open
-// it several times. Fields set afterwards are kept.
+// Load reads the model, its labels and the metadata of an ONNX file. Open calls it if needed; call it before to inspect the model, or to
+// open it several times. Fields set afterwards are kept.
 func (o *Options) Load() error {
 	if o.loaded {
 		return nil
@@ -180,8 +180,8 @@ func (o *Options) read() error {
 	return err
 }
 
-// Open loads the model, opens the backend and makes a decoder for the outputs. The error is an ErrSetting if another setting would help, and
-// an *engine.Error if a backend rejected the model.
+// Open loads the model, opens the backend and makes a decoder for the outputs. The error is an ErrSetting if another setting would help,
+// and an *engine.Error if a backend rejected the model.
 func Open(ctx context.Context, o Options) (*Network, error) {
 	if err := o.Load(); err != nil {
 		return nil, err

@@ -71,8 +71,8 @@ type Result struct {
 	Map *postprocess.DenseMap
 	// Stats counts what decoding did with the image.
 	Stats head.Stats
-	// Err is why there are no detections: the image was not readable, or its outputs could not be decoded. Other images of the request are not
-	// affected.
+	// Err is why there are no detections: the image was not readable, or its outputs could not be decoded. Other images of the request are
+	// not affected.
 	Err error
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/auto"
 )
 
-// Raw runs a model without filtering or decoding its outputs: models with other inputs or outputs than images and detections, and those whose
-// tensors are measured. It runs one request at a time; a result belongs to the engine and is valid until the next request.
+// Raw runs a model without filtering or decoding its outputs: models with other inputs or outputs than images and detections, and those
+// whose tensors are measured. It runs one request at a time; a result belongs to the engine and is valid until the next request.
 type Raw struct{ engine engine.Engine }
 
 // OpenRaw opens a model as Open does, without a decoder.

@@ -203,7 +203,7 @@ func TestStagesThatCannotBe(t *testing.T) {
 		`cascade colour: label "bus" is not one of the first model's: ["car" "person"]`: {Name: "colour", Predictor: n, Classes: []string{"bus"}},
 		"cascade colour: 33 votes must be 1 to 32":                                      {Name: "colour", Predictor: n, Votes: 33},
 		"cascade colour: margin 2 must be 0 to 1":                                       {Name: "colour", Predictor: n, Margin: 2},
-		"cascade colour: model scene.onnx does not classify but gives boxes (a classifier, a reader of text or an embedding is what a cascade takes)": {
+		"cascade colour: model scene.onnx outputs boxes (a cascade needs a classifier, a text reader or an embedding network)": {
 			Name: "colour", Predictor: &scene{},
 		},
 	} {

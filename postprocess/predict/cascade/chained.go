@@ -8,13 +8,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Chained is a predictor whose detections further networks have looked at: they have attributes where those were sure enough, and the
-// embedding of a network that embeds. It has one slot. The exported fields are set before Open, and closing it closes them all.
+// Chained is a predictor that runs further networks on the detections of another: they get attributes above the confidence of each stage,
+// and the vector of an embedding network. It has one slot. Set the exported fields before Open; Close closes all predictors.
 type Chained struct {
 	predict.Predictor
 	Stages []Stage
 
-	// Of whoever calls Submit and Wait.
+	// Submit and Wait only.
 	images     []engine.Image
 	batches    []cropBatch // by stage
 	detections []*postprocess.Detection
@@ -22,7 +22,7 @@ type Chained struct {
 	attributes []postprocess.Attribute
 }
 
-// Open checks the stages. An error leaves everything open.
+// Open validates the stages. An error leaves all predictors open.
 func (c *Chained) Open() error {
 	c.batches = make([]cropBatch, len(c.Stages))
 	if err := open(c.Stages, c.Model().Metadata.Labels); err != nil {
@@ -88,10 +88,11 @@ func (c *Chained) addDetails(result *predict.BatchResult) {
 	}
 }
 
-// prediction has one network prediction at what it wants of all images, in as many requests as the crops need.
+// runStage runs one network on the objects that it wants of all images, in as many requests as the crops need.
 func (c *Chained) runStage(s *cropBatch, result *predict.BatchResult) error {
 	s.clear()
-	s.vectors, c.detections = s.vectors[:0], c.detections[:0]
+	s.vectors = s.vectors[:0]
+	c.detections = c.detections[:0]
 	for i := range result.Results {
 		detections := result.Results[i].Detections
 		for k := range detections {
@@ -101,7 +102,8 @@ func (c *Chained) runStage(s *cropBatch, result *predict.BatchResult) error {
 			}
 			added, err := s.add(&c.images[i], f.Box)
 			if errors.Is(err, errFull) {
-				if err = c.apply(s); err == nil {
+				err = c.apply(s)
+				if err == nil {
 					added, err = s.add(&c.images[i], f.Box)
 				}
 			}
@@ -116,7 +118,7 @@ func (c *Chained) runStage(s *cropBatch, result *predict.BatchResult) error {
 	return c.apply(s)
 }
 
-// apply runs what is shown and adds what comes of it to the detections.
+// apply runs a batch and adds its predictions to the detections.
 func (c *Chained) apply(s *cropBatch) error {
 	if err := s.run(); err != nil {
 		return err

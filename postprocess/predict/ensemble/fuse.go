@@ -13,12 +13,12 @@ type Method string
 
 // The methods of fusion. A view is a network of an ensemble, or an augmentation of the image.
 const (
-	// WeightedBoxes is weighted box fusion: an object's box is the mean of its detections weighted by their scores, and its score falls with
-	// every view that missed it. Solovyev, Wang, Gabruseva: "Weighted boxes fusion: Ensembling boxes from different object
-	// detection models", Image and Vision Computing 107, 2021 (arXiv 1910.13302).
+	// WeightedBoxes is weighted box fusion: an object's box is the mean of its detections weighted by their scores, and its score falls
+	// with every view that missed it. Solovyev, Wang, Gabruseva: "Weighted boxes fusion: Ensembling boxes from different object detection
+	// models", Image and Vision Computing 107, 2021 (arXiv 1910.13302).
 	WeightedBoxes Method = "wbf"
-	// MajorityVote keeps an object that views with more than half of the weight have detected. Its box is that of WeightedBoxes, its score the
-	// mean of those views.
+	// MajorityVote keeps an object that views with more than half of the weight have detected. Its box is that of WeightedBoxes, its score
+	// the mean of those views.
 	MajorityVote Method = "vote"
 	// NMS keeps the best of overlapping detections: non-maximum suppression over all views.
 	NMS Method = "nms"
@@ -30,8 +30,8 @@ func Methods() []Method { return []Method{WeightedBoxes, MajorityVote, NMS} }
 // DefaultIoU is the overlap above which two detections of a class are one object.
 const DefaultIoU = 0.55
 
-// Fuser fuses the detections of several views of an image. Set the exported fields before Open. It keeps its memory from image to image; one
-// goroutine at a time may use it.
+// Fuser fuses the detections of several views of an image. Set the exported fields before Open. It keeps its memory from image to image;
+// one goroutine at a time may use it.
 type Fuser struct {
 	// Method is WeightedBoxes when empty.
 	Method Method

@@ -7,9 +7,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// fuseDetail fuses the details of an object's detections into those of the best one, which found has: masks and class probabilities by their
-// mean probability, keypoints by their mean position, weighted by the scores. An oriented box stays that of the best detection, and with it
-// the box around it, because a mean of oriented boxes need not fit the object.
+// fuseDetail fuses the details of an object's detections into those of the best one, which found has: masks and class probabilities by
+// their mean probability, keypoints by their mean position, weighted by the scores. An oriented box stays that of the best detection, and
+// with it the box around it, because a mean of oriented boxes need not fit the object.
 func (f *Fuser) fuseDetail(o *object, found *postprocess.Detection) {
 	d := found.Detail
 	if d.Oriented != nil {
@@ -116,7 +116,8 @@ func enlarge(m *postprocess.Mask, bounds image.Rectangle) postprocess.Mask {
 	return grid
 }
 
-// probability returns the probability that a pixel belongs to the object, interpolated between the points of the grid; 0 outside the bounds.
+// probability returns the probability that a pixel belongs to the object, interpolated between the points of the grid; 0 outside the
+// bounds.
 func probability(m *postprocess.Mask, x, y float64) float64 {
 	const half = 0.5
 	if x < float64(m.Bounds.Min.X)-half || x > float64(m.Bounds.Max.X)-half || y < float64(m.Bounds.Min.Y)-half ||
@@ -139,8 +140,8 @@ func logit(m *postprocess.Mask, x, y float64) float64 {
 	return above*(1-down) + below*down
 }
 
-// UnionMask returns the union of the masks of an object's pieces, on the enlarged grid of the first one. It is false if a mask is invalid or
-// the grid would be too large.
+// UnionMask returns the union of the masks of an object's pieces, on the enlarged grid of the first one. It is false if a mask is invalid
+// or the grid would be too large.
 func UnionMask(pieces []*postprocess.Mask) (postprocess.Mask, bool) {
 	if len(pieces) == 0 {
 		return postprocess.Mask{}, false

@@ -487,7 +487,7 @@ func TestSettings(t *testing.T) {
 		{16, 0.2, engine.Detect, "tiles of 16 pixels, must be an even number from 32 to 32768"},
 		{640, 0.8, engine.Detect, "tiles that overlap by 0.8, must be 0 to 0.75"},
 		{640, math.NaN(), engine.Detect, "tiles that overlap by NaN, must be 0 to 0.75"},
-		{640, 0.2, engine.Classify, "model oracle.onnx says what a whole image shows, tiles are for what finds objects (leave the tiles away)"},
+		{640, 0.2, engine.Classify, "model oracle.onnx is for classify, tiles need a detector (use it without tiles)"},
 	} {
 		o := newOracle(t, 1, 1, 1)
 		o.task = c.task

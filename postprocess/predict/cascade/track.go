@@ -2,34 +2,35 @@ package cascade
 
 import "time"
 
-// track are the latest looks at an object, and when the next one is due.
+// track holds the latest predictions of an object.
 type track struct {
 	latest   [MaxVotes]prediction
-	count    int // since the object is known
+	count    int // of all predictions
 	inFlight bool
 	due      time.Time
-	reported int // class that was told last, -1 for none
+	reported int // class reported last, -1 for none
 	missing  int // frames without the object
 
-	// Of a network that reads: what the looks came to last, how it is spelt, and how often it was another text.
+	// Of a text reader: the text of the last vote, its spelling, and how often it changed.
 	lastText    text
 	spelled     string
 	textChanges int
 
-	// Of a network that embeds: the vector of the latest look, and whether nobody was told of it yet.
+	// Of an embedding network: the latest vector, and whether it has not been reported yet.
 	vector  []float32
 	updated bool
 }
 
-// add takes a look into account; the latest of them count.
+// add adds a prediction; the latest limit of them count.
 func (v *track) add(l prediction, limit int) {
-	v.vector, v.updated = append(v.vector[:0], l.vector...), true
+	v.vector = append(v.vector[:0], l.vector...)
+	v.updated = true
 	l.vector = nil
 	v.latest[v.count%limit] = l
 	v.count++
 }
 
-// winner is the class with the highest sum of scores among the latest looks, and its mean score over all of them; -1 before the first.
+// winner returns the class with the highest sum of scores among the latest predictions, and its mean score over all of them; -1 for none.
 func (v *track) winner(limit int) (class int, score float32, votes int) {
 	votes = min(v.count, limit)
 	class = -1

@@ -12,17 +12,17 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Secondary looks at the objects of cameras, each at most so often as its stages say, and remembers what the looks say. They run beside
-// whoever hands over the frames: what they say is there with a later frame. While a request runs, the objects of the frames that come
-// meanwhile gather for the next one, so that many cameras make large requests and not many.
+// Secondary runs secondary networks on the tracked objects of cameras, on each at most as often as its stages specify, and keeps the
+// results. The networks run concurrently with the caller: a result is available with a later frame. While a request runs, the objects of
+// new frames gather for the next one, so that many cameras make few large requests.
 //
-// Set the fields, call Open, then Look for every frame and Attributes as often as needed, both from one goroutine. It allocates nothing
-// once it has seen the largest number of objects.
+// Set the fields, call Open, then Process for every frame and Attributes as needed, both from one goroutine. It allocates nothing once it
+// has seen the largest number of objects.
 type Secondary struct {
 	Stages []Stage
 	// Labels are those of the first network.
 	Labels []string
-	// Logger is told when looks fail, and when they work again; nil for slog.Default.
+	// Logger logs when a network starts to fail, and when it works again; nil for slog.Default.
 	Logger *slog.Logger
 
 	workers []*worker
@@ -31,33 +31,33 @@ type Secondary struct {
 	vector  []float32
 }
 
-// Stats is what a stage has come to.
+// Stats counts the work of a stage.
 type Stats struct {
-	Crops    uint64 // at objects
+	Crops    uint64 // classified
 	Requests uint64 // of the network
-	Failed   uint64 // looks that the engine refused or lost
+	Failed   uint64 // crops that the engine rejected or lost
 	Busy     time.Duration
 }
 
-// worker is one stage at work.
+// worker runs one stage.
 type worker struct {
 	*Stage
 	logger *slog.Logger
 
 	mu      sync.Mutex
-	changed sync.Cond // there is something to do, something done, or it is over
+	changed sync.Cond // work was added or finished, or the stage is closed
 	pending *request
-	spare   *request // nil while it runs
+	spare   *request // nil while it is running
 	closed  bool
 	done    chan struct{}
 	cameras map[string]map[uint64]*track
 	unused  []*track
 	stats   Stats
 	failing bool
-	due     []candidate // goroutine of Look only
+	due     []candidate // goroutine of Process only
 }
 
-// request is a number of objects that are looked at together.
+// request is a batch of objects.
 type request struct {
 	cropBatch
 	subjects []subject
@@ -68,13 +68,13 @@ type subject struct {
 	track  uint64
 }
 
-// candidate is an object that could be looked at.
+// candidate is an object whose next crop is due.
 type candidate struct {
 	track int // in the frame
 	state *track
 }
 
-// Open checks the stages and begins. An error leaves their predictors open.
+// Open validates the stages and starts them. An error leaves their predictors open.
 func (a *Secondary) Open() error {
 	if err := open(a.Stages, a.Labels); err != nil {
 		return err
@@ -84,29 +84,30 @@ func (a *Secondary) Open() error {
 			Stage: &a.Stages[i], logger: cmp.Or(a.Logger, slog.Default()), done: make(chan struct{}), cameras: map[string]map[uint64]*track{},
 		}
 		s.changed.L = &s.mu
-		s.pending, s.spare = &request{cropBatch: cropBatch{stage: s.Stage}}, &request{cropBatch: cropBatch{stage: s.Stage}}
+		s.pending = &request{cropBatch: cropBatch{stage: s.Stage}}
+		s.spare = &request{cropBatch: cropBatch{stage: s.Stage}}
 		a.workers = append(a.workers, s)
 		go s.work()
 	}
 	return nil
 }
 
-// Frame is an image of a camera and the objects on it.
+// Frame is an image of a camera with its tracked objects.
 type Frame struct {
 	Camera string
 	Time   time.Time
-	// Image is read during the call of Look alone. One without Data has no objects that can be looked at.
+	// Image is read during Process only. Objects of an image without Data are not processed.
 	Image  engine.Image
 	Tracks []postprocess.Track
-	// Wait has Look return when the objects of this frame have been looked at: for videos, which are not to depend on how fast they are run.
+	// Wait makes Process wait for the results of this frame: for videos, whose results must not depend on the speed of processing.
 	Wait bool
-	// Appear is told how a track of this frame looks, when a network that embeds has looked at it: a vector of length 1 that is valid during
-	// the call. It may be nil.
+	// OnEmbedding is called with a new embedding of a track of this frame, a vector of length 1 that is valid during the call. It may be
+	// nil.
 	OnEmbedding func(track uint64, vector []float32)
 }
 
-// Look takes what is to be looked at out of a frame, and gives the tracks of which another attribute is known since the last one of this
-// camera. The answer is valid until the next call.
+// Process takes the crops that are due from a frame, and returns the tracks with another attribute than in the last frame of this camera.
+// The result is valid until the next call.
 func (a *Secondary) Process(f *Frame) (changed []uint64) {
 	a.changed = a.changed[:0]
 	for _, s := range a.workers {
@@ -115,7 +116,7 @@ func (a *Secondary) Process(f *Frame) (changed []uint64) {
 	return a.changed
 }
 
-// Attributes are what is known of an object, valid until the next call of Look or Attributes.
+// Attributes returns the attributes of an object, valid until the next call of Process or Attributes.
 func (a *Secondary) Attributes(camera string, track uint64) []postprocess.Attribute {
 	a.scratch = a.scratch[:0]
 	for _, s := range a.workers {
@@ -126,7 +127,7 @@ func (a *Secondary) Attributes(camera string, track uint64) []postprocess.Attrib
 	return a.scratch
 }
 
-// Embedding is the vector of the latest look at an object, where a stage says that it is told; else nil. It is valid until the next call.
+// Embedding returns the latest embedding of an object if a stage has KeepEmbedding set; else nil. It is valid until the next call.
 func (a *Secondary) Embedding(camera string, track uint64) []float32 {
 	a.vector = a.vector[:0]
 	for _, s := range a.workers {
@@ -141,7 +142,7 @@ func (a *Secondary) Embedding(camera string, track uint64) []float32 {
 	return a.vector
 }
 
-// Embedder is the stage whose network embeds, nil for none.
+// Embedder returns the stage with an embedding network, nil for none.
 func (a *Secondary) Embedder() *Stage {
 	for _, s := range a.workers {
 		if s.embeds {
@@ -151,7 +152,7 @@ func (a *Secondary) Embedder() *Stage {
 	return nil
 }
 
-// Stats is what each stage has come to, in their order. It may be called from anywhere after Open.
+// Stats returns the counts of each stage, in their order. Any goroutine may call it after Open.
 func (a *Secondary) Stats() (all []Stats) {
 	for _, s := range a.workers {
 		s.mu.Lock()
@@ -161,7 +162,7 @@ func (a *Secondary) Stats() (all []Stats) {
 	return all
 }
 
-// Close ends the looks and closes the stages' predictors.
+// Close stops the stages and closes their predictors.
 func (a *Secondary) Close() error {
 	var errs []error
 	for _, s := range a.workers {
@@ -181,7 +182,7 @@ func (a *Secondary) Close() error {
 	return errors.Join(errs...)
 }
 
-// maxMissing is how many frames an object may be missing from before it is forgotten: its last event comes with the first of them.
+// maxMissing is how many frames an object may be missing before it is forgotten: its last event comes with the first of them.
 const maxMissing = 8
 
 // process takes a frame of one camera.
@@ -194,13 +195,14 @@ func (s *worker) process(f *Frame, changed []uint64) []uint64 {
 		s.cameras[f.Camera] = known
 	}
 	for track, v := range known {
-		if v.missing++; v.missing > maxMissing {
+		v.missing++
+		if v.missing > maxMissing {
 			delete(known, track)
 			s.unused = append(s.unused, v)
 		}
 	}
 	s.findDue(f, known)
-	for f.Wait && !s.closed && (s.spare == nil || len(s.pending.subjects) > 0) { // those before it are not to push it aside
+	for f.Wait && !s.closed && (s.spare == nil || len(s.pending.subjects) > 0) { // earlier frames must not take its place
 		s.changed.Wait()
 	}
 	s.addCrops(f)
@@ -225,7 +227,7 @@ func (s *worker) process(f *Frame, changed []uint64) []uint64 {
 	return changed
 }
 
-// findDue finds the objects whose next look is due, those first that have waited longest.
+// findDue finds the objects whose next crop is due, those that have waited longest first.
 func (s *worker) findDue(f *Frame, known map[uint64]*track) {
 	s.due = s.due[:0]
 	for i := range f.Tracks {
@@ -261,7 +263,7 @@ func (s *worker) newTrack() *track {
 	return v
 }
 
-// addCrops adds to the next request what is due; what has no room stays so.
+// addCrops adds what is due to the next request; objects without room remain due.
 func (s *worker) addCrops(f *Frame) {
 	most := max(s.Model().MaxBatch, maxObjects)
 	for _, c := range s.due {
@@ -287,7 +289,7 @@ func (s *worker) addCrops(f *Frame) {
 	}
 }
 
-// maxObjects bounds what gathers while a request runs, of networks that take fewer at a time.
+// maxObjects bounds the objects that gather while a request runs, for networks with smaller batches.
 const maxObjects = 64
 
 // work runs one request after the other.
@@ -303,7 +305,8 @@ func (s *worker) work() {
 			return
 		}
 		r := s.pending
-		s.pending, s.spare = s.spare, nil
+		s.pending = s.spare
+		s.spare = nil
 		s.mu.Unlock()
 		begun := time.Now()
 		err := r.run()
@@ -312,13 +315,14 @@ func (s *worker) work() {
 		s.stats.Busy += took
 		s.record(r, err)
 		r.clear()
-		r.vectors, r.subjects = r.vectors[:0], r.subjects[:0]
+		r.vectors = r.vectors[:0]
+		r.subjects = r.subjects[:0]
 		s.spare = r
 		s.changed.Broadcast()
 	}
 }
 
-// record takes what a request showed, as far as its objects are still known.
+// record stores the predictions of a request for the objects that are still known.
 func (s *worker) record(r *request, err error) {
 	batch := s.Model().MaxBatch
 	s.stats.Crops += uint64(len(r.predictions))
@@ -341,7 +345,7 @@ func (s *worker) record(r *request, err error) {
 	}
 }
 
-// fail counts looks that came to nothing, and tells the first of a row.
+// fail counts failed crops, and logs the first failure of a row.
 func (s *worker) fail(crops int, err error) {
 	s.stats.Failed += uint64(crops)
 	if !s.failing {
@@ -350,7 +354,7 @@ func (s *worker) fail(crops int, err error) {
 	}
 }
 
-// attribute is what is known of an object.
+// attribute returns the current attribute of an object.
 func (s *worker) attribute(camera string, track uint64) (postprocess.Attribute, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
