@@ -37,7 +37,7 @@ type pose struct {
 	dim   float64 // factor on every colour
 }
 
-// render turns, lights and blurs a surface.
+// render rotates, lights and blurs a surface. It is long because each step needs the geometry of the one before.
 func render(m *surface, p pose, l light) *sprite {
 	reach := m.shape.reach * p.unit * math.Sqrt2
 	soft := int(math.Round(l.softness * p.unit))

@@ -81,7 +81,8 @@ internal/media: capture capture/source engine postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress internal/site
 	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/tile
 internal/jpegimage: engine
-internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/track postprocess/zone
+internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/predict/cascade postprocess/track
+	postprocess/zone
 internal/process:
 internal/progress:
 internal/report: capture engine/onnx internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone

@@ -48,7 +48,7 @@ func (w *waiting) begin() {
 	w.end = cancel
 	say := func(err error) {
 		if err != nil && ctx.Err() == nil {
-			w.run.logger.Warn("not everybody is told that the run waits", "error", err)
+			w.run.logger.Warn("status not published while the run waits", "error", err)
 		}
 	}
 	if err := w.openWeb(); err != nil {
