@@ -357,7 +357,7 @@ func TestBuildMistakes(t *testing.T) {
 			"2 of the 2 images for the gate are calibration images",
 		},
 		{"shape", "", model + " --shape other=1x3", "--shape other: the model has no such input (it has images)"},
-		{"fixed batch", "", fixed + " --batch 4", "--batch 4: the model fixes its batch (leave --batch away"},
+		{"fixed batch", "", fixed + " --batch 4", "--batch 4: the model fixes its batch (omit --batch"},
 		{"parser", "FAKE_TRT=parse", model, "parse failed on request"},
 		{"builder", "FAKE_TRT=build-crash", model, "the build process was killed, most likely because memory ran out (close other programs"},
 		{"no library", tensorrt.LibraryEnvironment + "=/none", model, "/none"},
