@@ -169,7 +169,7 @@ func TestUnusablePlugins(t *testing.T) {
 	require.NoError(t, err)
 	_, err = library.LoadPlugins([]string{open}, quiet)
 	require.NoError(t, err, "one that is loaded may be named again")
-	refused(buildPlugin(t, "libtwice.so", p), "registers no operator")
+	refused(buildPlugin(t, "libtwice.so", p), "registers no new operator")
 	listed := p
 	listed.Listed = true
 	refused(buildPlugin(t, "liblisted.so", listed), "refused by TensorRT 10.3.0: Plugin CustomRefused is registered already")
