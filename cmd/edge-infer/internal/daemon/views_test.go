@@ -98,5 +98,5 @@ func TestRunTakesWhatInferTakes(t *testing.T) {
 	require.Zero(t, stats.Cameras[0].Failed, "%s", p.Stderr)
 	output, err := programtest.Command(t, "run", "--camera", "demo", "--mqtt", "off", "--tile", "31").CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(output), "look.tile: tiles of 31 pixels")
+	require.Contains(t, string(output), "inference.tile: tiles of 31 pixels")
 }

@@ -77,7 +77,7 @@ func TestDoctorKnowsThatPlansOfOthersAreNotRun(t *testing.T) {
 	require.Empty(t, d.plans())
 	require.NoError(t, os.Chmod(dir, 0o777))
 	require.Equal(t, []Check{{
-		Name: "plan cache", Status: Fail, Detail: dir + " has mode 0777: anybody could have put code there, and it would run",
+		Name: "plan cache", Status: Fail, Detail: dir + " has mode 0777: other users can write code to it, and it would run",
 		Remedy: "chmod go-w " + dir + " if you know who wrote to it, else remove it",
 	}}, d.plans())
 }
