@@ -1,5 +1,5 @@
-// Package engine defines the contract between the frame loop and the backend that runs the network. It is pure Go, without cgo and without a
-// backend.
+// Package engine defines the contract between the frame loop and the backend that runs the network. It is pure Go, without cgo and without
+// a backend.
 package engine
 
 // Engine runs one model. Submit and Wait of a slot are called by one goroutine at a time; different slots may be used by different

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory allocates page-aligned buffers outside the Go heap, so that C code may keep pointers into them; Engine.Alloc uses it without a GPU.
-// The zero value is ready for use; all methods may be called from any goroutine.
+// Memory allocates page-aligned buffers outside the Go heap, so that C code may keep pointers into them; Engine.Alloc uses it without a
+// GPU. The zero value is ready for use; all methods may be called from any goroutine.
 type Memory struct {
 	mu     sync.Mutex
 	mapped map[*byte][]byte // by first byte

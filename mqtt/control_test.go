@@ -55,6 +55,7 @@ func (r *recorder) SetInterval(camera string, n int) error {
 func (r *recorder) SetLabels(camera string, labels []string) error {
 	return r.note("labels %s %q", camera, labels)
 }
+
 func (r *recorder) Withdraw(camera, control string) (Settings, error) {
 	return Settings{Detect: true, Threshold: 0.25, Interval: 1}, r.note("withdraw %s %s", camera, control)
 }

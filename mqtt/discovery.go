@@ -121,8 +121,13 @@ func (c *Client) saveAnnounced() {
 		err = atomicfile.Write(path, data, 0o600)
 	}
 	if err != nil {
-		c.Logger.Warn("Home Assistant discovery cannot be saved, entities removed while the daemon is stopped stay in Home Assistant", "file", path,
-			"error", err)
+		c.Logger.Warn(
+			"Home Assistant discovery cannot be saved, entities removed while the daemon is stopped stay in Home Assistant",
+			"file",
+			path,
+			"error",
+			err,
+		)
 		return
 	}
 	c.announcedSaved = string(data)

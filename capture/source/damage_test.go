@@ -52,8 +52,8 @@ func TestBadImagesFailAlone(t *testing.T) {
 	assert.Contains(t, []string{tooLarge, "not an image that OpenCV can read"}, stats.LastDamage)
 }
 
-// TestTruncatedImagesAreDamaged: of a stream without lengths, as of one with them, what ends before its image does is left out, not taken with
-// the rest grey.
+// TestTruncatedImagesAreDamaged: of a stream without lengths, as of one with them, what ends before its image does is left out, not taken
+// with the rest grey.
 func TestTruncatedImagesAreDamaged(t *testing.T) {
 	whole, half := barcodeJPEG(t, 1, small.width, small.height), barcodeJPEG(t, 2, small.width, small.height)
 	images := [][]byte{whole, half[:len(half)/2]}

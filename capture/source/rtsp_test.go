@@ -53,8 +53,14 @@ func TestDescribe(t *testing.T) {
 		"":                                          {capture.ErrUnavailable, "the answer is not RTSP (check that this is an RTSP server)"},
 		"RTSP/1.0 \xff\xfe":                         {capture.ErrUnavailable, "the answer is not RTSP (check that this is an RTSP server)"},
 		"RTSP/1.0 302 Found\r\nLocation: /\r\n\r\n": {capture.ErrUnavailable, circle},
-		"RTSP/1.0 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n": {capture.ErrUnavailable, "the server redirects to an address that is not RTSP"},
-		"RTSP/1.0 302 Found\r\n\r\n":                                 {capture.ErrUnavailable, "the server redirects to an address that is not RTSP"},
+		"RTSP/1.0 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n": {
+			capture.ErrUnavailable,
+			"the server redirects to an address that is not RTSP",
+		},
+		"RTSP/1.0 302 Found\r\n\r\n": {
+			capture.ErrUnavailable,
+			"the server redirects to an address that is not RTSP",
+		},
 	} {
 		uri := "rtsp://" + answering(t, answer) + "/stream"
 		_, err := Open(t.Context(), uri, capture.Options{OpenTimeout: 5 * time.Second})

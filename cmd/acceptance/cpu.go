@@ -91,8 +91,14 @@ func (c *cpu) throughput(ctx context.Context, s *report) error {
 			if threads > 1 {
 				target = 0.94
 			}
-			s.atLeast("B2", fmt.Sprintf("whole loop / ONNX Runtime alone, %d threads, waiting %s", threads, what), ratios(measured, baselines), target,
-				tolerance, fmt.Sprintf("%.1f of %.1f fps, %.1f ms of CPU per frame", measured.median(), baselines.median(), processor.median()/1e3))
+			s.atLeast(
+				"B2",
+				fmt.Sprintf("whole loop / ONNX Runtime alone, %d threads, waiting %s", threads, what),
+				ratios(measured, baselines),
+				target,
+				tolerance,
+				fmt.Sprintf("%.1f of %.1f fps, %.1f ms of CPU per frame", measured.median(), baselines.median(), processor.median()/1e3),
+			)
 		}
 	}
 	return nil

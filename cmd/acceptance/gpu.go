@@ -202,8 +202,19 @@ func (g *gpu) paced(ctx context.Context, s *report) error {
 		return err
 	}
 	note := fmt.Sprintf("%s, %d frames per round at %d fps", name, frames, rate)
-	s.atMost("B4", "CPU time per frame minus the baseline's", differences(measured.cpu, baselines.cpu), 100, 0, "us",
-		fmt.Sprintf("%.0f and %.0f us; the baseline spins while waiting, and neither tracks nor publishes", measured.cpu.median(), baselines.cpu.median()))
+	s.atMost(
+		"B4",
+		"CPU time per frame minus the baseline's",
+		differences(measured.cpu, baselines.cpu),
+		100,
+		0,
+		"us",
+		fmt.Sprintf(
+			"%.0f and %.0f us; the baseline spins while waiting, and neither tracks nor publishes",
+			measured.cpu.median(),
+			baselines.cpu.median(),
+		),
+	)
 	s.atMost("B6", "p50 from due to hand-over, minus the baseline's to output", differences(measured.p50, baselines.p50), 150, 0, "us",
 		fmt.Sprintf("%.0f and %.0f us; %s", measured.p50.median(), baselines.p50.median(), note))
 	s.atMost("B7", "p99/p50 / the baseline's", ratios(measured.tail, baselines.tail), 1.05, tolerance, "ratio", note)
@@ -260,7 +271,9 @@ func (g *gpu) cameras(ctx context.Context, s *report) error {
 }
 
 // letterboxLine matches the log line of TestLetterboxTime for 1080p.
-var letterboxLine = regexp.MustCompile(`BGR +1920x1080 +-> 640 float32: device memory +([0-9.]+) us, mapped +([0-9.]+) us; copy of .* \(ratio ([0-9.]+)\), at`)
+var letterboxLine = regexp.MustCompile(
+	`BGR +1920x1080 +-> 640 float32: device memory +([0-9.]+) us, mapped +([0-9.]+) us; copy of .* \(ratio ([0-9.]+)\), at`,
+)
 
 // letterbox is B9.
 func (g *gpu) letterbox(ctx context.Context, s *report) error {

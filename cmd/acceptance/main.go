@@ -1,5 +1,6 @@
-// Command acceptance runs the project's acceptance benchmarks. It alternates edge-infer with baseline programs, which do the same work alone
-// in C, and with straightforward implementations, all on one machine. It prints a verdict for each target, or the reason why there is none.
+// Command acceptance runs the project's acceptance benchmarks. It alternates edge-infer with baseline programs, which do the same work
+// alone in C, and with straightforward implementations, all on one machine. It prints a verdict for each target, or the reason why there is
+// none.
 package main
 
 import (

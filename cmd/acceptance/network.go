@@ -14,8 +14,8 @@ import (
 // would score all of them above the tracker's minimum, and the benchmark would measure the sorting of thousands of boxes.
 const background = 4
 
-// writeNetwork writes a YOLOv8n-shaped network with random weights and a dynamic batch. Its arguments are OUT.onnx [SIDE [half]]; half makes
-// inputs, outputs and weights float16.
+// writeNetwork writes a YOLOv8n-shaped network with random weights and a dynamic batch. Its arguments are OUT.onnx [SIDE [half]]; half
+// makes inputs, outputs and weights float16.
 func writeNetwork(args []string) error {
 	side := int64(640)
 	if len(args) > 1 {

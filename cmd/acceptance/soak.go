@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// soak runs edge-infer for a long time with the demo model, several cameras and a real broker, and injects faults: the broker hangs, one camera
-// stalls, one changes its resolution, one is reopened continuously. The other cameras must not be affected.
+// soak runs edge-infer for a long time with the demo model, several cameras and a real broker, and injects faults: the broker hangs, one
+// camera stalls, one changes its resolution, one is reopened continuously. The other cameras must not be affected.
 type soak struct {
 	program, mosquitto string
 	cameras            int
@@ -46,7 +46,11 @@ func runSoak(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "duration of the whole run")
 	flags.BoolVar(&o.faults, "faults", true, "inject faults")
 	flags.BoolVar(&o.gpu, "gpu", false, "also watch the memory of the first GPU")
-	rates := flags.String("rates", "", "several frame rates instead of -fps, largest first: each runs for -duration, until (almost) no frame is late")
+	rates := flags.String(
+		"rates",
+		"",
+		"several frame rates instead of -fps, largest first: each runs for -duration, until (almost) no frame is late",
+	)
 	flags.StringVar(&o.json, "json", "", "write the verdicts to a file")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// memory is the trend of the memory of a process or a GPU, in MB of 1,000,000 bytes. A change of configuration takes memory at once, which is
-// no leak: the slope is fitted to the times between changes, and the differences between them are steps.
+// memory is the trend of the memory of a process or a GPU, in MB of 1,000,000 bytes. A change of configuration takes memory at once, which
+// is no leak: the slope is fitted to the times between changes, and the differences between them are steps.
 type memory struct {
 	first, last, max   float64
 	slope, uncertainty float64   // MB per hour, and two standard errors

@@ -105,7 +105,10 @@ func TestMistakes(t *testing.T) {
 		{"quantize nothing", "quantize", 2, []string{"quantize needs -o OUT.onnx"}},
 		{"quantize two models", "quantize a b -o " + out, 2, []string{"quantize takes one model, not 2"}},
 		{"quantize no images", "quantize -o " + out, 2, []string{"quantize needs --images DIR with calibration images"}},
-		{"quantize no held-out images", "quantize --precision fp16 -o " + out, 2, []string{"quantize needs --images DIR or --data DIR for the gate"}},
+		{
+			"quantize no held-out images", "quantize --precision fp16 -o " + out, 2,
+			[]string{"quantize needs --images DIR or --data DIR for the gate"},
+		},
 		{"quantize to what", "quantize --precision int4 --images x -o " + out, 2, []string{`--precision "int4" must be int8 or fp16`}},
 		{
 			"quantize by what", "quantize --method guess --images x -o " + out, 2,
@@ -155,7 +158,10 @@ func TestMistakes(t *testing.T) {
 		{"quantize over itself", "quantize " + truncated + " --images x -o " + truncated, 1, []string{"would replace the model itself"}},
 		{"infer odd tile", "infer x.jpg --tile 641", 2, []string{"inference.tile: tiles of 641 pixels, must be an even number from 32 to 32768"}},
 		{"infer tiled tensors", "infer --input x.npy --tile 640", 2, []string{"--ensemble and --augment are for images, not for --input"}},
-		{"validate overlap", "validate --data x --tile 640 --overlap 1", 2, []string{"inference.overlap: tiles that overlap by 1, must be 0 to 0.75"}},
+		{
+			"validate overlap", "validate --data x --tile 640 --overlap 1", 2,
+			[]string{"inference.overlap: tiles that overlap by 1, must be 0 to 0.75"},
+		},
 		{"build two models", "build a b", 2, []string{"build takes one model, not 2"}},
 		{"build precision", "build --precision int4", 2, []string{`--precision "int4" must be auto, fp32, fp16 or int8`}},
 		{"build batch", "build --batch 1,2", 2, []string{`--batch "1,2" must be MIN,OPT,MAX like 1,4,8, or one number`}},

@@ -50,7 +50,8 @@ func TestQuantizeInt8(t *testing.T) {
 	calibration, heldOut, dir := programtest.Scenes(t, 4, 7), programtest.Scenes(t, 5, 99), t.TempDir()
 	out, cache, report := filepath.Join(dir, "int8.onnx"), filepath.Join(dir, "ranges.json"), filepath.Join(dir, "report.json")
 	arguments := []string{
-		"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--int8-weights", "--calibration-cache", cache, "--report",
+		"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--int8-weights", "--calibration-cache", cache,
+		"--report",
 		report, "-o", out,
 	}
 	first, text, err := quantizeTo(t, arguments...)

@@ -134,13 +134,20 @@ func TestFP16ReportsLosses(t *testing.T) {
 	assert.Len(t, run(t, m, input, 1, 1, 4, 4)["y"], 32)
 
 	m = small([]float32{1, 1}, nil)
-	report, err = quantize.ConvertFP16(m, quantize.FP16Options{Ranges: quantize.Ranges{"conv/Conv_output_0": {Max: 1e5}}, Exclude: []string{"last/*"}})
+	report, err = quantize.ConvertFP16(
+		m,
+		quantize.FP16Options{Ranges: quantize.Ranges{"conv/Conv_output_0": {Max: 1e5}}, Exclude: []string{"last/*"}},
+	)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"conv/Conv": "measured values beyond float16 in conv/Conv_output_0", "last/Conv": "excluded"},
 		report.KeptFP32)
 
 	_, err = quantize.ConvertFP16(small([]float32{1}, nil), quantize.FP16Options{Exclude: []string{"nowhere"}})
-	assert.EqualError(t, err, `quantize fp16: "nowhere" names no node of the model (give a node's name, a pattern such as /model.22/*/conv/Conv, or an operator such as MatMul)`)
+	assert.EqualError(
+		t,
+		err,
+		`quantize fp16: "nowhere" names no node of the model (give a node's name, a pattern such as /model.22/*/conv/Conv, or an operator such as MatMul)`,
+	)
 }
 
 // Sizes computed from the input's shape stay exact, a Resize's scales stay float32, and an output that float16 nodes read keeps its name.

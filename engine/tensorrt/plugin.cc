@@ -79,8 +79,8 @@ static int loadPlugin(ei_library* library, const char* path, ei_error* error) {
         return refused(library, error, EI_UNSUPPORTED, "plugin %s refused by TensorRT %d.%d.%d", path, here.major, here.minor, here.patch);
     }
     if (library->family->creators(registry) == before) {
-        return fail(error, EI_UNSUPPORTED, "plugin %s registers no new operator with TensorRT %d.%d.%d", path, here.major,
-                    here.minor, here.patch);
+        return fail(error, EI_UNSUPPORTED, "plugin %s registers no new operator with TensorRT %d.%d.%d", path, here.major, here.minor,
+                    here.patch);
     }
     if (library->plugins == sizeof(library->plugin) / sizeof(library->plugin[0])) return fail(error, EI_UNSUPPORTED, "too many plugins");
     library->plugin[library->plugins++] = handle;

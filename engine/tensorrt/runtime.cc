@@ -415,8 +415,7 @@ bool capture(ei_slot* s, Captured* c, ei_error* error) {
 int replay(ei_slot* s, Captured* c, ei_error* error) {
     for (int i = 0; i < s->request.images; i++) {
         const ei_image& image = s->request.image[i];
-        if (sameKernel(c->kernel[i], image.letterbox) && memcmp(c->arguments[i], image.arguments, image.letterbox.size) == 0)
-            continue;
+        if (sameKernel(c->kernel[i], image.letterbox) && memcmp(c->arguments[i], image.arguments, image.letterbox.size) == 0) continue;
         CUDA(ei_cuda_replace_kernel(c->exec, c->letterbox[i], &image.letterbox), "replace the letterbox");
         keep(c, i, image);
     }

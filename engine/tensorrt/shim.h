@@ -154,7 +154,7 @@ typedef struct ei_slot_options {
     int graph;    // 1: replay CUDA graphs
     int wait;     // one of ei_wait
     int profile;  // optimization profile
-    int image;  // index of the image input, -1 for none
+    int image;    // index of the image input, -1 for none
     int discard;  // 1: outputs of images stay on the device for the filter
 } ei_slot_options;
 

@@ -53,7 +53,14 @@ var (
 const smallPacket = 64 << 10
 
 func newGuard(conn net.Conn, l *listener) *guard {
-	g := &guard{Conn: conn, limits: l.limits, inbound: &l.inbound, onAdmitted: l.admit, onRefused: l.refuse, in: bufio.NewReaderSize(conn, 2048)}
+	g := &guard{
+		Conn:       conn,
+		limits:     l.limits,
+		inbound:    &l.inbound,
+		onAdmitted: l.admit,
+		onRefused:  l.refuse,
+		in:         bufio.NewReaderSize(conn, 2048),
+	}
 	_ = conn.SetDeadline(time.Now().Add(g.limits.Login)) // a closed connection fails at the first read
 	return g
 }

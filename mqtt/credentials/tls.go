@@ -11,7 +11,8 @@ import (
 // TLS configures a connection's certificates (PEM files). The zero value trusts the system's authorities and presents no certificate. The
 // minimum version is TLS 1.2.
 type TLS struct {
-	CAFile          string // client: authorities of the broker's certificate; broker: authorities of client certificates, which become mandatory
+	// client: authorities of the broker's certificate; broker: authorities of client certificates, which become mandatory
+	CAFile          string
 	CertificateFile string
 	KeyFile         string
 	ServerName      string // client: name expected in the broker's certificate if different from the host

@@ -15,7 +15,8 @@ type tfDetection struct{ noBoxMap }
 func (tfDetection) describe() Description {
 	return Description{
 		Layout: LayoutTFDetection, Task: engine.Detect, Form: "[B,K,4] with y first, [B,K], [B,K] and their number [B]",
-		Networks: "TensorFlow's object detection API, also through TensorFlow Lite", Gives: boxesWithClasses, Preset: "tf-detection", NMSFree: true,
+		Networks: "TensorFlow's object detection API, also through TensorFlow Lite", Gives: boxesWithClasses, Preset: "tf-detection",
+		NMSFree: true,
 	}
 }
 

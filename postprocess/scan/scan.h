@@ -46,8 +46,8 @@ int32_t ei_scan_columns(const float *boxes, const float *scores, const ei_scan_q
 int32_t ei_scan_rows(const float *boxes, const float *scores, const ei_scan_query *query, const float *class_threshold, ei_candidate *out,
                      int64_t capacity, ei_scan_state *state);
 
-// ei_impossible counts invalid scores, objectness included: NaN, below 0 or above 1 by more than the tolerance. A logit is invalid when it is
-// NaN or infinite.
+// ei_impossible counts invalid scores, objectness included: NaN, below 0 or above 1 by more than the tolerance. A logit is invalid when it
+// is NaN or infinite.
 int64_t ei_impossible(const float *scores, const ei_scan_query *query);
 
 // ei_half_to_float widens IEEE 754 binary16 numbers.

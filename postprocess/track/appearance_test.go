@@ -194,7 +194,8 @@ func TestEndedTracksAreBounded(t *testing.T) {
 	require.Zero(t, s.embeddingSize)
 }
 
-// TestUpdateEmbeddingAllocatesNothing once there were as many as there are: people come, go and come back, and motion takes one for another.
+// TestUpdateEmbeddingAllocatesNothing once there were as many as there are: people come, go and come back, and motion takes one for
+// another.
 func TestUpdateEmbeddingAllocatesNothing(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	scenes := []map[int]float64{{1: 0, 3: 90, 5: 180}, {3: 0, 5: 90}, {}, {1: 90, 5: 0}, {7: 180}}

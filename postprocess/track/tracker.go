@@ -114,8 +114,12 @@ func (t *Tracker) Open() error {
 		t.AppearanceThreshold = DefaultAppearanceThreshold
 	}
 	if !(t.LowThreshold > 0 && t.LowThreshold <= t.HighThreshold && t.HighThreshold <= t.NewTrackThreshold && t.NewTrackThreshold <= 1) {
-		return fmt.Errorf("open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v", t.LowThreshold, t.HighThreshold,
-			t.NewTrackThreshold)
+		return fmt.Errorf(
+			"open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v",
+			t.LowThreshold,
+			t.HighThreshold,
+			t.NewTrackThreshold,
+		)
 	}
 	if t.Width < 0 || t.Height < 0 {
 		return fmt.Errorf("open tracker: image of %dx%d", t.Width, t.Height)

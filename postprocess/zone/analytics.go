@@ -149,7 +149,8 @@ func (a *Analytics) layOut() error {
 		z := &c.Zones[i]
 		outline := c.scaled(z.Points, width, height)
 		a.zones = append(a.zones, area{
-			outline: outline, bounds: outline.bounds(), anchor: a.anchorOf(z.Anchor, Bottom), minShare: z.Share, classes: classSet(z.Labels, a.Labels),
+			outline: outline, bounds: outline.bounds(), anchor: a.anchorOf(z.Anchor, Bottom), minShare: z.Share, classes: classSet(z.Labels,
+				a.Labels),
 			inertia: cmp.Or(z.Inertia, DefaultInertia), minTime: z.MinTime, loiter: z.Loiter,
 		})
 	}

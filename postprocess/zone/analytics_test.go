@@ -29,7 +29,12 @@ func open(t testing.TB, config Config) *Analytics {
 // seen is an active track of 20x20 pixels whose bottom centre is x, y.
 func seen(id uint64, x, y float64, class int) postprocess.Track {
 	box := postprocess.Box{X1: float32(x - 10), Y1: float32(y - 20), X2: float32(x + 10), Y2: float32(y)}
-	return postprocess.Track{ID: id, State: postprocess.Active, First: start, Detection: postprocess.Detection{Box: box, Score: 0.8, Class: class}}
+	return postprocess.Track{
+		ID:        id,
+		State:     postprocess.Active,
+		First:     start,
+		Detection: postprocess.Detection{Box: box, Score: 0.8, Class: class},
+	}
 }
 
 func hidden(id uint64, x, y float64, class int) postprocess.Track {

@@ -14,7 +14,15 @@ import (
 func TestMapStatsOfZones(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 8))
 	const width, height, columns, rows = 640, 360, 80, 45
-	m := &postprocess.DenseMap{Width: columns, Height: rows, StepX: .125, StepY: .125, X: -.4375, Y: -.4375, Classes: make([]uint8, columns*rows)}
+	m := &postprocess.DenseMap{
+		Width:   columns,
+		Height:  rows,
+		StepX:   .125,
+		StepY:   .125,
+		X:       -.4375,
+		Y:       -.4375,
+		Classes: make([]uint8, columns*rows),
+	}
 	for i := range m.Classes {
 		m.Classes[i] = uint8(random.IntN(4))
 	}

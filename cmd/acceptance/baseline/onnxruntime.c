@@ -122,7 +122,8 @@ int main(int argc, char **argv) {
     const double elapsed = now - begun, cpu = processor() - used;
     qsort(took, (size_t)runs, sizeof(double), ascending);
     printf(
-        "{\"what\": \"baseline\", \"onnxruntime\": \"%s\", \"threads\": %d, \"spin\": %s, \"frames_per_second\": %.2f, \"cpu_us_per_frame\": "
+        "{\"what\": \"baseline\", \"onnxruntime\": \"%s\", \"threads\": %d, \"spin\": %s, \"frames_per_second\": %.2f, "
+        "\"cpu_us_per_frame\": "
         "%.1f, "
         "\"latency_us_p50\": %.1f, \"latency_us_p99\": %.1f, \"latency_us_p999\": %.1f, \"n\": %d}\n",
         base()->GetVersionString(), atoi(argv[3]), strcmp(argv[4], "0") == 0 ? "false" : "true", runs / elapsed, cpu / runs * 1e6,

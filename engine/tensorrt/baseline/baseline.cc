@@ -117,7 +117,8 @@ struct Slot {
 int main(int argc, char** argv) {
     if (argc < 7) {
         fputs(
-            "usage: baseline LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=C] [batch=N] [rate=R] [paced=S]\n",
+            "usage: baseline LIBNVINFER PLAN KERNELS.ptx WIDTH HEIGHT SECONDS [mapped] [plain] [confidence=C] [batch=N] [rate=R] "
+            "[paced=S]\n",
             stderr);
         return 2;
     }

@@ -84,7 +84,12 @@ func (s *Stage) open(labels []string) error {
 	case s.Name == "":
 		return errors.New("a cascade has no name")
 	case !slices.Contains([]engine.Task{engine.Classify, engine.Read, engine.Embed}, model.Recognised.Task):
-		return fmt.Errorf("cascade %s: model %s outputs %s (a cascade needs a classifier, a text reader or an embedding network)", s.Name, model.Path, model.Recognised.Gives)
+		return fmt.Errorf(
+			"cascade %s: model %s outputs %s (a cascade needs a classifier, a text reader or an embedding network)",
+			s.Name,
+			model.Path,
+			model.Recognised.Gives,
+		)
 	case s.KeepEmbedding && model.Recognised.Task != engine.Embed:
 		return fmt.Errorf("cascade %s: model %s has no embedding, it outputs %s", s.Name, model.Path, model.Recognised.Gives)
 	case !(s.MinSize > 0):

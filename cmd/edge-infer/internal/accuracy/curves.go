@@ -98,8 +98,8 @@ func f1(c evaluate.Curve) []float64 {
 	return values
 }
 
-// Confusion is the confusion matrix of the detections from the confidence on. The last row and column are the background: false positives and
-// missed objects.
+// Confusion is the confusion matrix of the detections from the confidence on. The last row and column are the background: false positives
+// and missed objects.
 type Confusion struct {
 	Confidence float32  `json:"confidence"`
 	IoU        float32  `json:"iou"`

@@ -72,7 +72,10 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.LabelledImage, 
 	case v.Predictions != "":
 		return nil, config.Usagef("--predictions is for networks that detect objects; %s holds labels of maps", v.Data)
 	case !v.Limits.Off():
-		return nil, config.Usagef("the gate is for networks that detect objects; %s holds labels of maps, for which the agreement is printed", v.Data)
+		return nil, config.Usagef(
+			"the gate is for networks that detect objects; %s holds labels of maps, for which the agreement is printed",
+			v.Data,
+		)
 	case v.Limit > 0:
 		labelled = labelled[:min(v.Limit, len(labelled))]
 	}

@@ -224,8 +224,8 @@ func (v *Validate) images() (dataset *evaluate.Dataset, paths []string, err erro
 	return dataset, paths, nil
 }
 
-// ReferenceConfig returns the configuration of the reference: the same model in FP32, or v.ReferenceModel. For an engine plan it is the model
-// from which the plan was built.
+// ReferenceConfig returns the configuration of the reference: the same model in FP32, or v.ReferenceModel. For an engine plan it is the
+// model from which the plan was built.
 func (v *Validate) ReferenceConfig() (config.Config, error) {
 	c := *v.Config
 	c.Engine.Precision = string(engine.FP32)
@@ -331,8 +331,8 @@ func (v *Validate) refer(ctx context.Context, c config.Config, paths []string, c
 	return v.detect(ctx, reference, paths, nil)
 }
 
-// detect returns the detections of a network from the minimum score on, by image. It converts the labels of the dataset, which may be nil, to
-// the decoded images.
+// detect returns the detections of a network from the minimum score on, by image. It converts the labels of the dataset, which may be nil,
+// to the decoded images.
 func (v *Validate) detect(ctx context.Context, o *opened, paths []string, dataset *evaluate.Dataset) (*Measurement,
 	[][]postprocess.Detection, error,
 ) {

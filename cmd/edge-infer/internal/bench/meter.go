@@ -14,8 +14,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 )
 
-// meter measures the resources of runs: memory since newMeter, the rest between begin and end. A goroutine of its own reads the sensors; all
-// methods are called by one goroutine.
+// meter measures the resources of runs: memory since newMeter, the rest between begin and end. A goroutine of its own reads the sensors;
+// all methods are called by one goroutine.
 type meter struct {
 	sensors telemetry.Reader
 	stop    chan struct{}

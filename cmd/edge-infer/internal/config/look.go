@@ -32,7 +32,8 @@ func inferenceSettings(l *look.Inference) []setting {
 			"test-time augmentation: additional views such as flip, scale=0.83, flip+scale=0.83, separated by commas",
 		},
 		{
-			"inference.fusion", "fusion", text(&l.Fusion), oneOf(&l.Fusion, string(ensemble.WeightedBoxes), string(ensemble.MajorityVote), string(ensemble.NMS)),
+			"inference.fusion", "fusion", text(&l.Fusion), oneOf(&l.Fusion, string(ensemble.WeightedBoxes), string(ensemble.MajorityVote),
+				string(ensemble.NMS)),
 			"fusion of detections: wbf (weighted box fusion), vote (majority by weight) or nms (best box)",
 		},
 		{

@@ -49,7 +49,14 @@ func TestARemoteRestartIsLookedAtBefore(t *testing.T) {
 	d := &Daemon{Settings: config.Sources{File: path}}
 	c, err := d.load()
 	require.NoError(t, err)
-	r := &run{Daemon: d, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c), logger: slog.New(slog.DiscardHandler), site: site.Resolve(c, nil)}
+	r := &run{
+		Daemon:  d,
+		config:  c,
+		started: time.Now().Add(-time.Hour),
+		files:   filesOf(c),
+		logger:  slog.New(slog.DiscardHandler),
+		site:    site.Resolve(c, nil),
+	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r.cancel = cancel
 

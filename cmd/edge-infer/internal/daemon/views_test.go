@@ -16,8 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/demo"
 )
 
-// TestCamerasHaveModelsAndTilesOfTheirOwn: one daemon runs them all, each camera's detections are its own model's, status and totals say what
-// looks at whom, and a reload moves cameras among what is open or restarts for what is not.
+// TestCamerasHaveModelsAndTilesOfTheirOwn: one daemon runs them all, each camera's detections are its own model's, status and totals say
+// what looks at whom, and a reload moves cameras among what is open or restarts for what is not.
 func TestCamerasHaveModelsAndTilesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

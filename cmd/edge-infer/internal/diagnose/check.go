@@ -1,5 +1,5 @@
-// Package diagnose examines a machine and a configuration: the commands doctor, selftest, devices and config check, the preflight check of a
-// reload, and the support bundle. Drivers, libraries, cameras and networks, which may crash or hang, are examined in child processes.
+// Package diagnose examines a machine and a configuration: the commands doctor, selftest, devices and config check, the preflight check of
+// a reload, and the support bundle. Drivers, libraries, cameras and networks, which may crash or hang, are examined in child processes.
 package diagnose
 
 import (

@@ -126,9 +126,14 @@ func (p *DeviceProbe) backends(ctx context.Context) []auto.Backend {
 			continue
 		}
 		b := auto.Backend{Engine: c.Engine, Title: c.Title}
-		err := p.process.Run(ctx, &request{Job: "backend", Devices: devicesRequest{Library: p.Library, From: i}}, nil, func(answer json.RawMessage) {
-			_ = json.Unmarshal(answer, &b)
-		})
+		err := p.process.Run(
+			ctx,
+			&request{Job: "backend", Devices: devicesRequest{Library: p.Library, From: i}},
+			nil,
+			func(answer json.RawMessage) {
+				_ = json.Unmarshal(answer, &b)
+			},
+		)
 		if err != nil {
 			b.Usable, b.Reason = false, "the library "+err.Error()
 		}

@@ -24,8 +24,9 @@ type Doctor struct {
 	Timeout time.Duration
 
 	// The zero values of the following fields mean this machine; tests set others.
-	Root         string                     // prefix of the paths in /sys, /proc, /etc and /dev
-	Dirs         []Dir                      // directories that the daemon writes to, without a path: skipped; nil for those of the configuration
+	Root string // prefix of the paths in /sys, /proc, /etc and /dev
+	// directories that the daemon writes to, without a path: skipped; nil for those of the configuration
+	Dirs         []Dir
 	Devices      func() []source.DeviceInfo // V4L2 devices
 	Free         func(dir string) (bytes int64, err error)
 	Synchronized func() (bool, error) // state of the system clock
@@ -66,8 +67,8 @@ func (d *Doctor) Run(ctx context.Context, each func(Check)) Checks {
 	return all.checks
 }
 
-// bounded runs checks that wait for the kernel, for at most d.Timeout. A file system or driver that hangs blocks a goroutine until the program
-// ends.
+// bounded runs checks that wait for the kernel, for at most d.Timeout. A file system or driver that hangs blocks a goroutine until the
+// program ends.
 func (d *Doctor) bounded(ctx context.Context, name, remedy string, run func() []Check) []Check {
 	done := make(chan []Check, 1)
 	go func() { done <- run() }()

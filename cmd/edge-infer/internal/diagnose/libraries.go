@@ -121,7 +121,12 @@ func (r *request) noTensorRT(given string, attempts []tensorrt.RejectedLibrary) 
 			reasons = append(reasons, a.Reason)
 		}
 	}
-	return fail("", "install TensorRT again, or name another one with $"+tensorrt.LibraryEnvironment, "does not load: %s", strings.Join(reasons, "; "))
+	return fail(
+		"",
+		"install TensorRT again, or name another one with $"+tensorrt.LibraryEnvironment,
+		"does not load: %s",
+		strings.Join(reasons, "; "),
+	)
 }
 
 // companion checks a library that libnvinfer needs; missing holds the loader's messages about absent ones.

@@ -58,8 +58,8 @@ func (p *Preflight) web() []error {
 	return p.port("web.listen", w.Listen)
 }
 
-// port checks that an address is free, unless this process uses it. Without a run in this process an address in use is no mistake: usually it
-// belongs to the daemon.
+// port checks that an address is free, unless this process uses it. Without a run in this process an address in use is no mistake: usually
+// it belongs to the daemon.
 func (p *Preflight) port(key, address string) []error {
 	if p.has(address) {
 		return nil

@@ -58,9 +58,13 @@ func encode(ctx context.Context, video string) error {
 			continue
 		}
 		// tee: the frames also go to an appsink, so that the end of the stream is known.
-		frames, _, err := readFrames(ctx, fmt.Sprintf("gst:videotestsrc num-buffers=%d ! video/x-raw,width=640,height=480,framerate=30/1 ! tee name=t "+
-			"t. ! queue ! videoconvert ! %s ! h264parse ! qtmux ! filesink location=%q "+
-			"t. ! queue ! videoconvert ! video/x-raw,format=BGR ! appsink sync=false", videoFrames, e.element, video), 2*videoFrames)
+		frames, _, err := readFrames(
+			ctx,
+			fmt.Sprintf("gst:videotestsrc num-buffers=%d ! video/x-raw,width=640,height=480,framerate=30/1 ! tee name=t "+
+				"t. ! queue ! videoconvert ! %s ! h264parse ! qtmux ! filesink location=%q "+
+				"t. ! queue ! videoconvert ! video/x-raw,format=BGR ! appsink sync=false", videoFrames, e.element, video),
+			2*videoFrames,
+		)
 		if info, statErr := os.Stat(video); err == nil && frames > 0 && statErr == nil && info.Size() > 0 {
 			return nil
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// Service checks what a systemd unit denies its service: first by comparing the unit with this machine's device nodes and accounts, then, if
-// possible, by making all checks of Run as the service's user and under the unit's rules. It calls each as Run does.
+// Service checks what a systemd unit denies its service: first by comparing the unit with this machine's device nodes and accounts, then,
+// if possible, by making all checks of Run as the service's user and under the unit's rules. It calls each as Run does.
 func (d *Doctor) Service(ctx context.Context, name string, each func(Check)) Checks {
 	all := &collector{each: each}
 	add := all.add

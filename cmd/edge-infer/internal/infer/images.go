@@ -70,8 +70,8 @@ type Seen struct {
 	labels     []string
 }
 
-// Run calls each for every image in order; the result is valid during the call only. An image that cannot be read is logged and skipped, and
-// counted in the error at the end.
+// Run calls each for every image in order; the result is valid during the call only. An image that cannot be read is logged and skipped,
+// and counted in the error at the end.
 func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
 	options.Decoding.TopAlways = true // a classifier returns its best classes whatever their scores

@@ -17,8 +17,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// mapFiles writes segmentation maps as grey PNG files of class numbers, 255 for none, and depth maps as NPY files of float32, both in the size
-// of the image and in the form that validate reads.
+// mapFiles writes segmentation maps as grey PNG files of class numbers, 255 for none, and depth maps as NPY files of float32, both in the
+// size of the image and in the form that validate reads.
 type mapFiles struct {
 	dir   string
 	names names

@@ -8,8 +8,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/format"
 )
 
-// names maps the names of output files to their sources. Images with the same name in different directories get a number. A video with a file
-// per frame has an entry for its name with the suffix frames.
+// names maps the names of output files to their sources. Images with the same name in different directories get a number. A video with a
+// file per frame has an entry for its name with the suffix frames.
 type names map[string]string
 
 // frames is the suffix of a video with a file per frame.

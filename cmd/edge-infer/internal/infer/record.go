@@ -245,8 +245,8 @@ type jsonLines struct {
 	held map[string]int // lines of an earlier run by file
 }
 
-// openLines opens a file for lines and appends to those of an earlier run. An incomplete last line is removed, and so are the lines of a video
-// at the end, because it may be incomplete.
+// openLines opens a file for lines and appends to those of an earlier run. An incomplete last line is removed, and so are the lines of a
+// video at the end, because it may be incomplete.
 func openLines(path string, resume bool) (*jsonLines, error) {
 	flags := os.O_RDWR | os.O_CREATE
 	if !resume {

@@ -142,8 +142,8 @@ func (s *saver) path(source string) (string, error) {
 	return filepath.Join(s.directory, s.names.of(source, extension)), nil
 }
 
-// partial returns the path of an incomplete copy. It depends on the name, because several runs may save into one directory, and is always the
-// same, so that the next run replaces the rest of a killed one.
+// partial returns the path of an incomplete copy. It depends on the name, because several runs may save into one directory, and is always
+// the same, so that the next run replaces the rest of a killed one.
 func partial(path string) string {
 	return filepath.Join(filepath.Dir(path), ".partial."+filepath.Base(path))
 }

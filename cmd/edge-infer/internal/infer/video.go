@@ -17,8 +17,8 @@ import (
 // unknownRate is the frame rate of videos without timestamps.
 const unknownRate = 25
 
-// video is a copy of a video being written; it is renamed when complete. It has a constant frame rate; frames of a video with a variable rate
-// are repeated as needed.
+// video is a copy of a video being written; it is renamed when complete. It has a constant frame rate; frames of a video with a variable
+// rate are repeated as needed.
 type video struct {
 	codec *codec
 

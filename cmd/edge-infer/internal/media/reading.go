@@ -10,8 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/capture/source"
 )
 
-// reading decodes files ahead of inference. Every image gets a place in a queue before it is decoded, so that the order is kept. A place needs
-// a token, which returns when the image is released. Tokens are taken in the order of the places, so the next image always has one.
+// reading decodes files ahead of inference. Every image gets a place in a queue before it is decoded, so that the order is kept. A place
+// needs a token, which returns when the image is released. Tokens are taken in the order of the places, so the next image always has one.
 type reading struct {
 	pool   capture.Pool
 	tokens chan struct{}
@@ -113,8 +113,8 @@ func (r *reading) video(ctx context.Context, path string) bool {
 	}
 }
 
-// ended checks the duration of a video, because truncated containers end without an error. The last frame has a duration, audio may be longer,
-// and some headers are rounded, so small differences are ignored.
+// ended checks the duration of a video, because truncated containers end without an error. The last frame has a duration, audio may be
+// longer, and some headers are rounded, so small differences are ignored.
 func (r *reading) ended(path string, opened capture.Source) {
 	video, ok := opened.(capture.Video)
 	if !ok || r.short == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// share runs requests on several predictors: each takes the next one when it has a free slot, so that faster devices do more. Finished requests
-// are sent in any order. waited sums the time in nanoseconds that predictors were idle.
+// share runs requests on several predictors: each takes the next one when it has a free slot, so that faster devices do more. Finished
+// requests are sent in any order. waited sums the time in nanoseconds that predictors were idle.
 func share(
 	ctx context.Context, predictors []predict.Predictor, requests <-chan *request, done chan<- *request, waited *atomic.Int64,
 ) {

@@ -126,8 +126,8 @@ func (r *Result) Print(w io.Writer) error {
 	return err
 }
 
-// Run opens the model to read its inputs and outputs, and writes it as the next version. A server that polls the repository sees the version
-// complete or not at all.
+// Run opens the model to read its inputs and outputs, and writes it as the next version. A server that polls the repository sees the
+// version complete or not at all.
 func (e *Export) Run(ctx context.Context) (*Result, error) {
 	options := network.Options(e.Config, e.Config.Detect.Confidence, e.Logger)
 	options.MaxBatch = e.Batch

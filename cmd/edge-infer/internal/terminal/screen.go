@@ -19,8 +19,8 @@ const (
 	eraseDown = "\x1b[J" // and of the rows below
 )
 
-// Screen keeps one block below the other output of a terminal. If the output is not a terminal, or TERM is dumb, it only writes lines. It is
-// safe for concurrent use.
+// Screen keeps one block below the other output of a terminal. If the output is not a terminal, or TERM is dumb, it only writes lines. It
+// is safe for concurrent use.
 type Screen struct {
 	out    io.Writer
 	live   bool

@@ -114,7 +114,12 @@ func daemonMetrics() []daemonMetric {
 		metric("camera_abandoned_total", "Captures abandoned because they hung.", counter, forCameras(func(c *capture.Stats, emit emit) {
 			emit(float64(c.Abandoned), c.Name)
 		}), "camera"),
-		metric("mqtt_connected", "1 while a broker is connected.", gauge, forDelivery(func(d *Delivery) float64 { return boolToFloat(d.Connected) })),
+		metric(
+			"mqtt_connected",
+			"1 while a broker is connected.",
+			gauge,
+			forDelivery(func(d *Delivery) float64 { return boolToFloat(d.Connected) }),
+		),
 		metric("mqtt_since_seconds", "Time of the last connect or disconnect, Unix time.", gauge, func(_ *Server, status *Status, emit emit) {
 			if d := status.Operation.Delivery; d != nil && !d.Since.IsZero() {
 				emit(unixSeconds(d.Since))
@@ -127,7 +132,12 @@ func daemonMetrics() []daemonMetric {
 			forDelivery(func(d *Delivery) float64 { return float64(d.TooLarge) })),
 		metric("mqtt_repeats_total", "Events sent more than once.", counter,
 			forDelivery(func(d *Delivery) float64 { return float64(d.Repeats) })),
-		metric("spool_bytes", "Size of the events waiting for the broker.", gauge, forDelivery(func(d *Delivery) float64 { return float64(d.SpoolBytes) })),
+		metric(
+			"spool_bytes",
+			"Size of the events waiting for the broker.",
+			gauge,
+			forDelivery(func(d *Delivery) float64 { return float64(d.SpoolBytes) }),
+		),
 		metric("spool_oldest_seconds", "Age of the oldest waiting event.", gauge,
 			forDelivery(func(d *Delivery) float64 { return d.SpoolOldest.Seconds() })),
 		metric("spool_failures_total", "Failed writes of events to disk.", counter,

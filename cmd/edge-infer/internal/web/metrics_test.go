@@ -31,7 +31,16 @@ func busy() *still {
 				Name: "cam0", State: capture.Running, LastImage: time.Now(), Captured: 20, Dropped: 3, Damaged: 2, Abandoned: 1,
 				Reconnects: 1, FPS: 29.5,
 			},
-			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, DroppedMotion: 7, DroppedDeadline: 2, Slowdown: 4, DroppedError: 4, Detections: 40, Latency: latency},
+			Pipeline: pipeline.CameraStats{
+				Inferred:        16,
+				Skipped:         1,
+				DroppedMotion:   7,
+				DroppedDeadline: 2,
+				Slowdown:        4,
+				DroppedError:    4,
+				Detections:      40,
+				Latency:         latency,
+			},
 		}},
 		Readings: []Reading{
 			{"temperature", "cpu", 50.5, "celsius"},

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// withParameters rejects requests with unknown or repeated query parameters, which would otherwise be ignored. It is not used for images and
-// streams, because dashboards append a number to their addresses to bypass caches.
+// withParameters rejects requests with unknown or repeated query parameters, which would otherwise be ignored. It is not used for images
+// and streams, because dashboards append a number to their addresses to bypass caches.
 func withParameters(next http.HandlerFunc, known ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query, err := url.ParseQuery(r.URL.RawQuery)

@@ -1,5 +1,5 @@
-// Package web serves the daemon's web page: live images with detections, the zone editor, events, history, engine state, metrics and health.
-// It never blocks the frame loop.
+// Package web serves the daemon's web page: live images with detections, the zone editor, events, history, engine state, metrics and
+// health. It never blocks the frame loop.
 package web
 
 import (

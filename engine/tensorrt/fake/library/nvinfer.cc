@@ -3,7 +3,8 @@
 // ABI family with FAKE_FAMILY 8, 10 or 11 and FAKE_VERSION.
 //
 // FAKE_TRT      comma-separated failures, read at every call: runtime builder network config parser-object parse parse-many build
-//               deserialize context address shape enqueue capture throw cancel-ignored; NAME:N fails from the Nth such call of the process on
+//               deserialize context address shape enqueue capture throw cancel-ignored; NAME:N fails from the Nth such call of the process
+//               on
 // FAKE_TRT_HELD file that blocks a build while it exists
 // FAKE_TRT_LOG  file with one line per call
 // FAKE_TRT_CUDA path of the fake driver, whose streams run the networks; by default EDGE_INFER_LIBCUDA

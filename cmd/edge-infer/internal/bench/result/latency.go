@@ -7,8 +7,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Histogram counts latencies from 0.1 microseconds to a minute with three significant digits. It must be used by one goroutine at a time and
-// allocates only when created.
+// Histogram counts latencies from 0.1 microseconds to a minute with three significant digits. It must be used by one goroutine at a time
+// and allocates only when created.
 type Histogram struct{ h *hdrhistogram.Histogram }
 
 const (

@@ -41,8 +41,8 @@ type Load struct {
 // What is the measured part.
 type What string
 
-// Engine is the inference time on the device; Transfers the time from inputs in memory to detections or outputs in memory; Loop the frame loop
-// with tracking and messages.
+// Engine is the inference time on the device; Transfers the time from inputs in memory to detections or outputs in memory; Loop the frame
+// loop with tracking and messages.
 const (
 	Engine    What = "engine"
 	Transfers What = "transfers"
@@ -112,15 +112,16 @@ type Point struct {
 	Latency    float64 `json:"ms"`
 }
 
-// Stages holds medians in milliseconds: from arrival to submission, from there to the end of inference, from there to the message's hand-over.
+// Stages holds medians in milliseconds: from arrival to submission, from there to the end of inference, from there to the message's
+// hand-over.
 type Stages struct {
 	Submit  float64 `json:"submit_p50_ms"`
 	Network float64 `json:"network_p50_ms"`
 	Publish float64 `json:"publish_p50_ms"`
 }
 
-// Clock is the duration of one stage in milliseconds. Frame stages are counted per frame, engine stages per request, and acknowledgements per
-// message of QoS 1.
+// Clock is the duration of one stage in milliseconds. Frame stages are counted per frame, engine stages per request, and acknowledgements
+// per message of QoS 1.
 type Clock struct {
 	Stage string  `json:"stage"`
 	Count uint64  `json:"count"`

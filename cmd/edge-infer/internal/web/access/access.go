@@ -91,8 +91,8 @@ func (c *Control) authorized(r *http.Request) bool {
 	return false
 }
 
-// check compares secrets. After too many failures passwords of an address are rejected for a while. The right token is always accepted, as it
-// is too long to be guessed: clients that share the owner's address cannot lock the owner out.
+// check compares secrets. After too many failures passwords of an address are rejected for a while. The right token is always accepted, as
+// it is too long to be guessed: clients that share the owner's address cannot lock the owner out.
 func (c *Control) check(user, secret, client string) bool {
 	if c.Token != "" && equal(secret, c.Token) {
 		return true
@@ -154,7 +154,9 @@ func (c *Control) writeLogin(w http.ResponseWriter, code int, problem string) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = strings.NewReplacer("<!-- problem -->", problem, "<!-- fields -->", fields).WriteString(w, loginPage) // the client may have disconnected
+	_, _ = strings.NewReplacer("<!-- problem -->", problem, "<!-- fields -->", fields).
+		WriteString(w, loginPage)
+	// the client may have disconnected
 }
 
 // Login starts a session if the secret is right.

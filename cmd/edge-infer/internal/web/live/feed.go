@@ -13,8 +13,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
-// Feed passes frames to viewers. Set the exported fields, call Open, register it as a sink of the pipeline, and call Run. Frame is called by
-// the frame goroutine, all other methods by any goroutine.
+// Feed passes frames to viewers. Set the exported fields, call Open, register it as a sink of the pipeline, and call Run. Frame is called
+// by the frame goroutine, all other methods by any goroutine.
 type Feed struct {
 	// FrameRate is the maximum frame rate per camera, less with many cameras; ImageWidth is the maximum image width in pixels.
 	FrameRate, ImageWidth int
