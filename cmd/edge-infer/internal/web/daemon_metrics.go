@@ -93,7 +93,7 @@ func boolToFloat(b bool) float64 {
 
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// daemonMetrics returns them in the order of METRICS.md.
+// daemonMetrics returns the metrics of the daemon in the order of METRICS.md. It is long because it is the table of them.
 func daemonMetrics() []daemonMetric {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	metric := func(name, help string, kind prometheus.ValueType, read func(*Server, *Status, emit), labels ...string) daemonMetric {
