@@ -79,13 +79,13 @@ fuzz: ## fuzz every parser of foreign bytes, each for FUZZTIME (10s)
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	@cross/fuzz $(FUZZTIME)
 
-bench: build ## the aims on this machine: the program beside floors in C and the plain way, in turns, about 8 minutes
+bench: build ## acceptance benchmarks on this machine: the program against baselines in C, alternating, about 8 minutes
 	@cross/deps bench
-	cmd/edge-infer/internal/bars/floor/build bin/floors
+	cmd/acceptance/baseline/build bin/baselines
 	@# what the benchmarks run is compiled before the clock runs
-	go test -run '^$$' ./cmd/edge-infer/internal/bench ./engine/preprocess ./postprocess/decode ./postprocess/predict ./mqtt ./mqtt/payload >/dev/null
-	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
-	bin/bars cpu -program bin/edge-infer -floors bin/floors -json bin/bars.json $(BENCH_FLAGS)
+	go test -run '^$$' ./cmd/edge-infer/internal/bench ./engine/preprocess ./postprocess/head ./postprocess/predict ./mqtt ./mqtt/payload >/dev/null
+	GOFLAGS= CGO_ENABLED=0 go build -o bin/acceptance ./cmd/acceptance
+	bin/acceptance cpu -program bin/edge-infer -baselines bin/baselines -json bin/acceptance.json $(BENCH_FLAGS)
 
 track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `boxmot` with BOXMOT=1 (6 GB), about 15 minutes, 40 with BOXMOT=1; needs the network
 	@[ -d $(deps)/trackers ] || python3 -m venv $(deps)/trackers
@@ -95,14 +95,14 @@ track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `box
 	go run ./cmd/track-benchmark -out bin/track-bench -videos bin/videos $(TRACK_FLAGS)
 	$(deps)/trackers/bin/python cmd/track-benchmark/compare.py bin/track-bench
 
-soak: build ## the program for SOAK_TIME (10m) with four cameras and a real broker: late frames, fairness, memory, leaks, faults
+soak: build ## run the program for SOAK_TIME (10m) with four cameras and a real broker: late frames, fairness, memory, leaks, faults
 	@cross/deps test
-	GOFLAGS= CGO_ENABLED=0 go build -o bin/bars ./cmd/edge-infer/internal/bars
-	bin/bars soak -program bin/edge-infer -duration $(or $(SOAK_TIME),10m) -json bin/soak.json $(SOAK_FLAGS)
+	GOFLAGS= CGO_ENABLED=0 go build -o bin/acceptance ./cmd/acceptance
+	bin/acceptance soak -program bin/edge-infer -duration $(or $(SOAK_TIME),10m) -json bin/soak.json $(SOAK_FLAGS)
 
-bench-gpu: release-amd64 ## a directory to measure the aims with on an x86-64 machine with a GPU and TensorRT
+bench-gpu: release-amd64 ## directory with the acceptance benchmarks for an x86-64 machine with a GPU and TensorRT
 	@$(MAKE) -s $(deps)/lib/libcuda.a
-	cmd/edge-infer/internal/bars/carry bin/release/edge-infer-amd64 bin/bench-gpu
+	cmd/acceptance/pack bin/release/edge-infer-amd64 bin/bench-gpu
 
 release: ## static binaries for arm64 and amd64 in bin/release
 	@cross/deps release

@@ -132,7 +132,8 @@ func (c *Camera) Run(ctx context.Context) error {
 	}
 	err := c.run(ctx)
 	c.mu.Lock()
-	if c.stats.Reason = ""; err == nil {
+	c.stats.Reason = ""
+	if err == nil {
 		c.setState(Ended)
 	} else {
 		c.setState(Failed)
@@ -176,7 +177,7 @@ func (c *Camera) run(ctx context.Context) error {
 			again = false
 			continue
 		case errors.Is(err, io.EOF):
-			err = u.NewError("read", ErrFormat, "no image in it", "", nil)
+			err = u.NewError("read", ErrFormat, "it contains no image", "", nil)
 		}
 		if c.Once || errors.Is(err, ErrURI) {
 			return err

@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-func TestPoolLends(t *testing.T) {
+func TestPoolLendsBuffers(t *testing.T) {
 	l := &capturetest.Ledger{}
 	p := &Pool{Alloc: l.Alloc, Buffers: 2}
 	a, err := p.Frame(engine.BGR, 10, 4)
@@ -121,8 +121,8 @@ func TestPoolOwnMemoryIsPageAligned(t *testing.T) {
 }
 
 func TestMailboxNewestWins(t *testing.T) {
-	notify := make(chan struct{}, 1)
-	p, m := &Pool{Buffers: 2}, &Mailbox{Notify: func() { notify(notify) }}
+	notified := make(chan struct{}, 1)
+	p, m := &Pool{Buffers: 2}, &Mailbox{Notify: func() { notify(notified) }}
 	defer p.Close()
 	put := func(seq uint64) {
 		f, err := p.Frame(engine.GRAY8, 4, 4)
@@ -137,8 +137,8 @@ func TestMailboxNewestWins(t *testing.T) {
 	}
 	assert.True(t, m.Full())
 	assert.Equal(t, uint64(4), m.Dropped())
-	<-notify
-	assert.Empty(t, notify)
+	<-notified
+	assert.Empty(t, notified)
 	f, ok := m.Take()
 	require.True(t, ok)
 	assert.Equal(t, uint64(4), f.Seq)
@@ -259,7 +259,7 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-func TestReallocatedPoolGivesUpItsOldMemory(t *testing.T) {
+func TestReallocateFreesOldMemory(t *testing.T) {
 	out := 0
 	p := Pool{Buffers: 2, Alloc: func(size int) ([]byte, func(), error) {
 		out++

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // quick is a backoff for tests.
 var quick = backoff.Exponential{Min: time.Millisecond, Max: 20 * time.Millisecond}
 
-func TestPatience(t *testing.T) {
+func TestOpenTimeoutGrows(t *testing.T) {
 	silent := &session{}
 	c := &Camera{Retry: quick}
 	var tries retries
@@ -50,8 +50,8 @@ func TestWaitAfterDenialGrows(t *testing.T) {
 	require.NoError(t, defaults.Close())
 }
 
-// TestSilenceIsTheSources: time in which this process was stopped is not the source's silence, and neither is time in which it waits.
-func TestSilenceIsTheSources(t *testing.T) {
+// TestOnlySilentSourcesStall: time in which this process was stopped is not the source's silence, and neither is time in which it waits.
+func TestOnlySilentSourcesStall(t *testing.T) {
 	s := &session{}
 	interval := 100 * time.Millisecond
 	q := stallTimer{checked: Monotonic() - int64(time.Hour)}

@@ -66,7 +66,8 @@ func (s *session) run() error {
 	}
 	p := pacer{session: s}
 	if !c.Lossless && !source.Live() {
-		if p.rate = source.FPS(); p.rate <= 0 {
+		p.rate = source.FPS()
+		if p.rate <= 0 {
 			p.rate = defaultRate
 		}
 	}
@@ -82,7 +83,8 @@ func (s *session) run() error {
 		case errors.Is(err, ErrNoBuffer):
 			err = s.dropped()
 		case errors.Is(err, ErrImage):
-			if err = s.damaged(err); !source.Live() {
+			err = s.damaged(err)
+			if !source.Live() {
 				s.progress.Add(1) // a file makes progress despite damaged images
 			}
 		case err == nil:

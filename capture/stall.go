@@ -84,7 +84,8 @@ func (c *Camera) acquireSession(ctx context.Context, u URI) bool {
 		return true
 	default:
 	}
-	hung := u.NewError("open", ErrStalled, strconv.Itoa(maxSessions)+" captures hang inside OpenCV", "restart the program if this lasts", nil)
+	message := strconv.Itoa(maxSessions) + " captures hang inside OpenCV"
+	hung := u.NewError("open", ErrStalled, message, "restart the program if this lasts", nil)
 	c.setFailing(Hung, hung)
 	select {
 	case c.sessions <- struct{}{}:

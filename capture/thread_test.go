@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endless is a source that says on which thread it is read; it ends after a few images that it does not have.
+// endless is a source that reports the thread on which it is read; it ends after a few images for which there is no buffer.
 type endless struct {
 	live    bool
 	reads   int
@@ -27,11 +27,11 @@ func (e *endless) Next(Lender) (Frame, error) {
 	if e.reads++; e.reads == 20 {
 		return Frame{}, io.EOF
 	}
-	return Frame{}, ErrNoBuffer // counted as missed, and the next one is asked for
+	return Frame{}, ErrNoBuffer // counted as dropped; the next image is requested
 }
 
-// A live source is read by one thread, which was told so; a file by whichever there is, and none is told.
-func TestThreadOfALiveSource(t *testing.T) {
+// TestSetupThreadOfLiveSource: a live source is read by one thread, for which SetupThread is called; a file by any thread, without a call.
+func TestSetupThreadOfLiveSource(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		var entered atomic.Int64
 		var told int

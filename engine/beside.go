@@ -2,13 +2,13 @@ package engine
 
 import "slices"
 
-// The names of inputs beside the image whose values are known: the size that boxes are to be in, and which pixels are no padding.
+// Names of auxiliary inputs whose values follow from the image input: the size that boxes refer to, and the mask of unpadded pixels.
 const (
 	sizesInput = "orig_target_sizes" // RT-DETR, D-FINE, DEIM: width and height for each image
 	maskInput  = "pixel_mask"        // DETR of Hugging Face
 )
 
-// Beside reports whether an input is one beside the image whose values are known from the image's input: see BesideValues.
+// Beside reports whether an input is an auxiliary one whose values follow from the image input; see BesideValues.
 func Beside(in TensorInfo) bool {
 	switch in.Name {
 	case sizesInput:
@@ -19,7 +19,7 @@ func Beside(in TensorInfo) bool {
 	return false
 }
 
-// mostPixels bounds the mask that a file or a server may ask for.
+// mostPixels is the largest mask in pixels that a file or a server may require.
 const mostPixels = 1 << 22
 
 // BesideValues are the values of such an input for one image, and their shape, whose first dimension is 1: boxes are to be in pixels of

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// BoxMap says where a network's outputs keep boxes and their class scores. The head that recognised the outputs makes it, and whatever
-// reads boxes, on the host or on a device, goes by it instead of guessing again.
+// BoxMap locates boxes and class scores in a network's outputs. The head that recognised the outputs creates it; decoders on the host and
+// on a device use it.
 type BoxMap struct {
 	// Boxes are the four coordinates of each box, Scores the scores of its classes.
 	Boxes, Scores Numbers
 	// Count is the number of boxes of an image, Classes that of scores of a box.
 	Count, Classes int
-	// Objectness says that the number before a box's first score multiplies all of them.
+	// Objectness is set if the number before a box's first score multiplies all scores.
 	Objectness bool
-	// Corners says that the coordinates are x1, y1, x2, y2; otherwise they are the centre's x and y, width and height.
+	// Corners is set if the coordinates are x1, y1, x2, y2; otherwise they are centre x, centre y, width and height.
 	Corners bool
-	// ScaleX and ScaleY take the coordinates to pixels of the input: 1 where they are pixels, the input's sides where they are shares of them.
+	// ScaleX and ScaleY convert coordinates to input pixels: 1 for pixels, the input's sides for relative coordinates.
 	ScaleX, ScaleY float32
 }
 
-// Numbers is where the numbers of boxes lie in an output: number i of box b is element Offset + b*Step + i*Next of an image's part.
+// Numbers locates the numbers of boxes in an output: number i of box b is element Offset + b*Step + i*Next of an image's part.
 type Numbers struct {
 	Output             int // number of the output among the model's
 	Offset, Step, Next int64
@@ -29,7 +29,7 @@ type Numbers struct {
 // at is the element of a number.
 func (n Numbers) at(box, i int) int64 { return n.Offset + int64(box)*n.Step + int64(i)*n.Next }
 
-// Check reports a map that leaves the outputs, whose shapes must be known but for the batch, or is none, as an *Error that is ErrShape.
+// Check returns an *Error that is ErrShape if the map exceeds the outputs. All dimensions except the batch must be known.
 func (m *BoxMap) Check(outputs []TensorInfo) error {
 	bad := func(format string, arguments ...any) error {
 		return &Error{Op: "filter", Kind: ErrShape, Message: fmt.Sprintf(format, arguments...)}
@@ -69,9 +69,9 @@ func (m *BoxMap) Check(outputs []TensorInfo) error {
 	return nil
 }
 
-// Filter has an engine list the boxes over a threshold on its device, so that only they cross to the host: each with its best class.
+// Filter makes an engine list the boxes above a threshold on its device, each with its best class, so that only these reach the host.
 type Filter struct {
 	BoxMap
-	// Threshold is the lowest score that is listed, over 0.
+	// Threshold is the minimum score, over 0.
 	Threshold float32
 }

@@ -1,11 +1,11 @@
-// Package engine holds the contract between the frame loop and whatever runs the network: TensorRT or ONNX Runtime. It is
-// plain Go: no cgo, no backend.
+// Package engine defines the contract between the frame loop and the backend that runs the network. It is pure Go, without cgo and without
+// a backend.
 package engine
 
-// Engine runs one model. Submit and Wait of one slot are called by one goroutine at a time; different slots may be used by different
-// goroutines. Close may be called from anywhere, and again.
+// Engine runs one model. Submit and Wait of a slot are called by one goroutine at a time; different slots may be used by different
+// goroutines. Close is idempotent and may be called from any goroutine.
 type Engine interface {
-	// Model describes what was loaded. The answer never changes while the engine is open.
+	// Model describes the loaded model. It does not change while the engine is open.
 	Model() Model
 	// Alloc returns memory that the engine reads without a copy: mapped pinned memory with CUDA, page-aligned memory without. It is
 	// valid until Buffer.Free or Close.
@@ -24,7 +24,7 @@ type Engine interface {
 	Close() error
 }
 
-// Result is what one request gave. It and everything in it belong to the engine and are valid until the next Submit of the same slot.
+// Result is the result of one request. It belongs to the engine and is valid until the next Submit of the same slot.
 type Result struct {
 	// Outputs are the network's outputs in the model's order, with the batch that was run as their first dimension. It is empty when
 	// the engine left only Candidates on the host.
@@ -34,7 +34,7 @@ type Result struct {
 	// Candidates has one list per submitted image when the engine listed the boxes on its device (see Options.Filter). Nil when decoding is
 	// left to the host.
 	Candidates []Candidates
-	// Timing says where the time went.
+	// Timing breaks the request's duration down.
 	Timing Timing
 }
 
@@ -44,14 +44,14 @@ type Candidates struct {
 	Rows []float32
 	// Truncated counts boxes over the threshold that did not fit the list.
 	Truncated int
-	// Impossible counts boxes with a score that is none: not a number, under 0 or over 1.
+	// Impossible counts boxes with an invalid score: NaN, below 0 or above 1.
 	Impossible int
 }
 
 // CandidateFields is the length of one row of Candidates: x1, y1, x2, y2 in input pixels, score, class.
 const CandidateFields = 6
 
-// ScoreTolerance is how far outside 0 to 1 a score may be: quantized sigmoids end a little over 1.
+// ScoreTolerance is how far a score may be outside 0 to 1: quantized sigmoids slightly exceed 1.
 const ScoreTolerance = 1.0 / 64
 
 // Timing of one request in nanoseconds. Submitted and Done are readings of CLOCK_MONOTONIC, the rest are durations; a backend that cannot
@@ -62,7 +62,7 @@ type Timing struct {
 	Preprocess, Inference, Filter int64
 }
 
-// Transform takes a point of the network's input back to the source image: source = (input - Pad) / Scale.
+// Transform maps a point of the network's input to the source image: source = (input - Pad) / Scale.
 type Transform struct {
 	ScaleX, ScaleY float32
 	PadX, PadY     float32
@@ -78,7 +78,7 @@ type Buffer struct {
 // NewBuffer wraps memory of an engine; free may be nil and is called once.
 func NewBuffer(data []byte, free func()) *Buffer { return &Buffer{Data: data, free: free} }
 
-// Free gives the memory back. It is idempotent and does nothing on nil.
+// Free releases the memory. It is idempotent and accepts nil.
 func (b *Buffer) Free() {
 	if b == nil || b.free == nil {
 		return

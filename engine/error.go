@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What a caller can decide by, with errors.Is on any error of an engine.
+// Kinds of errors, for errors.Is on any error of an engine.
 var (
 	ErrUnavailable  = errors.New("backend unavailable")
 	ErrPlanMismatch = errors.New("engine plan mismatch")
@@ -14,7 +14,7 @@ var (
 	ErrClosed       = errors.New("engine closed")
 )
 
-// Error is every error that an engine returns. Message says what is wrong, Hint what to do about it.
+// Error is the type of every error that an engine returns. Message describes the problem, Hint the remedy.
 type Error struct {
 	Op      string // open, submit, wait, build
 	Backend string

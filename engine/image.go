@@ -50,7 +50,7 @@ func (f PixelFormat) RowBytes(width int) int {
 	return width
 }
 
-// Rows is how many rows of Stride bytes an image of that height takes.
+// Rows returns the number of rows of Stride bytes of an image with this height.
 func (f PixelFormat) Rows(height int) int {
 	if f == NV12 {
 		return height + height/2
@@ -65,7 +65,7 @@ type Image struct {
 	Format                PixelFormat
 }
 
-// Check reports an image whose sizes do not fit its memory or its format, as an *Error that is ErrShape.
+// Check returns an *Error that is ErrShape if the image's size does not fit its memory or format.
 func (im *Image) Check() error {
 	bad := func(format string, arguments ...any) error {
 		return &Error{Op: "submit", Kind: ErrShape, Message: fmt.Sprintf(format, arguments...)}
@@ -95,7 +95,7 @@ func (im *Image) Part(part image.Rectangle) Image {
 	return Image{Data: im.Data[from:end:end], Width: part.Dx(), Height: part.Dy(), Stride: im.Stride, Format: im.Format}
 }
 
-// PartBytes is how much memory CopyPart needs.
+// PartBytes returns the number of bytes that CopyPart writes.
 func (im *Image) PartBytes(part image.Rectangle) int {
 	return im.Format.RowBytes(part.Dx()) * im.Format.Rows(part.Dy())
 }
@@ -112,7 +112,7 @@ func (im *Image) CopyPart(dst []byte, part image.Rectangle) Image {
 	return Image{Data: dst[:at:at], Width: part.Dx(), Height: part.Dy(), Stride: row, Format: im.Format}
 }
 
-// copyRows copies that many bytes of some rows, and gives their number.
+// copyRows copies the given bytes of each row and returns their number.
 func copyRows(dst, src []byte, stride, from, to, offset, length int) (copied int) {
 	for y := from; y < to; y++ {
 		copied += copy(dst[copied:], src[y*stride+offset:][:length])
@@ -120,8 +120,8 @@ func copyRows(dst, src []byte, stride, from, to, offset, length int) (copied int
 	return copied
 }
 
-// MaxSide is the longest image side that is accepted, in pixels.
+// MaxSide is the longest accepted side of an image in pixels.
 const MaxSide = 1 << 15
 
-// maxStride keeps the size of an image far from overflow.
+// maxStride prevents the size of an image from overflowing.
 const maxStride = 1 << 30

@@ -9,7 +9,7 @@ import (
 // DefaultSide is the input width and height of a model that leaves both open and has no imgsz in its metadata.
 const DefaultSide = 640
 
-// Bounds of an image input, so that a file cannot ask for more memory than a machine has.
+// Bounds of an image input, so that a file cannot request more memory than a machine has.
 const (
 	maxInputPixels = 1 << 26 // 8192 x 8192
 	maxInputBatch  = 1024
@@ -25,9 +25,9 @@ type ImageInput struct {
 	Batch         int // number of images of one run; 0 when it is free
 	// Interleaved inputs have the channels of a pixel side by side (batch, height, width, channels), others one plane for each.
 	Interleaved bool
-	// Preprocess is how an image gets there; FindImageInput leaves nothing of it open.
+	// Preprocess is the complete preprocessing; FindImageInput fills in every field.
 	Preprocess Preprocess
-	// Assumed says that neither the file nor a setting told how: it is Ultralytics' letterbox then.
+	// Assumed is set if neither the file nor a setting specifies the preprocessing; it is then Ultralytics' letterbox.
 	Assumed bool
 }
 
@@ -35,7 +35,7 @@ type ImageInput struct {
 // elements of float32, float16 or uint8. How images get there is what the metadata say, with what the input itself says: its layout, and
 // that 8 bits take levels as they are. Sides that the model leaves open come from the metadata, else they are DefaultSide.
 //
-// The error says why images cannot be given to the model, which may run through SubmitTensors nevertheless.
+// The error explains why the model takes no images; it may still run through SubmitTensors.
 func FindImageInput(inputs []TensorInfo, m Metadata) (*ImageInput, error) {
 	if err := m.Preprocess.check(); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func FindImageInput(inputs []TensorInfo, m Metadata) (*ImageInput, error) {
 	return p, nil
 }
 
-// channelsOf tells the layout and the number of channels of an input with four dimensions. What the shape leaves open is NCHW with 3
+// channelsOf returns the layout and the number of channels of an input with four dimensions. The default for an open shape is NCHW with 3
 // channels.
 func channelsOf(in TensorInfo, by *Preprocess) (interleaved bool, channels int, err error) {
 	possible := func(n int64) bool { return n == 1 || n == 3 }
@@ -117,7 +117,7 @@ func checkSize(in TensorInfo, height, width int64) error {
 	return nil
 }
 
-// CheckBatch refuses a number of images of one run whose input would take more memory than any machine should give.
+// CheckBatch returns an error if the input of a batch would need too much memory.
 func (p *ImageInput) CheckBatch(images int) error {
 	switch {
 	case images > maxInputBatch:
@@ -130,13 +130,13 @@ func (p *ImageInput) CheckBatch(images int) error {
 	return nil
 }
 
-// UnsaidPreprocess is the error for a network of which nothing says what is named.
+// UnsaidPreprocess returns the error for a network whose preprocessing is not specified anywhere.
 func UnsaidPreprocess(what string) error {
 	return fmt.Errorf("nothing says %s (give --preprocess torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml "+
 		"beside the model; presets are %v)", what, Presets())
 }
 
-// complete resolves how images get into the input.
+// complete fills in the open fields of the preprocessing.
 func (p *ImageInput) complete(in TensorInfo, m Metadata) error {
 	said := m.Preprocess
 	if said.Preset != "" {
@@ -176,7 +176,7 @@ func (p *ImageInput) complete(in TensorInfo, m Metadata) error {
 	return p.completeNumbers()
 }
 
-// completeColour compares the colour with the number of channels.
+// completeColour checks the colour against the number of channels.
 func (p *ImageInput) completeColour(said *Preprocess) error {
 	switch {
 	case said.Colour == "" && p.Channels == 1:
@@ -189,7 +189,7 @@ func (p *ImageInput) completeColour(said *Preprocess) error {
 	return nil
 }
 
-// completeNumbers fills range, mean and deviation and refuses what the element type cannot hold.
+// completeNumbers fills in range, mean and deviation and refuses values that the element type cannot hold.
 func (p *ImageInput) completeNumbers() error {
 	said := &p.Preprocess
 	levels := []float64{0, 255}
@@ -226,7 +226,7 @@ func (p *ImageInput) completeNumbers() error {
 	return nil
 }
 
-// Affine is what is computed of a channel's levels, 0 to 255: level x scale + bias, by channel of the input.
+// Affine returns scale and bias per channel of the input: value = level x scale + bias, for levels from 0 to 255.
 func (p *ImageInput) Affine() (scale, bias [3]float32) {
 	said := &p.Preprocess
 	at := func(list []float64, c int, otherwise float64) float64 {
@@ -255,13 +255,13 @@ func (p *ImageInput) Affine() (scale, bias [3]float32) {
 	return scale, bias
 }
 
-// Pad is the level of gray where the input has no image.
+// Pad returns the grey level of padding.
 func (p *ImageInput) Pad() int { return p.Preprocess.pad() }
 
-// Interpolation is how the pixels of the input are made of the image's.
+// Interpolation returns the interpolation of the resize.
 func (p *ImageInput) Interpolation() Interpolation { return p.Preprocess.interpolation() }
 
-// Shape of the input for a number of images.
+// Shape returns the input's shape for a number of images.
 func (p *ImageInput) Shape(batch int) []int64 {
 	if p.Interleaved {
 		return []int64{int64(batch), int64(p.Height), int64(p.Width), int64(p.Channels)}
@@ -269,5 +269,5 @@ func (p *ImageInput) Shape(batch int) []int64 {
 	return []int64{int64(batch), int64(p.Channels), int64(p.Height), int64(p.Width)}
 }
 
-// ImageBytes is the size of one batch position.
+// ImageBytes returns the size of one batch position in bytes.
 func (p *ImageInput) ImageBytes() int { return p.Channels * p.Height * p.Width * p.Type.Size() }

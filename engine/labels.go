@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// ReadLabels reads a labels file: one class name a line, in the order of the class numbers. Blanks around a name, a byte-order mark and
+// ReadLabels reads a labels file: one class name per line, in the order of the class numbers. Blanks around a name, a byte-order mark and
 // empty lines at the end are dropped; an empty line before the last name is an error, because it would shift or lose a class.
 func ReadLabels(r io.Reader) ([]string, error) {
 	lines := bufio.NewScanner(r)

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory hands out page-aligned buffers outside the Go heap, so that C code may keep pointers into them. It is what Engine.Alloc is on
-// machines without a GPU. The zero value is ready; all methods may be called from any goroutine.
+// Memory allocates page-aligned buffers outside the Go heap, so that C code may keep pointers into them; Engine.Alloc uses it without a
+// GPU. The zero value is ready for use; all methods may be called from any goroutine.
 type Memory struct {
 	mu     sync.Mutex
 	mapped map[*byte][]byte // by first byte
@@ -46,7 +46,7 @@ func (m *Memory) free(first *byte) {
 	}
 }
 
-// Close frees every buffer that is left.
+// Close frees all remaining buffers.
 func (m *Memory) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 // MaxLabels bounds the class numbers that metadata and label files may use.
 const MaxLabels = 1 << 16
 
-// MaxKeypoints bounds how many points of an object metadata may speak of.
+// MaxKeypoints is the highest number of keypoints per object that metadata may specify.
 const MaxKeypoints = 1024
 
-// PreprocessProperty is the metadata of an ONNX file that holds a Preprocess as YAML. Edge-infer writes it into the files that it makes.
+// PreprocessProperty is the metadata key of an ONNX file for a Preprocess as YAML. Edge-infer writes it into the files that it creates.
 const PreprocessProperty = "preprocess"
 
-// ActivationProperty is the metadata of an ONNX file that holds an Activation.
+// ActivationProperty is the metadata key of an ONNX file for an Activation.
 const ActivationProperty = "activation"
 
 // ParseMetadata reads the custom metadata of an ONNX file as Ultralytics exports write it: names and imgsz are Python or JSON literals,
@@ -88,7 +88,7 @@ func lines(text string) []string {
 	return names
 }
 
-// ultralytics tells from an Ultralytics export how its predictors prepare images. Only those write a task.
+// ultralytics returns the preprocessing of Ultralytics' predictors for an export. Only Ultralytics writes a task.
 func ultralytics(properties map[string]string) Preprocess {
 	task := strings.TrimSpace(properties["task"])
 	switch {

@@ -1,6 +1,6 @@
 package engine
 
-// Task is what a model's outputs mean.
+// Task is the kind of result that a model's outputs represent.
 type Task string
 
 // The tasks that the daemon decodes. Any other model runs through SubmitTensors.
@@ -10,20 +10,20 @@ const (
 	Segment  Task = "segment"
 	OBB      Task = "obb" // oriented bounding boxes
 	Classify Task = "classify"
-	Semantic Task = "semantic" // a class for every place of the image
-	Depth    Task = "depth"    // how far every place of the image is
+	Semantic Task = "semantic" // a class for each pixel
+	Depth    Task = "depth"    // a depth for each pixel
 	Read     Task = "read"     // a line of text
-	Embed    Task = "embed"    // a vector that tells objects of one kind apart
+	Embed    Task = "embed"    // an embedding for re-identification
 	Raw      Task = "raw"
 )
 
-// Maps reports whether the task is to say something of every place of an image.
+// Maps reports whether the result is a map with a value for each pixel.
 func (t Task) Maps() bool { return t == Semantic || t == Depth }
 
-// FindsObjects reports whether the task is to find objects, which can be tracked, cut out and counted.
+// FindsObjects reports whether the result is a list of objects, which can be tracked, cropped and counted.
 func (t Task) FindsObjects() bool { return t != Classify && t != Read && t != Embed && !t.Maps() }
 
-// Activation is the function that makes scores of a classifier's numbers, and with it how its classes stand to each other.
+// Activation is the function that turns a classifier's outputs into scores. It determines whether classes exclude each other.
 type Activation string
 
 // The activations that classifiers have.
@@ -43,7 +43,7 @@ const (
 	INT8 Precision = "int8"
 )
 
-// Metadata is what a model file says of itself, as Ultralytics exports carry it. Zero values mean that the file is silent.
+// Metadata is the metadata of a model file, as Ultralytics exports contain it. Zero values mean that the file does not specify the field.
 type Metadata struct {
 	Task   Task
 	Labels []string // by class number
@@ -54,9 +54,9 @@ type Metadata struct {
 	// Preprocess is how images become the network's input. Presumed is the kind of network that takes them so, where only that tells.
 	Preprocess Preprocess `json:",omitzero"`
 	Presumed   string     `json:",omitempty"`
-	// Activation says how a classifier's classes stand to each other; empty while nothing tells.
+	// Activation is the classifier's activation, empty if unknown.
 	Activation Activation `json:",omitempty"`
-	// EndToEnd says that the network suppresses overlapping boxes itself: an end-to-end head, or an export with nms=True.
+	// EndToEnd is set if the network suppresses overlapping boxes itself: an end-to-end head, or an export with nms=True.
 	EndToEnd bool `json:",omitempty"`
 	// Keypoints is how many points of an object a network for poses gives, and KeypointNumbers how many numbers each has: 2 for a place, 3
 	// with how visible it is.
@@ -79,18 +79,17 @@ type Model struct {
 	MaxBatch       int
 	Backend        string // tensorrt, onnxruntime or triton
 	BackendVersion string
-	// BlocksThread says that Wait holds its caller's thread until the device is done. Other backends compute in goroutines of their own,
-	// which share a thread with whoever waits for them.
+	// BlocksThread is set if Wait blocks the calling thread until the device is done. Other backends compute in goroutines of their own.
 	BlocksThread bool
 	Device       string // what the backend runs on, for people
 	Precision    Precision
-	// Reason says in one sentence why this backend was chosen, including what was refused before it.
+	// Reason explains in one sentence why this backend was chosen and why others were rejected.
 	Reason string
 	// Filter is what the engine lists on its device instead of handing over the outputs of images; nil when the outputs come whole.
 	Filter *Filter
 }
 
-// RefusesImages is the error of an operation that would give images to a model that takes none; nil for one that takes them.
+// RefusesImages returns the error of an operation that passes images to a model without image input, nil for other models.
 func (m *Model) RefusesImages(op string) error {
 	if m.NoImage == nil {
 		return nil
@@ -107,7 +106,7 @@ const (
 	CUDA Provider = "cuda"
 )
 
-// Options is what a backend needs to open a model. The zero value of each field asks for the backend's default.
+// Options configures the opening of a model by a backend. The zero value of each field means the backend's default.
 type Options struct {
 	// Path is where the model was read from, for messages; Bytes is the ONNX file or the engine plan itself.
 	Path  string

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// Preprocess says how a model wants its images: what happens between a camera's image and the network's input. It belongs to the model:
-// the file's metadata gives it, or a preset, or a file beside the model (see ReadPreprocess). A field that is zero is left open; what it is
-// then stands with it.
+// Preprocess describes the conversion of a camera's image into the network's input. It belongs to the model: it comes from the file's
+// metadata, a preset, or a file beside the model (see ReadPreprocess). A zero field is open; its default is documented at the field.
 type Preprocess struct {
-	// Preset is the way of a project, one of Presets; the other fields change it.
+	// Preset is the preprocessing of a project, one of Presets; the other fields override it.
 	Preset string `yaml:"preset,omitempty" json:"preset,omitempty"`
 	// Resize is how the image gets the input's size; Letterbox when open.
 	Resize Resize `yaml:"resize,omitempty" json:"resize,omitempty"`
@@ -35,7 +34,7 @@ type Preprocess struct {
 	Layout InputLayout `yaml:"layout,omitempty" json:"layout,omitempty"`
 }
 
-// Resize is how an image gets the size of the network's input.
+// Resize is the method of fitting an image to the network's input size.
 type Resize string
 
 // The rules for sizes. Rounding is that of the project that is named.
@@ -84,7 +83,7 @@ const (
 // DefaultPad is the level of gray around a letterboxed image.
 const DefaultPad = 114
 
-// IsZero reports whether nothing is said.
+// IsZero reports whether every field is open.
 func (p Preprocess) IsZero() bool {
 	return p.Preset == "" && p.Resize == "" && p.ShorterSide == 0 && p.Interpolation == "" && p.Pad == nil && p.Colour == "" &&
 		p.Range == nil && p.Mean == nil && p.Deviation == nil && p.Layout == ""
@@ -155,7 +154,7 @@ func (p Preprocess) String() string {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-// check refuses values that mean nothing, whatever the network.
+// check returns an error for values that are invalid for any network.
 func (p *Preprocess) check() error {
 	oneOf := func(key, value string, choices ...string) error {
 		if value == "" || slices.Contains(choices, value) {

@@ -21,7 +21,7 @@ func PreprocessFile(model string) string {
 	return strings.TrimSuffix(model, filepath.Ext(model)) + ".preprocess.yaml"
 }
 
-// ReadPreprocess reads the file beside a model. Without one nothing is said.
+// ReadPreprocess reads the file beside a model. Without a file it returns the zero value.
 func ReadPreprocess(model string) (Preprocess, error) {
 	path := PreprocessFile(model)
 	file, err := os.Open(path)

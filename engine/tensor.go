@@ -19,7 +19,7 @@ const (
 	Bool
 )
 
-// Size is the number of bytes of one element.
+// Size returns the number of bytes of one element.
 func (t DataType) Size() int {
 	switch t {
 	case Float32, Int32:
@@ -57,7 +57,7 @@ type Tensor struct {
 	Data  []byte
 }
 
-// Elements is the product of the dimensions.
+// Elements returns the product of the dimensions.
 func Elements(shape []int64) int64 {
 	n := int64(1)
 	for _, d := range shape {
@@ -74,8 +74,8 @@ func (t *Tensor) Float32s() []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&t.Data[0])), len(t.Data)/4)
 }
 
-// CheckTensors compares tensors with what a model asks for: every input once and nothing else, the element type, the number of dimensions,
-// the fixed ones among them, and memory of exactly that size. The error is an *Error that is ErrShape.
+// CheckTensors checks tensors against a model's inputs: every input exactly once, element type, rank, fixed dimensions and memory size.
+// The error is an *Error that is ErrShape.
 func CheckTensors(inputs []TensorInfo, tensors []Tensor) error {
 	bad := func(format string, arguments ...any) error {
 		return &Error{Op: "submit", Kind: ErrShape, Message: fmt.Sprintf(format, arguments...)}

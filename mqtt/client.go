@@ -1,6 +1,6 @@
 // Package mqtt takes detections, state and events from the frame loop to an MQTT broker without ever holding up the frame loop. Detections
-// are newest-wins in memory; events go through a durable queue; each message is delivered, dropped and counted, or still queued. It also
-// holds the embedded broker, remote control and Home Assistant discovery.
+// are newest-wins in memory; events go through a durable queue; every message is delivered, dropped and counted, or still queued. The
+// package also contains remote control and Home Assistant discovery.
 package mqtt
 
 import (
@@ -23,9 +23,6 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
-	"github.com/edge-infer/edge-infer/mqtt/packetsize"
-	"github.com/edge-infer/edge-infer/mqtt/remedy"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
@@ -35,7 +32,7 @@ import (
 type Client struct {
 	Root   string // first topic level, topic.DefaultRoot when empty
 	Device string // second topic level
-	// Brokers are tcp://, tls://, ws:// or wss:// addresses in order of preference; a user and a password in one go before User and Password.
+	// Brokers are tcp://, tls://, ws:// or wss:// addresses in order of preference; credentials in an address override User and Password.
 	Brokers []string
 	User    string
 	// Password, or a file that holds it and is read for each connection.
@@ -58,24 +55,23 @@ type Client struct {
 	Window     int
 	ReplayRate int // replayed events per second, 2000
 
-	// MaxPacket is how many bytes a packet may have that a broker is sent; 0: as many as it takes, which is found out. What is larger is set
-	// aside.
+	// MaxPacket limits the packets sent to a broker, in bytes; larger messages are discarded. 0 detects the broker's own limit.
 	MaxPacket int
 
-	// DetectionsInterval is the least time between two detections messages of one camera; 0 sends each frame's.
+	// DetectionsInterval is the minimum time between two detections messages of a camera; 0 publishes every frame.
 	DetectionsInterval time.Duration
 
 	// DiscoveryPrefix is the first topic level of Home Assistant's discovery, usually "homeassistant"; empty turns it off.
 	DiscoveryPrefix string
-	// Frigate is the first topic level of what is published as Frigate does, besides; empty for none.
+	// Frigate is the topic prefix of the additional Frigate-compatible messages; empty disables them.
 	Frigate topic.Frigate
-	// DeepStream is the topic of what is published as DeepStream does, besides; empty for none.
+	// DeepStream is the topic of the additional DeepStream-compatible messages; empty disables them.
 	DeepStream string
-	// DeepStreamFull has events published there in DeepStream's full schema, in place of frames in the minimal one.
+	// DeepStreamFull publishes events in DeepStream's full schema instead of frames in the minimal one.
 	DeepStreamFull bool
-	// Acknowledged hears how long the broker took to acknowledge each message of QoS 1. It must return at once. Nil for none.
+	// Acknowledged is called with the acknowledgement latency of each QoS 1 message and must not block; may be nil.
 	Acknowledged func(time.Duration)
-	// Controller carries out remote commands; nil turns remote control off.
+	// Controller executes remote commands; nil disables remote control.
 	Controller Controller
 
 	Logger *slog.Logger // slog.Default when nil
@@ -85,21 +81,21 @@ type Client struct {
 	addresses []address.Address
 	run       string // makes event ids unique over restarts
 	replayGap time.Duration
-	qos0      *mailbox.Queue
-	qos1      *mailbox.Queue
+	qos0      *mailboxQueue
+	qos1      *mailboxQueue
 	events    *spool.Spool
 	closing   context.Context // ends when Close is called
 	close     context.CancelFunc
 	running   sync.WaitGroup
 
-	sizes      packetsize.Limits
+	sizes      packetLimits
 	detections ledger.Ledger
 	state      ledger.Ledger
 
 	mu         sync.Mutex
 	feeds      []feed // of the cameras
-	mailboxes  map[topicKey]*mailbox.Box
-	order      []*mailbox.Box    // in the order of their making
+	mailboxes  map[topicKey]*mailbox
+	order      []*mailbox        // in the order of their making
 	cameras    map[string]string // name by topic level, of cameras that have controls
 	remote     map[string]command.Kept
 	connection Connection
@@ -108,34 +104,34 @@ type Client struct {
 	sentEvent  uint64            // number of the newest event that was sent
 	reasons    map[string]string // why there is no connection, as logged last, by address
 	opened     bool
-	left       left
-	// Refused commands: when one was logged, and how many were not since.
+	stale      staleTopics
+	// Refused commands: time of the last log line, and how many have not been logged since.
 	refusalLogged time.Time
 	refusals      int
 
 	saving sync.Mutex // of the files beside the spool; taken before mu
-	// What Home Assistant was told, and as it is on disk; under announcing, which is taken before mu.
+	// The entities announced to Home Assistant, and their saved form. Guarded by announcing, which is locked before mu.
 	announcing     sync.Mutex
 	announced      homeassistant.Announced
 	announcedSaved string
 }
 
-// Connection is how the client stands with its brokers. It holds no secret.
+// Connection is the state of the client's connection. It contains no secrets.
 type Connection struct {
 	Connected bool
 	Broker    string    // address in use, or tried last
 	Since     time.Time // of the last change of Connected
 	Error     string    // why it is not connected, empty when it is or has not tried
-	Spool     string    // why new events wait in memory only; empty when they are safe on disk, or no directory was asked for
+	Spool     string    // why new events are in memory only; empty if they are stored, or if no directory is configured
 }
 
-// farewellLimit bounds how long an ending Run takes to send what is queued and say stopped.
-const farewellLimit = 1500 * time.Millisecond
+// shutdownLimit bounds the time Run takes to send queued messages and publish "stopped" when it ends.
+const shutdownLimit = 1500 * time.Millisecond
 
-// topicLimit bounds the topics that newest-wins messages may have.
+// topicLimit bounds the number of topics with newest-wins messages.
 const topicLimit = 8192
 
-// Check says what Open would refuse, except a spool that is in use, and opens nothing.
+// Check returns the error that Open would return, except for a spool that is in use. It opens nothing.
 func (c *Client) Check() error {
 	if err := (topic.Tree{Root: cmp.Or(c.Root, topic.DefaultRoot), Device: c.Device}).Check(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
@@ -189,10 +185,10 @@ func (c *Client) Open() error {
 		c.Logger = slog.Default()
 	}
 	c.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
-	c.qos0, c.qos1 = mailbox.NewQueue(), mailbox.NewQueue()
-	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox.Box{}, map[string]string{}, map[string]string{}
-	c.left = left{announced: make(chan struct{}), looked: map[string]struct{}{}}
-	c.sizes.Most = c.MaxPacket
+	c.qos0, c.qos1 = newMailboxQueue(), newMailboxQueue()
+	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox{}, map[string]string{}, map[string]string{}
+	c.stale = staleTopics{announced: make(chan struct{}), checked: map[string]struct{}{}}
+	c.sizes.MaxPacket = c.MaxPacket
 	c.events = &spool.Spool{Config: c.Spool, Logger: c.Logger, Notify: c.qos1.Signal}
 	if err := c.events.Open(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
@@ -206,9 +202,8 @@ func (c *Client) Open() error {
 	return nil
 }
 
-// Run connects, stays connected and sends, until the context ends or Close is called; then it publishes stopped and returns, in less than
-// two seconds whatever the broker does. A broker that cannot be reached is no error: it is logged when the reason changes and tried again.
-// Run is called once.
+// Run connects, reconnects and sends until the context ends or Close is called; it then publishes "stopped" and returns within two seconds.
+// An unreachable broker is not an error: Run logs each new reason and retries. Run must be called once.
 func (c *Client) Run(ctx context.Context) error {
 	c.mu.Lock()
 	if !c.opened || c.closing.Err() != nil {
@@ -222,7 +217,7 @@ func (c *Client) Run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(c.closing, cancel)()
 
-	t := tries{blocked: make([]time.Time, len(c.addresses))}
+	t := retryState{blocked: make([]time.Time, len(c.addresses))}
 	for ctx.Err() == nil {
 		pause := c.attempt(ctx, &t)
 		select {
@@ -233,15 +228,15 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// tries are what Run remembers of attempts.
-type tries struct {
+// retryState is the state that Run keeps between connection attempts.
+type retryState struct {
 	failures int
 	blocked  []time.Time // by address: not to be tried before, because the login was refused
 }
 
 // attempt tries the brokers in order and serves the first that takes the client. It returns how long to wait before the next attempt.
-func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
-	const settled = 10 * time.Second // a connection that lasted this long starts the pauses anew
+func (c *Client) attempt(ctx context.Context, t *retryState) time.Duration {
+	const stableAfter = 10 * time.Second // a connection that lasted this long starts the pauses anew
 	tried := false
 	for i, to := range c.addresses {
 		if time.Now().Before(t.blocked[i]) {
@@ -259,7 +254,7 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 		}
 		if err != nil {
 			c.disconnected(to, "mqtt cannot connect", err)
-			if remedy.LoginRefused(err) {
+			if loginRefused(err) {
 				t.blocked[i] = time.Now().Add(backoff.Jitter(c.RefusedRetry))
 			} else {
 				tried = true
@@ -273,8 +268,8 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 			c.disconnected(to, "", nil)
 			return 0
 		}
-		c.disconnected(to, "mqtt lost the connection", c.blame(s, to.String(), err))
-		if time.Since(start) >= settled {
+		c.disconnected(to, "mqtt lost the connection", c.explainLoss(s, to.String(), err))
+		if time.Since(start) >= stableAfter {
 			t.failures = 0
 		}
 		tried = true
@@ -287,22 +282,22 @@ func (c *Client) attempt(ctx context.Context, t *tries) time.Duration {
 	return backoff.Exponential{Min: c.RetryMin, Max: c.RetryMax}.After(t.failures - 1)
 }
 
-// serve serves a connection, and says as Frigate does that it is there as long as it lasts; beside it clears what an earlier process has
-// left.
+// serve runs a connection, maintains Frigate's availability topic meanwhile, and clears stale topics of earlier processes in the
+// background.
 func (c *Client) serve(ctx context.Context, s *session, to address.Address) error {
 	served, lost := context.WithCancelCause(ctx)
-	var beside sync.WaitGroup
-	beside.Go(func() { c.clearLeft(served, to) })
+	var background sync.WaitGroup
+	background.Go(func() { c.clearStale(served, to) })
 	if c.Frigate != "" {
-		beside.Go(func() { c.frigateAvailable(served, to) })
+		background.Go(func() { c.frigateAvailable(served, to) })
 	}
 	err := s.serve(ctx)
-	lost(errMainLost) // no cause any more where ctx has ended
-	beside.Wait()
+	lost(errMainConnectionLost) // no cause any more where ctx has ended
+	background.Wait()
 	return err
 }
 
-// positive is the value, or a default in place of what is not set.
+// positive returns value, or standard if value is not set.
 func positive[T int | time.Duration](value, standard T) T {
 	if value <= 0 {
 		return standard
@@ -327,10 +322,10 @@ func (c *Client) Close() error {
 	return c.events.Close()
 }
 
-// Sync returns when every event handed over before is on disk, or says why it is not.
+// Sync waits until every event queued before the call is on disk, or returns an error.
 func (c *Client) Sync() error { return c.events.Sync() }
 
-// Topics names the client's topics. It is valid after Open.
+// Topics returns the client's topic tree. It is valid after Open.
 func (c *Client) Topics() topic.Tree { return c.topics }
 
 // Accounting is one account per outgoing class.
@@ -340,12 +335,12 @@ type Accounting struct {
 	Events     ledger.Account `json:"events"`     // the durable queue
 }
 
-// Accounting says what became of the messages since Open.
+// Accounting returns the message accounts since Open.
 func (c *Client) Accounting() Accounting {
 	return Accounting{Detections: c.detections.Read(), State: c.state.Read(), Events: c.events.Account()}
 }
 
-// Sum adds the classes up, and gives that of the events too.
+// Sum returns the account of the events and the sum of all classes.
 func (a Accounting) Sum() (events, all ledger.Account) {
 	for _, class := range []ledger.Account{a.Detections, a.State, a.Events} {
 		all.Offered += class.Offered
@@ -357,7 +352,7 @@ func (a Accounting) Sum() (events, all ledger.Account) {
 	return a.Events, all
 }
 
-// Connection says how the client stands with its brokers.
+// Connection returns the state of the connection.
 func (c *Client) Connection() Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -366,7 +361,7 @@ func (c *Client) Connection() Connection {
 	return connection
 }
 
-// noteSent counts an event that is sent again.
+// noteSent records that an event was sent and counts repeats.
 func (c *Client) noteSent(event uint64) {
 	c.mu.Lock()
 	if event <= c.sentEvent {
@@ -385,12 +380,12 @@ func (c *Client) connected(to address.Address) {
 	c.Logger.Info("mqtt connected", "broker", to.String())
 }
 
-// disconnected notes the reason and logs it when it is not the one already known for this broker.
+// disconnected records why the connection failed and logs the reason if it is new for this broker.
 func (c *Client) disconnected(to address.Address, what string, err error) {
 	reason := ""
 	if err != nil {
 		reason = err.Error()
-		if hint := remedy.Of(err, c.Connection().Connected); hint != "" {
+		if hint := remedyFor(err, c.Connection().Connected); hint != "" {
 			reason += " (" + hint + ")"
 		}
 	}
@@ -417,7 +412,7 @@ func (c *Client) password(to address.Address) (string, error) {
 	return credentials.ReadSecret(c.Password, c.PasswordFile)
 }
 
-// defaultClientID is the same at every start of a device and differs between machines that share a device name.
+// defaultClientID returns a client id that is stable across restarts and differs between machines with the same device name.
 func defaultClientID(device string) string {
 	identity, err := os.ReadFile("/etc/machine-id")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// ofNow reports whether a number of that kind is 0 while there are no images.
-func (k kind) ofNow() bool {
+// isCurrentCount reports whether values of this kind are 0 while the camera delivers no images.
+func (k kind) isCurrentCount() bool {
 	switch k {
 	case kindCount, kindZone, kindFrigateCount, kindFrigateZone, kindFrigateActive, kindFrigateZoneActive:
 		return true
@@ -16,13 +16,13 @@ func (k kind) ofNow() bool {
 	return false
 }
 
-// FrigateEvent queues an event for <Frigate>/events, in the same queue as Event and delivered as those are: in order and at least once.
+// FrigateEvent queues an event for <Frigate>/events, in the same queue and with the same guarantees as Event.
 func (c *Client) FrigateEvent(kind string, before, after *payload.Tracked) {
 	c.events.Offer(c.Frigate.Events(), func(buf []byte, _ uint64) []byte { return payload.AppendFrigate(buf, kind, before, after) })
 }
 
-// FrigateActive publishes how many objects of a label move, in a zone of the camera or, with an empty zone, in its image, QoS 1 and
-// retained. The label "all" is the total.
+// FrigateActive publishes the number of moving objects of a label in a zone or, if zone is empty, in the whole image, QoS 1 and retained.
+// The label "all" is the total.
 func (c *Client) FrigateActive(camera, zone, label string, n int) {
 	key := topicKey{kind: kindFrigateActive, camera: camera, label: label}
 	if zone != "" {
@@ -33,7 +33,7 @@ func (c *Client) FrigateActive(camera, zone, label string, n int) {
 	c.change(key, strconv.Itoa(n))
 }
 
-// frigateStats publishes the rates and times of Stats as Frigate does, QoS 0.
+// frigateStats publishes Stats in Frigate's format, QoS 0.
 func (c *Client) frigateStats(stats *payload.Stats, now time.Time) {
 	c.mailbox(topicKey{kind: kindFrigateStats}).Put(func(buf []byte) []byte { return stats.AppendFrigate(buf, now) })
 }
@@ -46,8 +46,8 @@ func (c *Client) DeepStreamFrame(camera string, json []byte) {
 	}
 }
 
-// DeepStreamEvent queues an event in DeepStream's full schema, in the same queue as Event and delivered as those are. The id is that which
-// Event has returned; kinds that DeepStream does not know are left out.
+// DeepStreamEvent queues an event in DeepStream's full schema, in the same queue as Event. id is the result of Event. Event types without a
+// DeepStream equivalent are skipped.
 func (c *Client) DeepStreamEvent(e *payload.Event, id string, by *payload.AnalyticsModule) {
 	if payload.DeepStreamType(e) == "" {
 		return

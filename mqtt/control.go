@@ -11,16 +11,15 @@ import (
 
 	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
-	"github.com/edge-infer/edge-infer/mqtt/permission"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
-// inboundLimit is how many commands may wait to be carried out; more are refused.
+// inboundLimit bounds the commands waiting for execution; more are refused.
 const inboundLimit = 64
 
-// Controller carries out remote commands. Its methods are called one at a time, with values that are in range and with the name of a camera
-// that Client.Settings has named. They must return soon and must not call Client.Close; what they return as an error is published on the
-// error topic, and without one the new value on the control's state topic.
+// Controller executes remote commands. Its methods are called one at a time, with valid values and the name of a camera passed to
+// Client.Settings. They must return soon and must not call Client.Close. An error is published on the error topic; otherwise the new value
+// is published on the control's state topic.
 type Controller interface {
 	SetDetect(camera string, on bool) error
 	SetThreshold(camera string, threshold float64) error // 0 to 1
@@ -52,8 +51,8 @@ func (c *Client) Settings(camera string, settings Settings) {
 	c.setting(camera, command.Labels, joinLabels(settings.Labels))
 }
 
-// setting publishes the value of a control, unless the camera was cleared while the command was carried out. The lock is held all along, so
-// that the withdrawal comes before or after it.
+// setting publishes the value of a control unless the camera was removed meanwhile. Holding the lock throughout orders it before or after
+// the removal.
 func (c *Client) setting(camera, control, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +64,7 @@ func (c *Client) setting(camera, control, value string) {
 		keys = append(keys, topicKey{kind: kindFrigateSetting, camera: camera, name: control})
 	}
 	for _, key := range keys {
-		if s := c.find(key); s != nil {
+		if s := c.mailboxLocked(key); s != nil {
 			s.Put(func(buf []byte) []byte { return append(buf, value...) })
 		}
 	}
@@ -85,8 +84,8 @@ func joinLabels(labels []string) string {
 	return strings.Join(labels, ",")
 }
 
-// carryOut calls the controller, keeps what it has set, and publishes the value that is now in force.
-func (c *Client) carryOut(cmd command.Command) error {
+// execute calls the controller, saves the new value and publishes it.
+func (c *Client) execute(cmd command.Command) error {
 	if cmd.Withdraw {
 		settings, err := c.Controller.Withdraw(cmd.Camera, cmd.Control)
 		if err == nil {
@@ -114,25 +113,25 @@ func (c *Client) carryOut(cmd command.Command) error {
 		return c.Controller.Restart()
 	}
 	if err == nil {
-		c.keepRemote(cmd)
+		c.recordRemote(cmd)
 		c.setting(cmd.Camera, cmd.Control, value)
 	}
 	return err
 }
 
-// refuse answers a command on the error topic. It logs once a second at most, because anyone who may publish can send nonsense.
+// refuse reports a refused command on the error topic. It logs at most once per second, because any client may send invalid commands.
 func (c *Client) refuse(topic string, reason error) {
 	now := time.Now()
 	c.mu.Lock()
-	report := now.Sub(c.refusalLogged) >= time.Second
+	logNow := now.Sub(c.refusalLogged) >= time.Second
 	unreported := c.refusals
-	if report {
+	if logNow {
 		c.refusalLogged, c.refusals = now, 0
 	} else {
 		c.refusals++
 	}
 	c.mu.Unlock()
-	if report {
+	if logNow {
 		c.Logger.Warn("mqtt command refused", "topic", command.Quote(topic), "error", reason, "unreported", unreported)
 	}
 	c.mailbox(topicKey{kind: kindError}).Put(func(buf []byte) []byte {
@@ -147,22 +146,22 @@ func (c *Client) refuse(topic string, reason error) {
 	})
 }
 
-// subscription is a subscribe request under way.
+// subscription is a pending SUBSCRIBE.
 type subscription struct {
 	done  <-chan struct{}
 	token *paho.SubscribeToken
 }
 
-// subscribe asks for what the client listens to.
+// subscribe subscribes to the client's own filters.
 func (s *session) subscribe() subscription {
 	filters := s.client.filters(s.client.Controller != nil)
 	if len(filters) == 0 {
 		return subscription{}
 	}
-	return s.ask(filters, nil)
+	return s.subscribeTo(filters, nil)
 }
 
-// filters are those of commands, with control, and of Home Assistant's birth message, where that is wanted.
+// filters returns the filters of commands, if control is set, and of Home Assistant's birth message.
 func (c *Client) filters(control bool) (filters []string) {
 	if control {
 		filters = append(filters, c.topics.Base()+"+/set", c.topics.Base()+"+/+/set")
@@ -176,8 +175,8 @@ func (c *Client) filters(control bool) (filters []string) {
 	return filters
 }
 
-// ask subscribes to filters. Without an answer it gives the zero subscription: the session is over, or the limit has fired.
-func (s *session) ask(filters []string, limit <-chan time.Time) subscription {
+// subscribeTo subscribes to filters. It returns the zero subscription if the session has ended or the limit has fired.
+func (s *session) subscribeTo(filters []string, limit <-chan time.Time) subscription {
 	wanted := map[string]byte{}
 	for _, filter := range filters {
 		wanted[filter] = 1
@@ -189,14 +188,14 @@ func (s *session) ask(filters []string, limit <-chan time.Time) subscription {
 	return subscription{done: token.Done(), token: token}
 }
 
-// report logs what the broker refused.
+// report logs the filters that the broker refused.
 func (s *subscription) report(c *Client) {
 	if err := s.token.Error(); err != nil {
 		c.Logger.Warn("mqtt cannot subscribe", "error", err)
 	}
 	for filter, code := range s.token.Result() {
 		switch {
-		case code < permission.Failure: // some brokers answer with the codes of MQTT 5
+		case code < failureCode: // some brokers answer with the codes of MQTT 5
 		case c.DiscoveryPrefix != "" && filter == c.discovery().Birth():
 			c.Logger.Warn("mqtt subscription refused, entities may be missing after a start of Home Assistant "+
 				"(check what the broker allows this client)", "filter", filter)
@@ -206,7 +205,7 @@ func (s *subscription) report(c *Client) {
 	}
 }
 
-// receive takes a message on paho's goroutine, which must not wait.
+// receive queues a message on paho's goroutine, which must not block.
 func (s *session) receive(m paho.Message) {
 	select {
 	case s.inbound <- m:
@@ -215,7 +214,7 @@ func (s *session) receive(m paho.Message) {
 	}
 }
 
-// handleInbound carries out commands until the session ends.
+// handleInbound executes commands until the session ends.
 func (s *session) handleInbound(ctx context.Context) {
 	c := s.client
 	name := func(level string) (string, bool) {
@@ -259,7 +258,7 @@ func (s *session) handleInbound(ctx context.Context) {
 		}
 		if err == nil {
 			c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", command.Quote(string(m.Payload())))
-			err = c.carryOut(cmd)
+			err = c.execute(cmd)
 		}
 		if err != nil {
 			c.refuse(m.Topic(), err)

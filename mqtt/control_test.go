@@ -17,7 +17,6 @@ import (
 
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/mqtt/command"
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
@@ -56,6 +55,7 @@ func (r *recorder) SetInterval(camera string, n int) error {
 func (r *recorder) SetLabels(camera string, labels []string) error {
 	return r.note("labels %s %q", camera, labels)
 }
+
 func (r *recorder) Withdraw(camera, control string) (Settings, error) {
 	return Settings{Detect: true, Threshold: 0.25, Interval: 1}, r.note("withdraw %s %s", camera, control)
 }
@@ -259,10 +259,10 @@ func FuzzCommand(f *testing.F) {
 		}
 		r := &recorder{}
 		client := &Client{
-			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox.Box{},
-			qos0: mailbox.NewQueue(), qos1: mailbox.NewQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
+			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{},
+			qos0: newMailboxQueue(), qos1: newMailboxQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
 		}
-		require.NoError(t, client.carryOut(c))
+		require.NoError(t, client.execute(c))
 		require.Len(t, r.calls, 1)
 		require.True(t, c.Threshold >= 0 && c.Threshold <= 1)
 		require.True(t, c.Control != command.Interval || c.Interval >= 1 && c.Interval <= command.MaxInterval)

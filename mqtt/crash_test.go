@@ -43,8 +43,7 @@ func TestCrashChild(t *testing.T) {
 }
 
 // TestKilledProcessLosesNoEvent kills a publishing process at random moments, with and without a broker. Every event that was safe must
-// arrive, in order; repeats carry the same id.
-// The rounds share one spool, so they stay in one function.
+// arrive, in order; repeats carry the same id. The rounds share one spool, so they stay in one function.
 func TestKilledProcessLosesNoEvent(t *testing.T) {
 	rounds := 10
 	if _, full := faultTime(t); full {

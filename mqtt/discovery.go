@@ -12,26 +12,26 @@ import (
 
 const (
 	announcedName = "homeassistant.json"
-	// discoveryLimit is how many bytes a discovery message may have: far less than any broker takes.
+	// discoveryLimit is the maximum size of a discovery message in bytes, far below the limit of any broker.
 	discoveryLimit = 16 << 10
 )
 
-// Announce says what the device has from now on. It publishes that to Home Assistant, QoS 1 and retained, and again whenever Home Assistant
-// comes up; with an empty DiscoveryPrefix it does not. Home Assistant is also told what is gone, be it since an earlier process: what it
-// was told is kept beside the event spool. Then the retained topics of each camera, zone and line are cleared that has published before and
-// is not in the announcement. Nothing of those may be published any more.
+// Announce sets the device's cameras and entities. It publishes them to Home Assistant, QoS 1 and retained, and again whenever Home
+// Assistant starts, unless DiscoveryPrefix is empty. Entities announced earlier, also by a previous process (a file beside the event spool
+// lists them), are removed from Home Assistant. The retained topics of cameras, zones and lines that are not announced any more are
+// cleared; nothing may be published to them afterwards.
 func (c *Client) Announce(a *homeassistant.Announcement) error {
 	c.announcing.Lock()
 	defer c.announcing.Unlock()
 	if err := c.discover(a); err != nil {
 		return fmt.Errorf("announce device: %w", err)
 	}
-	c.clearGone(a.Cameras)
-	c.dropRemote(a.Cameras)
+	c.clearRemoved(a.Cameras)
+	c.pruneRemote(a.Cameras)
 	return nil
 }
 
-// discovery makes the discovery messages.
+// discovery returns the builder of discovery messages.
 func (c *Client) discovery() *homeassistant.Discovery {
 	limit := discoveryLimit
 	if c.MaxPacket > 0 {
@@ -40,10 +40,10 @@ func (c *Client) discovery() *homeassistant.Discovery {
 	return &homeassistant.Discovery{Prefix: c.DiscoveryPrefix, Tree: c.topics, Control: c.Controller != nil, Limit: limit}
 }
 
-// maxDiscoveryTopic is more than a discovery message's packet has beside its payload.
+// maxDiscoveryTopic is an upper bound of a discovery packet's size without its payload, in bytes.
 const maxDiscoveryTopic = 1000
 
-// discover publishes what has changed of the discovery messages. announcing is held.
+// discover publishes the changed discovery messages. The caller holds announcing.
 func (c *Client) discover(a *homeassistant.Announcement) error {
 	c.settleAnnounced()
 	messages, after := c.announced.RemoveAll()
@@ -64,13 +64,13 @@ func (c *Client) discover(a *homeassistant.Announcement) error {
 			continue
 		}
 		if box := c.mailboxes[key]; box == nil || !box.Holds("") {
-			c.find(key).Put(func([]byte) []byte { return []byte{} })
+			c.mailboxLocked(key).Put(func([]byte) []byte { return []byte{} })
 		}
 	}
 	return nil
 }
 
-// settleAnnounced leaves out what Home Assistant has been told to be gone. announcing is held, or nothing is announced any more.
+// settleAnnounced forgets entities whose removal was delivered. The caller holds announcing, or nothing is announced any more.
 func (c *Client) settleAnnounced() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,8 +121,13 @@ func (c *Client) saveAnnounced() {
 		err = atomicfile.Write(path, data, 0o600)
 	}
 	if err != nil {
-		c.Logger.Warn("Home Assistant discovery cannot be saved, entities removed while the daemon is stopped stay in Home Assistant", "file", path,
-			"error", err)
+		c.Logger.Warn(
+			"Home Assistant discovery cannot be saved, entities removed while the daemon is stopped stay in Home Assistant",
+			"file",
+			path,
+			"error",
+			err,
+		)
 		return
 	}
 	c.announcedSaved = string(data)

@@ -150,8 +150,8 @@ func TestWhatGoesWhileStoppedGoesFromHomeAssistant(t *testing.T) {
 	assert.NotContains(t, string(saved), `"removed"`, "Home Assistant has been told")
 }
 
-// TestRemovalOutlastsABrokerThatIsAway has the process end before Home Assistant was told.
-// TestAnotherTaskHasOtherEntities: a camera whose network is exchanged has what the new one gives, and nothing of the old one.
+// TestRemovalOutlastsABrokerThatIsAway has the process end before Home Assistant was told. TestAnotherTaskHasOtherEntities: a camera whose
+// network is exchanged has what the new one gives, and nothing of the old one.
 func TestAnotherTaskHasOtherEntities(t *testing.T) {
 	m := mqtttest.StartMosquitto(t, "allow_anonymous true")
 	c := testClient("tcp://" + m.Address)

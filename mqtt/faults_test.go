@@ -23,8 +23,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// faultTime is how long each fault lasts: a moment, or what EDGE_INFER_FAULTS says (60s for the full runs). Only a full run holds the
-// frame loop to its bars, because it is the only one that has the machine to itself.
+// faultTime is how long each fault lasts: a moment, or what EDGE_INFER_FAULTS says (60s for the full runs). Only a full run holds the frame
+// loop to its bars, because it is the only one that has the machine to itself.
 func faultTime(t testing.TB) (d time.Duration, full bool) {
 	t.Helper()
 	text := os.Getenv("EDGE_INFER_FAULTS")
@@ -147,8 +147,7 @@ func stallingBroker(t testing.TB, answer bool) string {
 
 // TestFaults runs the frame loop through everything that can happen to a broker. It must never be held up, and every message must be
 // accounted for. EDGE_INFER_FAULTS=60s go test -run TestFaults -v -timeout 30m ./mqtt is the full run. What it logs of time and memory is
-// judged by `make bench`.
-// It is as long as its list of faults.
+// judged by `make bench`. It is as long as its list of faults.
 func TestFaults(t *testing.T) {
 	d, full := faultTime(t)
 	authority := mqtttest.NewAuthority(t)

@@ -12,12 +12,11 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
-	"github.com/edge-infer/edge-infer/mqtt/permission"
 )
 
-// Forget removes a decommissioned device from the first broker that answers: every retained message below its topics and its Home
-// Assistant devices. The device's own daemon must be stopped, or it publishes them again. It needs an open client that does not run and
-// that needs no spool, and returns how many messages it cleared.
+// Forget removes a decommissioned device from the first broker that answers: every retained message below its topics and its Home Assistant
+// devices. It returns the number of cleared messages. The client must be open and not running, and the device's own daemon must be stopped,
+// or it publishes them again.
 func (c *Client) Forget(ctx context.Context) (int, error) {
 	filters := []string{c.topics.Base() + "#"}
 	if c.DiscoveryPrefix != "" {
@@ -25,7 +24,7 @@ func (c *Client) Forget(ctx context.Context) (int, error) {
 	}
 	var errs []error
 	for _, to := range c.addresses {
-		s, err := c.connectAside(ctx, to, "-forget")
+		s, err := c.connectExtra(ctx, to, "-forget")
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", to, err))
 			continue
@@ -40,8 +39,8 @@ func (c *Client) Forget(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("forget device: %w", errors.Join(errs...))
 }
 
-// connectAside opens a session that is not the client's own and takes whatever a broker retains. end ends it.
-func (c *Client) connectAside(ctx context.Context, to address.Address, suffix string) (*session, error) {
+// connectExtra opens an additional session that accepts retained messages of any size. The caller closes it with end.
+func (c *Client) connectExtra(ctx context.Context, to address.Address, suffix string) (*session, error) {
 	s, err := c.connect(ctx, to, identity{id: c.ClientID + suffix, inbound: 2 * topicLimit, largest: math.MaxInt})
 	if err == nil {
 		go s.callPaho()
@@ -54,8 +53,8 @@ func (s *session) end() {
 	s.fail(errStopped)
 }
 
-// clearRetained clears those retained topics under the filters that judge says are to go, and returns how many they were. judge may ask for
-// further filters with its answer.
+// clearRetained clears the retained topics matching the filters for which judge returns true, and returns their number. judge may return
+// further filters to subscribe to.
 func (s *session) clearRetained(ctx context.Context, filters []string, judge func(topic string) (clear bool, more []string)) (int, error) {
 	// The broker sends what it retains right after its acknowledgement; silence means that this was all.
 	const silence = 500 * time.Millisecond
@@ -63,21 +62,21 @@ func (s *session) clearRetained(ctx context.Context, filters []string, judge fun
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	cleared := 0
-	var asked subscription
+	var request subscription
 	for {
-		if asked.token == nil && len(filters) > 0 {
-			if asked = s.ask(filters, timer.C); asked.token == nil {
-				return cleared, s.unanswered()
+		if request.token == nil && len(filters) > 0 {
+			if request = s.subscribeTo(filters, timer.C); request.token == nil {
+				return cleared, s.noAnswerError()
 			}
 			filters = nil
 			timer.Reset(limit)
 		}
 		select {
-		case <-asked.done:
-			if err := asked.refused(); err != nil {
+		case <-request.done:
+			if err := request.refused(); err != nil {
 				return cleared, err
 			}
-			asked = subscription{}
+			request = subscription{}
 			timer.Reset(silence)
 		case m := <-s.inbound:
 			if !m.Retained() || len(m.Payload()) == 0 {
@@ -94,7 +93,7 @@ func (s *session) clearRetained(ctx context.Context, filters []string, judge fun
 			}
 			cleared++
 		case <-timer.C:
-			if asked.token != nil {
+			if request.token != nil {
 				return cleared, fmt.Errorf("broker did not answer for %v", limit)
 			}
 			return cleared, nil
@@ -106,17 +105,17 @@ func (s *session) clearRetained(ctx context.Context, filters []string, judge fun
 	}
 }
 
-// refused is why a request under way came to nothing, in part or as a whole.
+// refused returns why the broker rejected the subscription or one of its filters, or nil.
 func (s *subscription) refused() error {
 	for _, filter := range slices.Sorted(maps.Keys(s.token.Result())) {
-		if s.token.Result()[filter] >= permission.Failure {
+		if s.token.Result()[filter] >= failureCode {
 			return fmt.Errorf("the broker refuses this client %s (check what it allows)", filter)
 		}
 	}
 	return s.token.Error()
 }
 
-// clear replaces a retained message by nothing and waits until the broker has done so.
+// clear deletes a retained message and waits for the acknowledgement.
 func (s *session) clear(ctx context.Context, m paho.Message) error {
 	token := s.publish(publication{m.Topic(), true, []byte{}}, nil)
 	if token == nil {

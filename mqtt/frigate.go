@@ -11,9 +11,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
-// frigateAvailable keeps <Frigate>/available while ctx lasts: online; stopped at a clean end; offline when the client's connection is lost,
-// which is ctx's cause then, or the process dies. It has a connection of its own for that, because a connection has one last will and that
-// of the client's says offline in the client's own tree.
+// frigateAvailable maintains <Frigate>/available until ctx ends: online, stopped after a clean end, offline when the client's connection is
+// lost (the cause of ctx) or the process dies. It uses a connection of its own, because a connection has only one last will.
 func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
 	as := identity{id: c.ClientID + "-frigate", will: c.Frigate.Available(), largest: 2 * command.MaxBytes}
 	reason := ""
@@ -21,7 +20,7 @@ func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
 		s, err := c.connect(ctx, to, as)
 		if err == nil {
 			failures = 0
-			err = s.stand(ctx, as.will)
+			err = s.holdOnline(ctx, as.will)
 		}
 		if ctx.Err() != nil {
 			return
@@ -37,12 +36,12 @@ func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
 	}
 }
 
-// errMainLost ends the connection that has Frigate's will when the client's own is lost.
-var errMainLost = errors.New("the client's connection is lost")
+// errMainConnectionLost closes the connection with Frigate's last will when the client's own connection is lost.
+var errMainConnectionLost = errors.New("the client's connection is lost")
 
-// stand says online on a retained topic until the connection is lost or ctx ends, and then stopped, unless the cause is that the client's
-// connection is lost: then the broker says what the will says.
-func (s *session) stand(ctx context.Context, subject string) error {
+// holdOnline keeps a retained topic at "online" until the connection is lost or ctx ends and then publishes "stopped", except if the cause
+// is errMainConnectionLost: the broker then publishes the last will.
+func (s *session) holdOnline(ctx context.Context, subject string) error {
 	defer s.paho.Disconnect(0)
 	defer s.fail(errStopped)
 	go s.callPaho()
@@ -50,12 +49,12 @@ func (s *session) stand(ctx context.Context, subject string) error {
 	defer limit.Stop()
 	token := s.publish(publication{subject, true, []byte(topic.Online)}, limit.C)
 	if token == nil {
-		return s.unanswered()
+		return s.noAnswerError()
 	}
 	select {
 	case <-token.Done():
 	case <-limit.C:
-		return s.unanswered()
+		return s.noAnswerError()
 	case <-s.done:
 		return s.err
 	case <-ctx.Done():
@@ -65,15 +64,15 @@ func (s *session) stand(ctx context.Context, subject string) error {
 		return s.err
 	case <-ctx.Done():
 	}
-	if errors.Is(context.Cause(ctx), errMainLost) {
-		return errMainLost
+	if errors.Is(context.Cause(ctx), errMainConnectionLost) {
+		return errMainConnectionLost
 	}
-	farewell := time.NewTimer(farewellLimit)
+	farewell := time.NewTimer(shutdownLimit)
 	defer farewell.Stop()
 	if token := s.publish(publication{subject, true, []byte(topic.Stopped)}, farewell.C); token != nil {
 		select {
 		case <-token.Done():
-			s.paho.Disconnect(uint(farewellLimit.Milliseconds() / 8))
+			s.paho.Disconnect(uint(shutdownLimit.Milliseconds() / 8))
 		case <-farewell.C:
 		case <-s.done:
 		}
@@ -81,8 +80,8 @@ func (s *session) stand(ctx context.Context, subject string) error {
 	return errStopped
 }
 
-// unanswered is why a publication was not taken.
-func (s *session) unanswered() error {
+// noAnswerError returns why a message was not accepted.
+func (s *session) noAnswerError() error {
 	if isClosed(s.done) {
 		return s.err
 	}

@@ -5,23 +5,22 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
-	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
-// Health is how the client does: a snapshot for metrics. It holds no secret.
+// Health is a snapshot of the client's counters for metrics. It contains no secrets.
 type Health struct {
 	Connection Connection
 	Accounting Accounting
 	Connects   uint64 // connections that came up, since Open
 	Repeats    uint64 // events that were sent more than once, because their acknowledgement was lost with a connection
 	Largest    int    // bytes of the largest packet that a broker has taken
-	Oversize   packetsize.Oversize
+	Oversize   Oversize
 	Events     spool.Stats
 }
 
-// Health says how the client does.
+// Health returns a snapshot of the client's counters.
 func (c *Client) Health() Health {
 	h := Health{Connection: c.Connection(), Accounting: c.Accounting(), Events: c.events.Stats()}
 	h.Largest, h.Oversize = c.sizes.Read()
@@ -73,8 +72,8 @@ func appendAccount(buf []byte, a *ledger.Account) []byte {
 	return append(buf, '}')
 }
 
-// appendOversize appends the status payload's field too_large, when there is anything to say.
-func appendOversize(buf []byte, o *packetsize.Oversize) []byte {
+// appendOversize appends the status payload's field too_large if messages were discarded.
+func appendOversize(buf []byte, o *Oversize) []byte {
 	if o.Messages == 0 {
 		return buf
 	}

@@ -7,27 +7,25 @@ import (
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
 	"github.com/edge-infer/edge-infer/mqtt/command"
-	"github.com/edge-infer/edge-infer/mqtt/permission"
-	"github.com/edge-infer/edge-infer/mqtt/remedy"
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
-// Login is how one broker answered; it holds no secret.
+// Login is the result of a login attempt at one broker. It contains no secrets.
 type Login struct {
 	Broker string
 	Error  string // empty when the broker takes the client
 	Hint   string // what to do about it, where that is known
 }
 
-// Login tries each broker as Run would and publishes nothing. It uses a client id of its own, so that a running daemon keeps its
-// connection. It needs an open client; the context ends it.
+// Login tries to log in to each broker without publishing. It uses its own client id, so that a running daemon keeps its connection. The
+// client must be open.
 func (c *Client) Login(ctx context.Context) []Login {
 	logins := make([]Login, len(c.addresses))
 	for i, to := range c.addresses {
 		logins[i].Broker = to.String()
 		s, err := c.connect(ctx, to, identity{id: c.ClientID + "-login", largest: 2 * command.MaxBytes})
 		if err != nil {
-			logins[i].Error, logins[i].Hint = err.Error(), remedy.Of(err, false)
+			logins[i].Error, logins[i].Hint = err.Error(), remedyFor(err, false)
 			continue
 		}
 		s.paho.Disconnect(100)
@@ -36,13 +34,12 @@ func (c *Client) Login(ctx context.Context) []Login {
 	return logins
 }
 
-// echoPatience is how long a broker may take to pass a message on to who sent it.
-const echoPatience = 10 * time.Second
+// echoTimeout bounds how long a broker may take to deliver a message back to its sender.
+const echoTimeout = 10 * time.Second
 
-// Refused says what a broker that takes the client, by its address in a Login, does not let it do, a text for each thing: messages of the
-// device, and what it subscribes to, with control the commands as well. A broker that cannot tell, which takes MQTT 5, refuses nothing. It
-// sends empty messages that are not retained to the error topic and to one that is no command. It needs an open client; the context ends
-// it.
+// Refused returns the permissions that the client lacks at a broker (the address of a Login), one text each: publishing, subscribing and,
+// with control, receiving commands. It returns nil if the broker does not support MQTT 5. The check publishes empty, non-retained messages
+// to the error topic and to an unused command topic. The client must be open.
 func (c *Client) Refused(ctx context.Context, broker string, control bool) []string {
 	at := slices.IndexFunc(c.addresses, func(to address.Address) bool { return to.String() == broker })
 	if at < 0 {
@@ -59,14 +56,14 @@ func (c *Client) Refused(ctx context.Context, broker string, control bool) []str
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	question := permission.Question{
+	question := permissionQuery{
 		ClientID: c.ClientID + "-login", User: c.user(to), Password: password,
-		Filters: c.filters(control), Publish: c.topics.Error(), Patience: echoPatience,
+		Filters: c.filters(control), Publish: c.topics.Error(), EchoTimeout: echoTimeout,
 	}
 	if control {
 		question.Echo = c.topics.Set("", "doctor")
 	}
-	refused, err := question.Ask(conn, c.AckTimeout)
+	refused, err := question.run(conn, c.AckTimeout)
 	if err != nil {
 		return nil
 	}

@@ -4,12 +4,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
-// topicKey finds a mailbox without building its topic.
+// topicKey identifies a mailbox without building its topic.
 type topicKey struct {
 	kind                kind
 	camera, name, label string
@@ -42,14 +41,15 @@ const (
 	kindFrigateSetting
 )
 
-// feed is what a camera publishes per frame, found without a map: its hashing would be half of what a hand-off costs with cold caches.
+// feed is what a camera publishes per frame. Feeds are searched linearly: with cold caches, hashing would be half of the cost of a
+// hand-off.
 type feed struct {
 	camera     string
-	detections *mailbox.Box
+	detections *mailbox
 	events     string // topic
 }
 
-// feed finds or makes the feed of a camera.
+// feed returns the feed of a camera, creating it if necessary.
 func (c *Client) feed(camera string) feed {
 	c.mu.Lock()
 	for i := range c.feeds {
@@ -86,7 +86,7 @@ func (c *Client) Event(e *payload.Event) string {
 	return c.run + "-" + strconv.FormatUint(number, 10)
 }
 
-// Stats publishes the figures of the last interval with the accounting of this client, QoS 0.
+// Stats publishes the statistics of the last interval with this client's accounting, QoS 0.
 func (c *Client) Stats(stats *payload.Stats) {
 	health := c.Health()
 	now := time.Now()
@@ -98,7 +98,7 @@ func (c *Client) Stats(stats *payload.Stats) {
 	}
 }
 
-// Status publishes what runs, QoS 1 and retained.
+// Status publishes the status of the daemon, QoS 1 and retained.
 func (c *Client) Status(status *payload.Status) {
 	now := time.Now()
 	_, oversize := c.sizes.Read()
@@ -107,7 +107,7 @@ func (c *Client) Status(status *payload.Status) {
 	})
 }
 
-// Count publishes how many objects of a label the camera sees, QoS 1 and retained. The label "all" is the total.
+// Count publishes the number of objects of a label in the image, QoS 1 and retained. The label "all" is the total.
 func (c *Client) Count(camera, label string, n int) {
 	c.number(topicKey{kind: kindCount, camera: camera, label: label}, n)
 	if c.Frigate != "" {
@@ -115,7 +115,7 @@ func (c *Client) Count(camera, label string, n int) {
 	}
 }
 
-// Zone publishes how many objects of a label are in a zone, QoS 1 and retained. The label "all" is the total.
+// Zone publishes the number of objects of a label in a zone, QoS 1 and retained. The label "all" is the total.
 func (c *Client) Zone(camera, zone, label string, n int) {
 	c.number(topicKey{kind: kindZone, camera: camera, name: zone, label: label}, n)
 	if c.Frigate != "" {
@@ -129,12 +129,12 @@ func (c *Client) number(key topicKey, n int) {
 	}
 }
 
-// Line publishes how many objects have crossed a line in each direction, QoS 1 and retained.
+// Line publishes the number of crossings of a line in each direction, QoS 1 and retained.
 func (c *Client) Line(camera, line string, in, out int) {
 	c.crossings(topicKey{kind: kindLine, camera: camera, name: line}, in, out)
 }
 
-// LineLabel publishes how many objects of one label have crossed a line in each direction, QoS 1 and retained.
+// LineLabel publishes the number of crossings of a line by one label in each direction, QoS 1 and retained.
 func (c *Client) LineLabel(camera, line, label string, in, out int) {
 	c.crossings(topicKey{kind: kindLineLabel, camera: camera, name: line, label: label}, in, out)
 }
@@ -151,8 +151,7 @@ func (c *Client) crossings(key topicKey, in, out int) {
 	}
 }
 
-// Snapshot publishes a JPEG of the newest object of a label, as that of the label and as the camera's newest, QoS 0 and retained. The
-// image is copied.
+// Snapshot publishes a JPEG on the snapshot topic of the label and on the camera's image topic, QoS 0 and retained. The JPEG is copied.
 func (c *Client) Snapshot(camera, label string, jpeg []byte) {
 	keys := []topicKey{{kind: kindSnapshot, camera: camera, label: label}, {kind: kindImage, camera: camera}}
 	if c.Frigate != "" {
@@ -165,8 +164,8 @@ func (c *Client) Snapshot(camera, label string, jpeg []byte) {
 	}
 }
 
-// Available publishes whether there are images of a camera, QoS 1 and retained. When there are none any more, the counts of the camera
-// and of its zones go to 0; crossings of lines stay, for they are of the past. What is known already is not published again.
+// Available publishes whether a camera delivers images, QoS 1 and retained. When it stops, the counts of the camera and its zones are set
+// to 0; line crossings keep their values. Unchanged values are not published again.
 func (c *Client) Available(camera string, available bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,28 +181,28 @@ func (c *Client) Available(camera string, available bool) {
 		return
 	}
 	for key, s := range c.mailboxes {
-		if key.camera == camera && key.kind.ofNow() && !s.Cleared {
+		if key.camera == camera && key.kind.isCurrentCount() && !s.Cleared {
 			c.change(key, "0")
 		}
 	}
 }
 
-// change publishes a value that differs from the one before. The lock is held.
+// change publishes a value if it differs from the previous one. The caller holds mu.
 func (c *Client) change(key topicKey, value string) {
-	if s := c.find(key); s != nil && !s.Holds(value) {
+	if s := c.mailboxLocked(key); s != nil && !s.Holds(value) {
 		s.Put(func(buf []byte) []byte { return append(buf, value...) })
 	}
 }
 
-// mailbox finds or makes the mailbox of a topic; nil when there are too many topics.
-func (c *Client) mailbox(key topicKey) *mailbox.Box {
+// mailbox returns the mailbox of a topic, creating it if necessary, or nil if topicLimit is reached.
+func (c *Client) mailbox(key topicKey) *mailbox {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.find(key)
+	return c.mailboxLocked(key)
 }
 
-// find is mailbox for who holds the lock.
-func (c *Client) find(key topicKey) *mailbox.Box {
+// mailboxLocked is mailbox for who holds the lock.
+func (c *Client) mailboxLocked(key topicKey) *mailbox {
 	if s := c.mailboxes[key]; s != nil {
 		s.Cleared = false
 		return s
@@ -213,12 +212,12 @@ func (c *Client) find(key topicKey) *mailbox.Box {
 		c.state.Drop(1)
 		return nil
 	}
-	s := &mailbox.Box{Queue: c.qos1, Ledger: &c.state, Retain: true}
+	s := &mailbox{Queue: c.qos1, Ledger: &c.state, Retain: true}
 	switch key.kind {
 	case kindDetections:
-		*s = mailbox.Box{Topic: c.topics.Detections(key.camera), Queue: c.qos0, Ledger: &c.detections, Interval: c.DetectionsInterval}
+		*s = mailbox{Topic: c.topics.Detections(key.camera), Queue: c.qos0, Ledger: &c.detections, Interval: c.DetectionsInterval}
 	case kindStats:
-		*s = mailbox.Box{Topic: c.topics.Stats(), Queue: c.qos0, Ledger: &c.detections}
+		*s = mailbox{Topic: c.topics.Stats(), Queue: c.qos0, Ledger: &c.detections}
 	case kindStatus:
 		s.Topic = c.topics.Status()
 	case kindAvailable:
@@ -238,7 +237,7 @@ func (c *Client) find(key topicKey) *mailbox.Box {
 	case kindDiscovery:
 		s.Topic, s.Discovery = key.name, true
 	case kindDeepStream:
-		*s = mailbox.Box{Topic: c.DeepStream, Queue: c.qos0, Ledger: &c.detections, Interval: c.DetectionsInterval}
+		*s = mailbox{Topic: c.DeepStream, Queue: c.qos0, Ledger: &c.detections, Interval: c.DetectionsInterval}
 	case kindFrigateCount:
 		s.Topic = c.Frigate.Count(key.camera, key.label)
 	case kindFrigateZone:
@@ -252,7 +251,7 @@ func (c *Client) find(key topicKey) *mailbox.Box {
 	case kindFrigateSetting:
 		s.Topic = c.Frigate.State(key.camera, key.name)
 	case kindFrigateStats:
-		*s = mailbox.Box{Topic: c.Frigate.Stats(), Queue: c.qos0, Ledger: &c.detections}
+		*s = mailbox{Topic: c.Frigate.Stats(), Queue: c.qos0, Ledger: &c.detections}
 	case kindFrigateSnapshot:
 		s.Topic, s.Queue = c.Frigate.Snapshot(key.camera, key.label), c.qos0
 	case kindImage:
@@ -265,11 +264,11 @@ func (c *Client) find(key topicKey) *mailbox.Box {
 	return s
 }
 
-// retained lists the mailboxes whose last message a new connection repeats.
-func (c *Client) retained() []*mailbox.Box {
+// retained returns the mailboxes whose last message is repeated on a new connection.
+func (c *Client) retained() []*mailbox {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var mailboxes []*mailbox.Box
+	var mailboxes []*mailbox
 	for _, s := range c.order {
 		if s.Retain {
 			mailboxes = append(mailboxes, s)

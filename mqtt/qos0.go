@@ -2,9 +2,6 @@ package mqtt
 
 import (
 	"time"
-
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
-	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 )
 
 // sendQoS0 writes the QoS 0 mailboxes as they become ready, as many as are ready in one write.
@@ -13,8 +10,8 @@ func (s *session) sendQoS0() {
 	var (
 		queue = s.client.qos0
 		batch []byte
-		taken []*mailbox.Box
-		large []*packetsize.Packet
+		taken []*mailbox
+		large []*unconfirmedPacket
 	)
 	timer := newIdleTimer()
 	defer timer.Stop()
@@ -24,7 +21,7 @@ func (s *session) sendQoS0() {
 		limit := s.sizeLimit(now)
 		wait := time.Duration(-1)
 		for len(batch) < batchLimit {
-			var box *mailbox.Box
+			var box *mailbox
 			if box, wait = queue.Take(now); box == nil {
 				break
 			}
@@ -33,7 +30,7 @@ func (s *session) sendQoS0() {
 			size := len(batch) - before
 			if size >= limit {
 				batch = batch[:before]
-				s.client.tooLarge(box.Topic, size, limit, !box.SetAside(now))
+				s.client.tooLarge(box.Topic, size, limit, !box.Discard(now))
 				continue
 			}
 			if packet := s.unconfirmed.Begin(size); packet != nil {

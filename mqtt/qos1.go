@@ -6,8 +6,6 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
-	"github.com/edge-infer/edge-infer/mqtt/mailbox"
-	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
@@ -17,26 +15,26 @@ import (
 type inflightMessage struct {
 	token  paho.Token
 	sent   time.Time
-	box    *mailbox.Box // nil for an event
-	event  uint64       // number of the event, 0 for none
-	size   int          // of its packet
-	packet *packetsize.Packet
+	box    *mailbox // nil for an event
+	event  uint64   // number of the event, 0 for none
+	size   int      // of its packet
+	packet *unconfirmedPacket
 	mark   uint64 // what was written before
 }
 
 // qos1Sender publishes the events and the QoS 1 mailboxes, with at most Window messages unacknowledged. Its goroutine only.
 type qos1Sender struct {
 	*session
-	inflight []inflightMessage // oldest first, which is the order in which brokers acknowledge
+	inflight []inflightMessage // oldest first: brokers acknowledge in this order
 	cursor   uint64            // last event sent
 	paced    time.Time         // when the next replayed event may leave
-	// buffers hold the events in flight: each must stay as it is until it is acknowledged, and Window+1 in turn outlast that.
-	buffers [][]byte
-	turn    int // of the buffers
-	turns   int // of fill
+	// buffers hold the events in flight, used in turn. Window+1 of them ensure that none changes before its acknowledgement.
+	buffers    [][]byte
+	nextBuffer int // of the buffers
+	rounds     int // of fill
 }
 
-// sendQoS1 runs until the session ends, or when it is ending until everything is sent and acknowledged.
+// sendQoS1 runs until the session ends or, once ending is closed, until everything is sent and acknowledged.
 func (s *session) sendQoS1() {
 	r := qos1Sender{session: s, buffers: make([][]byte, s.client.Window+1)}
 	defer r.abandon()
@@ -93,81 +91,80 @@ func (s *session) sendQoS1() {
 	}
 }
 
-// outcome says what an attempt to send has come to.
-type outcome int
+// sendResult is the result of an attempt to send.
+type sendResult int
 
 const (
-	nothing outcome = iota // is ready
+	nothingReady sendResult = iota // is ready
 	sent
-	over // the session
+	sessionEnded // the session
 )
 
-// fill sends what is ready while the window has room. It returns how long until more may be ready, a negative time when that is unknown,
-// and false when the session is over.
+// fill sends ready messages until the window is full. It returns the time until more may be ready (negative if unknown), and false if the
+// session has ended.
 func (r *qos1Sender) fill() (time.Duration, bool) {
-	// Events go before state, all of which is repeated after each connection; but it has one turn in so many.
+	// Events have priority over state, but state goes first in one of stateTurn rounds.
 	const stateTurn = 4
 	for len(r.inflight) < r.client.Window && !isClosed(r.abort) {
 		now := time.Now()
 		first, second := r.sendEvent, r.sendState
-		if r.turns++; r.turns%stateTurn == 0 {
+		if r.rounds++; r.rounds%stateTurn == 0 {
 			first, second = second, first
 		}
 		result, wait := first(now)
-		if result == nothing {
+		if result == nothingReady {
 			var other time.Duration
 			if result, other = second(now); wait < 0 || other >= 0 && other < wait {
 				wait = other
 			}
 		}
 		switch result {
-		case over:
+		case sessionEnded:
 			return 0, false
-		case nothing:
+		case nothingReady:
 			return wait, true
 		}
 	}
 	return -1, true
 }
 
-// sendState sends the next of the state's mailboxes. With nothing ready it returns how long until something is, a negative time when that
-// is unknown.
-func (r *qos1Sender) sendState(now time.Time) (outcome, time.Duration) {
+// sendState sends the next ready state mailbox. If none is ready, it returns the time until one is (negative if unknown).
+func (r *qos1Sender) sendState(now time.Time) (sendResult, time.Duration) {
 	for {
 		box, wait := r.client.qos1.Take(now)
 		if box == nil {
-			return nothing, wait
+			return nothingReady, wait
 		}
-		size := packetsize.Of(box.Topic, len(box.Message()), 1)
+		size := packetSize(box.Topic, len(box.Message()), 1)
 		if limit := r.sizeLimit(now); size >= limit {
-			r.client.tooLarge(box.Topic, size, limit, !box.SetAside(now))
+			r.client.tooLarge(box.Topic, size, limit, !box.Discard(now))
 			continue
 		}
 		if !r.send(publication{box.Topic, box.Retain, box.Message()}, inflightMessage{sent: now, box: box, size: size}) {
-			return over, 0
+			return sessionEnded, 0
 		}
 		return sent, 0
 	}
 }
 
 // sendEvent sends the next event, as sendState does.
-func (r *qos1Sender) sendEvent(now time.Time) (outcome, time.Duration) {
+func (r *qos1Sender) sendEvent(now time.Time) (sendResult, time.Duration) {
 	for {
 		if left := r.paced.Sub(now); left > 0 && !isClosed(r.ending) {
-			return nothing, left
+			return nothingReady, left
 		}
 		event, ok := r.next(now)
 		if !ok {
-			return nothing, -1
+			return nothingReady, -1
 		}
-		size := packetsize.Of(event.Topic, len(event.Payload), 1)
+		size := packetSize(event.Topic, len(event.Payload), 1)
 		if limit := r.sizeLimit(now); size >= limit {
 			r.client.events.Drop(event.Number)
 			r.client.tooLarge(event.Topic, size, limit, false)
 			continue
 		}
 		if !r.send(publication{event.Topic, false, event.Payload}, inflightMessage{sent: now, event: event.Number, size: size}) {
-			return over, 0
+			return sessionEnded, 0
 		}
 		r.client.noteSent(event.Number)
 		return sent, 0
@@ -176,12 +173,12 @@ func (r *qos1Sender) sendEvent(now time.Time) (outcome, time.Duration) {
 
 // next takes the next event from the spool.
 func (r *qos1Sender) next(now time.Time) (spool.Event, bool) {
-	// pacingSlack is how much of the replay's time may be caught up at once, because timers fire late.
+	// pacingSlack bounds how much replay time is caught up at once, because timers fire late.
 	const pacingSlack = 20 * time.Millisecond
-	buffer := &r.buffers[r.turn%len(r.buffers)]
+	buffer := &r.buffers[r.nextBuffer%len(r.buffers)]
 	event, ok := r.client.events.Next(r.cursor, (*buffer)[:0])
 	if ok {
-		r.turn++
+		r.nextBuffer++
 		r.cursor = event.Number
 		if event.Number <= r.mark {
 			r.markReplayed(&event)
@@ -195,7 +192,7 @@ func (r *qos1Sender) next(now time.Time) (spool.Event, bool) {
 	return event, ok
 }
 
-// markReplayed adds to a payload that is a JSON object that it waited, and how long: its own time may be of a clock that was not set.
+// markReplayed adds the fields replayed and age_s to a JSON payload: its own time may come from a clock that was not set.
 func (r *qos1Sender) markReplayed(e *spool.Event) {
 	if n := len(e.Payload); n > 2 && e.Payload[n-1] == '}' {
 		at := len(e.Buffer) - n

@@ -63,8 +63,8 @@ func (c *Client) ForgetRemote(camera string, controls ...string) {
 	}
 }
 
-// dropRemote forgets the cameras that are gone.
-func (c *Client) dropRemote(cameras []homeassistant.Camera) {
+// pruneRemote forgets the cameras that are gone.
+func (c *Client) pruneRemote(cameras []homeassistant.Camera) {
 	c.mu.Lock()
 	before := len(c.remote)
 	maps.DeleteFunc(c.remote, func(name string, _ command.Kept) bool {
@@ -77,7 +77,7 @@ func (c *Client) dropRemote(cameras []homeassistant.Camera) {
 	}
 }
 
-// loadRemote reads what an earlier run has kept. A file that cannot be read is as none, and said.
+// loadRemote loads the saved settings of an earlier process. An unreadable file is logged and ignored.
 func (c *Client) loadRemote() {
 	c.remote = map[string]command.Kept{}
 	path := c.statePath(remoteName)
@@ -101,8 +101,8 @@ func (c *Client) loadRemote() {
 	}
 }
 
-// keepRemote notes a command that was carried out.
-func (c *Client) keepRemote(cmd command.Command) {
+// recordRemote notes a command that was carried out.
+func (c *Client) recordRemote(cmd command.Command) {
 	c.mu.Lock()
 	r := c.remote[cmd.Camera]
 	r.Set(cmd)
@@ -129,7 +129,7 @@ func (c *Client) saveRemote() {
 	}
 }
 
-// statePath is where a file of the client's own lies; empty when nothing outlasts the process.
+// statePath returns the path of a state file of the client, or "" if nothing is stored.
 func (c *Client) statePath(name string) string {
 	if c.events.Directory == "" {
 		return ""

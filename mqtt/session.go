@@ -12,24 +12,23 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
-	"github.com/edge-infer/edge-infer/mqtt/packetsize"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 	"github.com/edge-infer/edge-infer/mqtt/transport"
 )
 
-// session is one connection to one broker, from CONNECT to its loss. A new paho client serves each: paho's own reconnecting would keep
-// an unbounded store, replay it out of order, and hide why a broker refused.
+// session is one connection to one broker, from CONNECT to its loss. A new paho client serves each: paho's own reconnecting would keep an
+// unbounded store, replay it out of order, and hide why a broker refused.
 type session struct {
 	client *Client
 	paho   paho.Client
 	conn   *transport.Conn
 	broker string
-	mark   uint64 // events up to this number were handed over before the connection was up
+	mark   uint64 // events up to this number were queued before the connection was up
 
-	unconfirmed packetsize.Unconfirmed
+	unconfirmed unconfirmedPackets
 
-	ending chan struct{} // closed when the senders shall finish what is queued and return
-	abort  chan struct{} // closed when they shall return at once
+	ending chan struct{} // closed when the senders must finish queued messages and return
+	abort  chan struct{} // closed when the senders must return at once
 	done   chan struct{} // closed when the connection is lost
 	once   sync.Once
 	err    error // why; set before done is closed
@@ -61,8 +60,8 @@ func (s *session) fail(err error) {
 // identity is how a session presents itself.
 type identity struct {
 	id   string
-	will string // topic on which the broker says offline, retained, when the connection is lost; empty for none
-	// What may come in: how many messages may wait, and how many bytes one may have.
+	will string // topic of the last will "offline", retained; empty for none
+	// Limits of received messages: how many may be queued, and the size of one in bytes.
 	inbound, largest int
 }
 
@@ -122,7 +121,7 @@ func (c *Client) connect(ctx context.Context, to address.Address, as identity) (
 	return s, nil
 }
 
-// serve sends until the connection is lost or the context ends, and says goodbye in the latter case.
+// serve sends until the connection is lost or the context ends; in the latter case it shuts down cleanly.
 func (s *session) serve(ctx context.Context) error {
 	c := s.client
 	s.mark = c.events.Last()
@@ -149,9 +148,10 @@ func (s *session) serve(ctx context.Context) error {
 	return s.err
 }
 
-// leave lets the senders finish, publishes stopped and disconnects, all within farewellLimit. drained is closed when sendQoS1 is done.
+// leave lets the senders finish, publishes "stopped" and disconnects, all within shutdownLimit. drained is closed when sendQoS1 has
+// returned.
 func (s *session) leave(drained <-chan struct{}) {
-	half, limit := time.NewTimer(farewellLimit/2), time.NewTimer(farewellLimit)
+	half, limit := time.NewTimer(shutdownLimit/2), time.NewTimer(shutdownLimit)
 	defer half.Stop()
 	defer limit.Stop()
 	defer s.fail(errStopped)
@@ -173,7 +173,7 @@ func (s *session) leave(drained <-chan struct{}) {
 	}
 	select {
 	case <-token.Done():
-		s.paho.Disconnect(uint(farewellLimit.Milliseconds() / 8))
+		s.paho.Disconnect(uint(shutdownLimit.Milliseconds() / 8))
 	case <-limit.C:
 	case <-s.done:
 	}
@@ -181,8 +181,8 @@ func (s *session) leave(drained <-chan struct{}) {
 
 var errStopped = errors.New("stopped")
 
-// callPaho makes the calls of paho that may block for the whole write timeout, even after the connection is gone. Nothing waits for this
-// goroutine; it ends by itself.
+// callPaho makes those calls of paho that may block for the whole write timeout, even after the connection is lost. The goroutine ends with
+// the session; nothing waits for it.
 func (s *session) callPaho() {
 	for {
 		select {
@@ -194,7 +194,8 @@ func (s *session) callPaho() {
 	}
 }
 
-// call has callPaho make a call. It returns nil when the session ended or the limit fired first. One goroutine at a time may use it.
+// call executes a call on callPaho's goroutine. It returns nil if the session ends or the limit fires first. One goroutine at a time may
+// use it.
 func (s *session) call(call func() paho.Token, limit <-chan time.Time) paho.Token {
 	select {
 	case s.calls <- call:
@@ -213,7 +214,7 @@ func (s *session) call(call func() paho.Token, limit <-chan time.Time) paho.Toke
 	}
 }
 
-// sizeLimit is the number of bytes from which on packets are set aside.
+// sizeLimit is the number of packets of this many bytes or more are discarded.
 func (s *session) sizeLimit(now time.Time) int { return s.client.sizes.Limit(s.broker, now) }
 
 // publish hands a QoS 1 message to paho, see call.

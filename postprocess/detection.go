@@ -74,7 +74,10 @@ type OrientedBox struct {
 // Translate moves the detection with all its details by a number of pixels.
 func (f *Detection) Translate(by image.Point) {
 	x, y := float32(by.X), float32(by.Y)
-	f.X1, f.X2, f.Y1, f.Y2 = f.X1+x, f.X2+x, f.Y1+y, f.Y2+y
+	f.X1 += x
+	f.X2 += x
+	f.Y1 += y
+	f.Y2 += y
 	if f.Detail == nil {
 		return
 	}

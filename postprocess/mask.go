@@ -157,12 +157,14 @@ func (r Runs) IoU(other Runs, crowd bool) float64 {
 		}
 		left, right = left-step, right-step
 		for left == 0 && i < len(r) {
-			if i++; i < len(r) {
+			i++
+			if i < len(r) {
 				left = r[i]
 			}
 		}
 		for right == 0 && j < len(other) {
-			if j++; j < len(other) {
+			j++
+			if j < len(other) {
 				right = other[j]
 			}
 		}
@@ -189,7 +191,8 @@ func (r Runs) AppendCounts(dst []byte) []byte {
 		for more := true; more; {
 			group := byte(value & 0x1f)
 			value >>= 5
-			if more = value != 0; group&0x10 != 0 {
+			more = value != 0
+			if group&0x10 != 0 {
 				more = value != -1
 			}
 			if more {
@@ -234,7 +237,8 @@ func ParseCounts(text []byte) (Runs, error) {
 			group := int64(text[i] - '0')
 			value |= group & 0x1f << shift
 			shift += 5
-			if more = group&0x20 != 0; !more && group&0x10 != 0 {
+			more = group&0x20 != 0
+			if !more && group&0x10 != 0 {
 				value |= -1 << shift
 			}
 		}

@@ -59,7 +59,7 @@ func bitmap(runs postprocess.Runs) (all []bool) {
 	return all
 }
 
-func TestRunsAreThePixelsOfTheMask(t *testing.T) {
+func TestRunsEqualMaskPixels(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	differing := 0
 	for range 300 {
@@ -84,7 +84,7 @@ func TestRunsAreThePixelsOfTheMask(t *testing.T) {
 	require.LessOrEqual(t, differing, 3)
 }
 
-func TestCountsAreThoseOfCOCO(t *testing.T) {
+func TestCountsEqualCOCO(t *testing.T) {
 	// pycocotools.mask.encode of a 4x5 image (4 rows) with the pixels 5, 6, 9 and 10 in column order, and of one that is full.
 	for want, runs := range map[string]postprocess.Runs{
 		"52207": {5, 2, 2, 2, 9},
@@ -236,7 +236,7 @@ func FuzzMask(f *testing.F) {
 	})
 }
 
-func TestADrawnMaskGivesTheSameRuns(t *testing.T) {
+func TestRasterizedMaskHasSameRuns(t *testing.T) {
 	m := disc(60, 50, 20, 5, image.Rect(30, 20, 100, 90))
 	want := m.AppendRuns(nil, 120, 100)
 	m.Rasterize(120, 100)

@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-func TestCornersAndHullOfAnOrientedBox(t *testing.T) {
+func TestOrientedBoxCornersAndBounds(t *testing.T) {
 	o := postprocess.OrientedBox{X: 100, Y: 50, Width: 40, Height: 20}
 	require.Equal(t, [4]postprocess.Point{{X: 120, Y: 60}, {X: 120, Y: 40}, {X: 80, Y: 40}, {X: 80, Y: 60}}, o.Corners())
 	require.Equal(t, postprocess.Box{X1: 80, Y1: 40, X2: 120, Y2: 60}, o.Bounds())
@@ -55,7 +55,7 @@ func TestProbabilisticIoU(t *testing.T) {
 	}
 }
 
-func TestClosenessIsProbabilisticIoUOverALimit(t *testing.T) {
+func TestOverlapTestEqualsProbIoU(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	box := func() postprocess.OrientedBox {
 		return postprocess.OrientedBox{

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSkeletonKnowsWhatNamesSay(t *testing.T) {
+func TestSkeleton(t *testing.T) {
 	person := NewSkeleton(PersonKeypoints())
 	require.True(t, person.Person)
 	require.Equal(t, []int{0, 2, 1, 4, 3, 6, 5, 8, 7, 10, 9, 12, 11, 14, 13, 16, 15}, person.mirrored, "flip_idx of coco-pose.yaml")

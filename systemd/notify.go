@@ -1,5 +1,5 @@
-// Package systemd tells the service manager how the daemon is: ready when it serves, alive while its own work gets on.
-// Outside systemd every call does nothing.
+// Package systemd tells the service manager how the daemon is: ready when it serves, alive while its own work gets on. Outside systemd
+// every call does nothing.
 package systemd
 
 import (

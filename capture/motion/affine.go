@@ -63,15 +63,25 @@ func leastSquares(corners []corner) (Affine, bool) {
 	var n, x, y, u, v float64
 	for i := range corners {
 		k := &corners[i]
-		n, x, y, u, v = n+k.weight, x+k.weight*k.x, y+k.weight*k.y, u+k.weight*k.toX, v+k.weight*k.toY
+		n += k.weight
+		x += k.weight * k.x
+		y += k.weight * k.y
+		u += k.weight * k.toX
+		v += k.weight * k.toY
 	}
-	x, y, u, v = x/n, y/n, u/n, v/n
+	x /= n
+	y /= n
+	u /= n
+	v /= n
 	var xx, xy, yy, xu, yu, xv, yv float64
 	for i := range corners {
 		k := &corners[i]
 		a, b, s, t := k.x-x, k.y-y, k.weight*(k.toX-u), k.weight*(k.toY-v)
 		xx, xy, yy = xx+k.weight*a*a, xy+k.weight*a*b, yy+k.weight*b*b
-		xu, yu, xv, yv = xu+a*s, yu+b*s, xv+a*t, yv+b*t
+		xu += a * s
+		yu += b * s
+		xv += a * t
+		yv += b * t
 	}
 	determinant := xx*yy - xy*xy
 	if !(determinant > 1e-3*xx*yy) { // all corners are collinear or have no weight

@@ -186,7 +186,8 @@ func (c *Estimator) follow(k *corner) bool {
 		// A pixel's centre is the centre of four pixels on the finer level.
 		x, y := (k.x+0.5)*scale-0.5, (k.y+0.5)*scale-0.5
 		var ok bool
-		if dx, dy, ok = lucasKanade(&c.previous[i], &c.current[i], x, y, dx, dy); !ok && i == 0 {
+		dx, dy, ok = lucasKanade(&c.previous[i], &c.current[i], x, y, dx, dy)
+		if !ok && i == 0 {
 			return false
 		}
 	}

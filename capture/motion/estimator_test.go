@@ -61,7 +61,7 @@ func (w *wall) seen(m motion.Affine, random *rand.Rand, blocks []motion.Box) eng
 // still is the map of a camera that does not move.
 var still = motion.Affine{A: 1, E: 1}
 
-func TestTheCamerasMotionIsFound(t *testing.T) {
+func TestEstimate(t *testing.T) {
 	wall, random := newWall(), rand.New(rand.NewPCG(3, 4))
 	for name, want := range map[string]motion.Affine{
 		"still":  still,
@@ -95,7 +95,7 @@ func TestTheCamerasMotionIsFound(t *testing.T) {
 	}
 }
 
-func TestNoMotionWithoutCorners(t *testing.T) {
+func TestEstimateNeedsCorners(t *testing.T) {
 	flat := func(width, height int) engine.Image {
 		return engine.Image{Data: make([]byte, width*height), Width: width, Height: height, Stride: width, Format: engine.GRAY8}
 	}
@@ -125,7 +125,7 @@ func TestNoMotionWithoutCorners(t *testing.T) {
 	require.False(t, moved(broken))
 }
 
-func TestCameraNoAllocations(t *testing.T) {
+func TestEstimateNoAllocations(t *testing.T) {
 	wall, random := newWall(), rand.New(rand.NewPCG(3, 4))
 	images := []engine.Image{wall.seen(still, random, nil), wall.seen(motion.Affine{A: 1, C: 5, E: 1, F: 3}, random, nil)}
 	var camera motion.Estimator
@@ -136,7 +136,7 @@ func TestCameraNoAllocations(t *testing.T) {
 	}))
 }
 
-func BenchmarkCamera1080p(b *testing.B) {
+func BenchmarkEstimate1080p(b *testing.B) {
 	wall, random := newWall(), rand.New(rand.NewPCG(3, 4))
 	var images []engine.Image
 	for i := range 2 {

@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-const rate = 10 // images a second
+const rate = 10 // frames per second
 
 // video is a still image with the noise of a sensor, over which a test draws.
 type video struct {
@@ -86,7 +86,7 @@ func stills(g *motion.Gate, f *video, images int, draw func(number int, im *engi
 	return count
 }
 
-func TestAStillSceneIsStill(t *testing.T) {
+func TestStillScene(t *testing.T) {
 	for _, spread := range []int{1, 4, 12} {
 		f := newVideo(grey(320, 180), spread)
 		g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
@@ -95,7 +95,7 @@ func TestAStillSceneIsStill(t *testing.T) {
 	}
 }
 
-func TestWhatMovesIsSeen(t *testing.T) {
+func TestGateDetectsMotion(t *testing.T) {
 	f := newVideo(grey(640, 360), 3)
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
 	stills(g, f, 10*rate, nil)
@@ -108,7 +108,7 @@ func TestWhatMovesIsSeen(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 5*rate, seen, "from its first image on")
-	// It stays: for a while it is looked at, then it belongs to the scene.
+	// It stays: at first it is motion, later part of the background.
 	rest := func(_ int, im *engine.Image) { square(im, 40+6*5*rate, 150, 24, 30) }
 	assert.Less(t, stills(g, f, rate/2, rest), rate/2, "what comes to rest is looked at once more")
 	stills(g, f, 20*rate, rest)
@@ -117,7 +117,7 @@ func TestWhatMovesIsSeen(t *testing.T) {
 	assert.Zero(t, stills(g, f, rate/2, nil), "what has gone is seen")
 }
 
-func TestOnlyThePartIsLookedAt(t *testing.T) {
+func TestGateAnalysesRegionOnly(t *testing.T) {
 	for _, format := range []engine.PixelFormat{engine.BGR, engine.NV12, engine.YUYV} {
 		im := engine.Image{Width: 640, Height: 360, Stride: format.RowBytes(640), Format: format}
 		im.Data = make([]byte, im.Stride*format.Rows(360))
@@ -142,7 +142,7 @@ func TestOnlyThePartIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestSwitchedOffNothingIsStill(t *testing.T) {
+func TestDisabledGateReportsMotion(t *testing.T) {
 	f := newVideo(grey(64, 64), 1)
 	assert.Zero(t, stills(new(motion.Gate), f, 5*rate, nil))
 	g := gate(motion.Settings{})
@@ -150,7 +150,7 @@ func TestSwitchedOffNothingIsStill(t *testing.T) {
 	assert.Zero(t, stills(g, f, 5*rate, nil))
 }
 
-func TestALightThatIsSwitchedOnIsMotionOnce(t *testing.T) {
+func TestChangeOfLightIsMotionOnce(t *testing.T) {
 	f := newVideo(grey(320, 180), 2)
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
 	stills(g, f, 5*rate, nil)
@@ -162,7 +162,7 @@ func TestALightThatIsSwitchedOnIsMotionOnce(t *testing.T) {
 	assert.Equal(t, 10*rate, stills(g, f, 10*rate, nil))
 }
 
-func TestABadImageIsNotStill(t *testing.T) {
+func TestInvalidImageIsNotStill(t *testing.T) {
 	f := newVideo(grey(320, 180), 2)
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
 	require.Positive(t, stills(g, f, 5*rate, nil))
@@ -172,7 +172,7 @@ func TestABadImageIsNotStill(t *testing.T) {
 }
 
 // Parts of the demo belt slide one after another over a belt that stands still, with pauses between. None of 500 may come in unseen.
-func TestNoEntryOfTheDemoBeltIsMissed(t *testing.T) {
+func TestGateMissesNoPartOfDemoBelt(t *testing.T) {
 	const entries = 500
 	s := scene.Scene{Width: 320, Height: 180, Rate: rate, Seed: 5}
 	require.NoError(t, s.Open())
@@ -183,7 +183,7 @@ func TestNoEntryOfTheDemoBeltIsMissed(t *testing.T) {
 	still.Data = append([]byte(nil), drawn.Data...)
 	f := newVideo(still, 3)
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
-	present := map[int64]int{} // images that a part was to be seen in, and was looked at
+	present := map[int64]int{} // images in which a part was visible, and images that were not still
 	looked := map[int64]int{}
 	total, inferred, idle := 0, 0, 0
 	for number := 1; len(present) < entries; number++ {
@@ -231,7 +231,7 @@ func TestNoEntryOfTheDemoBeltIsMissed(t *testing.T) {
 	assert.Positive(t, idle)
 }
 
-func TestNoAllocations(t *testing.T) {
+func TestStillNoAllocations(t *testing.T) {
 	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity})
 	im := grey(1920, 1080)
 	assert.Zero(t, testing.AllocsPerRun(20, func() { g.Still(im, 1) }))

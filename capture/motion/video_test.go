@@ -34,7 +34,7 @@ const entering = 12
 
 // TestNoPedestrianOfAFilmIsMissed has each person of a real video come alone into the empty scene, which is the video's median, with the
 // noise of a sensor: as they are, mirrored, as small as a half, and paler, which makes 500 of some twenty. None may come in unseen.
-func TestNoPedestrianOfAVideoIsMissed(t *testing.T) {
+func TestGateMissesNoPedestrian(t *testing.T) {
 	if *videoPath == "" || *truthPath == "" {
 		t.Skip("-video and -truth name none: opencv-doc's vtest.avi and the truth that cmd/track-benchmark/sequences.py writes")
 	}
@@ -96,7 +96,7 @@ func (s *sight) draw(im *engine.Image, smaller, strength float64, mirrored bool)
 	}
 }
 
-// readPedestrians gives the median of a video's images and everybody's way through it, at half of the video's size.
+// readPedestrians returns the median of a video's images and the paths of all pedestrians, at half the video's size.
 func readPedestrians(t *testing.T, path, truth string) (empty engine.Image, people [][]sight) {
 	t.Helper()
 	video, err := gocv.VideoCaptureFile(path)
@@ -142,7 +142,7 @@ func readPedestrians(t *testing.T, path, truth string) (empty engine.Image, peop
 	return empty, people
 }
 
-// readTruth gives the corners of everybody's box by image, from 1, and identity, at half of the video's size.
+// readTruth returns the boxes of all pedestrians by frame, from 1, and identity, at half the video's size.
 func readTruth(t *testing.T, path string) map[int]map[int][4]int {
 	t.Helper()
 	file, err := os.Open(path)

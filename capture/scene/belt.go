@@ -13,7 +13,7 @@ const (
 	patterns
 )
 
-// ground is what the parts lie on.
+// ground is the surface below the parts.
 type ground struct {
 	colour  rgb
 	pattern pattern
@@ -24,7 +24,7 @@ type ground struct {
 	scratch int     // scratches along the belt
 }
 
-// belt draws a texture of width x height pixels in BGR that repeats along x.
+// belt renders a texture of width x height pixels in BGR that repeats along x.
 func (g ground) belt(width, height int, unit float64, blur int, cast rgb, seed uint64) []byte {
 	repeats := max(1, int(math.Round(float64(width)/g.pitch)))
 	pitch := float64(width) / float64(repeats)
@@ -83,7 +83,7 @@ func (g ground) belt(width, height int, unit float64, blur int, cast rgb, seed u
 
 func frac(v float64) float64 { return v - math.Floor(v) }
 
-// railColour is the colour of the aluminium side rail, by the distance from the outer edge of the image, 0 to 1 at the belt.
+// railColour returns the brightness of the aluminium side rail by the distance from the outer edge of the image, 0 to 1 at the belt.
 func railColour(t float64) float64 {
 	switch {
 	case t > 0.94:
@@ -100,7 +100,7 @@ func railColour(t float64) float64 {
 	return 0.36 + 0.3*t
 }
 
-// rail draws one side rail of width x height pixels in BGR, brushed along x; the belt lies below it, or above when flipped.
+// rail renders a side rail of width x height pixels in BGR, brushed along x; the belt is below it, or above if flipped.
 func rail(width, height int, flipped bool, cast rgb, seed uint64) []byte {
 	strip := make([]byte, 3*width*height)
 	for y := range height {

@@ -1,29 +1,29 @@
 package scene
 
-// Part is the truth about one part of an image.
+// Part is the ground truth of one part on an image.
 type Part struct {
-	// ID stays the same for as long as the part is on the belt, and is never used again.
+	// ID is constant while the part is on the belt and never reused.
 	ID    int64
 	Class Class
-	// X0, Y0 and X1, Y1 bound the part's visible pixels: left and top edge inclusive, right and bottom edge exclusive. A pixel is the
-	// part's when the part covers at least half of it and nothing lies on top.
+	// X0, Y0 and X1, Y1 bound the part's visible pixels: left and top edge inclusive, right and bottom edge exclusive. A pixel belongs to
+	// the part that covers at least half of it and is on top.
 	X0, Y0, X1, Y1 int
-	// Visible is the share of the whole part's pixels that can be seen: less than 1 for a part below another or over the image's edge.
+	// Visible is the visible share of the part's pixels: less than 1 for a part below another one or cut by the image's edge.
 	Visible float64
 }
 
 // placed is a sprite on the image.
 type placed struct {
 	sprite *sprite
-	x, y   int // left top corner, may lie outside
+	x, y   int // top left corner, may be outside
 	id     int64
 	class  Class // classes for a distractor
 }
 
-// canvas lays sprites on an image and remembers which of them is on top at every pixel.
+// canvas composes sprites on an image and records which one is on top at every pixel.
 type canvas struct {
 	width, height int
-	owner         []uint16 // number in items plus one of the topmost mask, 0 for none
+	owner         []uint16 // topmost item at each pixel: index in items plus one, 0 for none
 	items         []placed
 }
 
@@ -36,7 +36,7 @@ func (c *canvas) reset() {
 	c.items = c.items[:0]
 }
 
-// lay blends a sprite over the image. Sprites past the number that owner can hold are left out.
+// lay blends a sprite over the image. Sprites beyond the range of owner are dropped.
 func (c *canvas) lay(dst []byte, stride int, p placed) {
 	s := p.sprite
 	x0, x1 := max(0, -p.x), min(s.width, c.width-p.x)
@@ -69,7 +69,7 @@ func (c *canvas) lay(dst []byte, stride int, p placed) {
 	}
 }
 
-// truth appends what can be seen of every part that was laid.
+// truth appends the ground truth of every visible part.
 func (c *canvas) truth(parts []Part) []Part {
 	for n := range c.items {
 		p := &c.items[n]

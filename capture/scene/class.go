@@ -1,6 +1,6 @@
 package scene
 
-// Class is the kind of a part, and its number in every label file and in the demo model.
+// Class is the kind of a part, and its number in label files and in the demo model.
 type Class uint8
 
 // The part classes.

@@ -17,8 +17,8 @@ import (
 	"sync"
 )
 
-// MinLabelledShare is the rule for hidden and cut parts: a part is labelled when at least this share of its pixels can be seen; its box then
-// bounds what can be seen. Parts below it are on the image without a label.
+// MinLabelledShare is the minimum visible share of a labelled part; its box bounds the visible pixels. Parts below it are on the image
+// without a label.
 const MinLabelledShare = 0.3
 
 // Format is the file format of a dataset's images.
@@ -32,21 +32,21 @@ const (
 
 const jpegQuality = 92
 
-// DatasetOptions say which images WriteDataset writes.
+// DatasetOptions configures WriteDataset.
 type DatasetOptions struct {
 	Count         int // images, 1 to 10 million
 	Seed          uint64
 	Width, Height int // pixels, 64 to 8192; 0 means 1280 and 720
-	// PartSize is about how many pixels a part measures, on any image; 0 lets it follow the image's size and differ.
+	// PartSize is the approximate size of a part in pixels on every image; 0 varies it relative to the image size.
 	PartSize int
 	Format   Format // "" means JPEG
-	// Progress, when set, is told after each image, one call at a time, from goroutines of WriteDataset.
+	// Progress, if set, is called after each image, one call at a time, from goroutines of WriteDataset.
 	Progress func(done, total int)
 }
 
 const (
 	mostImages   = 10_000_000
-	smallestPart = 8 // pixels, under which nobody tells a nut from a washer
+	smallestPart = 8 // pixels; smaller parts are indistinguishable
 )
 
 func (o *DatasetOptions) complete() error {
@@ -67,10 +67,10 @@ func (o *DatasetOptions) complete() error {
 	return checkSides(o.Width, o.Height)
 }
 
-// WriteDataset draws Count independent scenes of the seed into dir, which it creates and which must be empty: images in images/, one YOLO
-// label file per image in labels/, COCO annotations in annotations.json, and data.yaml for training tools. The same options give the
-// same files on the same processor architecture. When the context ends or a file cannot be written it stops and returns the reason;
-// annotations.json is written last, so a directory that has it is complete.
+// WriteDataset renders Count independent scenes of the seed into dir, which it creates and which must be empty: images in images/, one YOLO
+// label file per image in labels/, COCO annotations in annotations.json, and data.yaml for training tools. The same options give the same
+// files on the same processor architecture. It stops when the context ends or a file cannot be written. annotations.json is written last,
+// so a directory that has it is complete.
 func WriteDataset(ctx context.Context, dir string, options DatasetOptions) error {
 	if err := options.complete(); err != nil {
 		return fmt.Errorf("write dataset: %w", err)
@@ -88,10 +88,10 @@ func WriteDataset(ctx context.Context, dir string, options DatasetOptions) error
 	return nil
 }
 
-// catalogueResolution is texels a unit: the size of a part on most images.
+// catalogueResolution is in texels per unit: the size of a part on most images.
 const catalogueResolution = 112
 
-// prepare makes the directories and refuses to mix with other files.
+// prepare creates the directories and refuses a directory with other files.
 func prepare(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
@@ -113,7 +113,7 @@ type writer struct {
 	dir       string
 	options   DatasetOptions
 	catalogue *catalogue
-	labels    [][]Part // by image, each written by the goroutine that drew it
+	labels    [][]Part // by image, each written by the goroutine that rendered it
 
 	mu   sync.Mutex // guards what follows
 	next int
@@ -121,7 +121,7 @@ type writer struct {
 	err  error
 }
 
-// images draws on all processors.
+// images renders on all processors.
 func (w *writer) images(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), w.options.Count) {
@@ -138,7 +138,7 @@ func (w *writer) images(ctx context.Context) error {
 	return w.err
 }
 
-// claim hands out the next image's number until all are drawn, one failed or the context ended.
+// claim returns the number of the next image until all are rendered, one has failed or the context has ended.
 func (w *writer) claim(ctx context.Context) (int, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +175,10 @@ func (w *writer) img(studio *studio, img *image.RGBA, n int) error {
 	}
 	for i := range len(studio.pixels) / 3 {
 		from, to := studio.pixels[3*i:][:3], img.Pix[4*i:][:4]
-		to[0], to[1], to[2], to[3] = from[2], from[1], from[0], 255
+		to[0] = from[2]
+		to[1] = from[1]
+		to[2] = from[0]
+		to[3] = 255
 	}
 	err := create(filepath.Join(w.dir, w.file(n)), func(to io.Writer) error {
 		if w.options.Format == PNG {
@@ -191,7 +194,7 @@ func (w *writer) img(studio *studio, img *image.RGBA, n int) error {
 	})
 }
 
-// file is the image's path below the dataset's directory.
+// file returns the image's path below the dataset's directory.
 func (w *writer) file(n int) string { return fmt.Sprintf("images/%06d.%s", n, w.options.Format) }
 
 // index writes data.yaml and annotations.json.
@@ -208,7 +211,7 @@ func (w *writer) index() error {
 	})
 }
 
-// create writes a file whole or reports why not.
+// create writes a complete file or returns an error.
 func create(path string, write func(io.Writer) error) (err error) {
 	f, err := os.Create(path)
 	if err != nil {

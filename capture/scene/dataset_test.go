@@ -116,7 +116,7 @@ func TestHiddenPartsAreNotLabelled(t *testing.T) {
 }
 
 // With a size of their own parts are as large on a large image as on a small one.
-func TestPartsHaveTheSizeAskedFor(t *testing.T) {
+func TestPartSize(t *testing.T) {
 	for _, width := range []int{200, 800} {
 		studio, parts := newStudio(newCatalogue(56), width, 600), 0
 		studio.part = 40
@@ -184,7 +184,7 @@ func TestDatasetStopsWithItsContext(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "annotations.json"), "an unfinished dataset has no index")
 }
 
-func TestDatasetReportsWhatItCannotWrite(t *testing.T) {
+func TestDatasetReportsWriteErrors(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	err := WriteDataset(context.Background(), dir, DatasetOptions{Count: 200, Width: 64, Height: 64, Progress: func(done, _ int) {
 		if done == 1 {

@@ -2,7 +2,7 @@ package scene
 
 import "math"
 
-// distractor is something on the belt that is no part: it is drawn, it hides what lies below it, and it is never in the truth.
+// distractor is an object on the belt that is not a part: it is rendered, it hides what is below it, and it is never in the ground truth.
 type distractor struct {
 	shape
 	flat  bool    // lies under the parts
@@ -31,7 +31,7 @@ func leafShape(seed uint64, c rgb) shape {
 	}}
 }
 
-// woodScrewShape is a screw of no known class: tapered to a point, countersunk, with a coarse thread.
+// woodScrewShape is a screw of an unknown class: tapered, countersunk, with a coarse thread.
 func woodScrewShape() shape {
 	return shape{reach: 0.52, turns: 3, span: 2 * math.Pi, at: func(x, y float64) sample {
 		r := 0.06 * math.Min(1, (0.48-x)/0.35)

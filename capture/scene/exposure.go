@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// exposure is the camera's part of the image: brightness that varies over image and time, and sensor noise. Both are applied to eight
-// bytes at a time: the image is scaled to leave room for the noise, so that no byte can carry into its neighbour.
+// exposure simulates the camera: brightness that varies over image and time, and sensor noise. Both are applied to eight bytes at a time:
+// the image is scaled to leave room for the noise, so that no byte carries into its neighbour.
 type exposure struct {
 	width, height int
-	noise         []uint64 // eight noise bytes a word, each 0 to 2*floor
+	noise         []uint64 // eight noise bytes per word, each 0 to 2*floor
 	floor         int      // largest noise, and the black level
 	vignette      float64
 	columns, rows []float32 // factors on the gain
@@ -33,7 +33,7 @@ func newExposure(width, height, words int, sigma, vignette float64, seed uint64)
 	return e
 }
 
-// develop applies brightness gain (1 is the drawn brightness) and noise. The image may only get darker: gains over 1 are cut off. drift
+// develop applies brightness gain (1 for the rendered brightness) and noise. The image may only get darker: gains over 1 are clamped. drift
 // moves a soft pool of light along the belt, in radians.
 func (e *exposure) develop(dst []byte, stride int, gain, drift float64, seed random) {
 	top := float64(255-2*e.floor) / 255 * 256

@@ -2,11 +2,11 @@ package scene
 
 import "math"
 
-// random is the splitmix64 generator of Steele, Lea and Flood (2014). It is a value: a part of a scene is drawn from a generator made of
-// the scene's seed and the part's number, so no state is carried from frame to frame.
+// random is the splitmix64 generator of Steele, Lea and Flood (2014). It is a value: each part of a scene uses a generator derived from the
+// scene's seed and the part's number, so no state is carried from frame to frame.
 type random uint64
 
-// seeded mixes the keys into the start of an independent stream.
+// seeded mixes the keys into the seed of an independent stream.
 func seeded(keys ...uint64) random {
 	r := random(0x9e3779b97f4a7c15)
 	for _, k := range keys {
@@ -59,7 +59,8 @@ func knot(seed uint64, x, y int) float64 {
 }
 
 func wrap(i, n int) int {
-	if i %= n; i < 0 {
+	i %= n
+	if i < 0 {
 		i += n
 	}
 	return i

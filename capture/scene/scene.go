@@ -1,5 +1,5 @@
-// Package scene draws the demo camera: a conveyor belt with metal parts, and the exact truth about every part on the image. It also
-// writes training images of the same world. It is plain Go, and on one processor architecture the same seed always gives the same pixels.
+// Package scene renders the demo camera: a conveyor belt with metal parts and exact ground truth for every part. It also writes training
+// images of the same kind. It is plain Go; on one processor architecture the same seed always gives the same pixels.
 package scene
 
 import (
@@ -10,24 +10,24 @@ import (
 	"sync"
 )
 
-// Scene is a belt that runs past a camera. Set the exported fields, Open it, then Draw any frame in any order. It is used by one goroutine
-// at a time; several scenes are independent. It holds only memory, so there is nothing to close.
+// Scene is a belt that moves past a camera. Set the exported fields, Open it, then Draw any frame in any order. One goroutine at a time may
+// use it; several scenes are independent. It only holds memory and need not be closed.
 type Scene struct {
 	Width, Height int     // pixels, 64 to 8192
-	Rate          float64 // frames a second, 0 means 30; the belt's speed does not depend on it
+	Rate          float64 // frames per second, 0 means 30; the belt's speed does not depend on it
 	Seed          uint64
 
 	// Set by Open, read by Draw.
 	unit      float64 // pixels of one part size
-	speed     float64 // pixels of belt a frame
-	cell      int     // pixels of one stretch of belt that is filled from one generator
+	speed     float64 // pixels of belt per frame
+	cell      int     // pixels of a stretch of belt that is filled from one generator
 	lanes     int
-	railed    int // rows of one side rail
+	railed    int // height of one side rail
 	start     int // belt position of the image's left edge at frame 0
 	texture   []byte
 	period    int
 	rails     [2][]byte
-	sprites   [classes][][]*sprite // by class, variant and turn
+	sprites   [classes][][]*sprite // by class, variant and rotation
 	clutter   [][]*sprite
 	kinds     []distractor
 	canvas    canvas
@@ -45,11 +45,11 @@ const (
 // Parts measure about one unit; this many units fit the shorter side of an image.
 const unitsAcross = 5
 
-// largestUnit keeps the memory for sprites in bounds: images over 4K show more parts, not larger ones.
+// largestUnit bounds the memory of sprites: images over 4K show more parts instead of larger ones.
 const largestUnit = 432
 
 const (
-	beltSpeed = 1.3  // units a second
+	beltSpeed = 1.3  // units per second
 	shutter   = 0.35 // share of a frame's time
 	variants  = 2    // of each class on one belt
 	strays    = 6    // kinds of distractors on one belt
@@ -62,8 +62,8 @@ func checkSides(width, height int) error {
 	return nil
 }
 
-// Open renders the parts in all their turns, which takes seconds of a processor at 1280x720, and allocates what Draw needs. Calling it
-// again starts over.
+// Open renders the parts in all rotations, which takes seconds of CPU time at 1280x720, and allocates what Draw needs. Calling it again
+// restarts.
 func (s *Scene) Open() error {
 	if err := checkSides(s.Width, s.Height); err != nil {
 		return fmt.Errorf("open scene: %w", err)
@@ -73,7 +73,7 @@ func (s *Scene) Open() error {
 		rate = 30
 	}
 	if !(rate > 0 && rate <= 1000) {
-		return fmt.Errorf("open scene: rate of %g frames a second, must be over 0 and at most 1000", s.Rate)
+		return fmt.Errorf("open scene: rate of %g fps, must be over 0 and at most 1000", s.Rate)
 	}
 	r := seeded(s.Seed, 1)
 	s.unit = math.Min(largestUnit, float64(min(s.Width, s.Height))/unitsAcross)
@@ -98,7 +98,7 @@ func (s *Scene) Open() error {
 	return nil
 }
 
-// shadeEdges darkens the belt below its rails.
+// shadeEdges darkens the belt at its rails.
 func shadeEdges(texture []byte, width, height int, unit float64) {
 	reach := int(0.35 * unit)
 	for y := range height {
@@ -115,12 +115,12 @@ func shadeEdges(texture []byte, width, height int, unit float64) {
 	}
 }
 
-// metals are the tints of the parts on a belt: steel, zinc, brass, black oxide.
+// metals returns the tints of the parts on a belt: steel, zinc, brass, black oxide.
 func metals() []rgb {
 	return []rgb{{0.86, 0.88, 0.92}, {0.95, 0.94, 0.86}, {0.95, 0.76, 0.36}, {0.4, 0.4, 0.43}}
 }
 
-// render fills sprites and clutter, on all processors: the result does not depend on the order.
+// render fills sprites and clutter on all processors; the result does not depend on the order.
 func (s *Scene) render(lamp light, blur int, r *random) {
 	resolution := math.Min(256, math.Max(64, s.unit))
 	shapes, tints := partShapes(), metals()
@@ -170,8 +170,8 @@ func (s *Scene) render(lamp light, blur int, r *random) {
 	work.Wait()
 }
 
-// Draw draws frame number frame into dst as BGR with the given bytes from row to row, and appends the truth about every part of which at
-// least one pixel can be seen. dst and the truth are the caller's. It allocates nothing when the truth has room.
+// Draw renders frame number frame into dst as BGR with the given stride in bytes, and appends the ground truth of every part with at least
+// one visible pixel. dst and truth belong to the caller. It allocates nothing if truth has room.
 func (s *Scene) Draw(frame int, dst []byte, stride int, truth []Part) ([]Part, error) {
 	switch {
 	case s.texture == nil:
@@ -185,7 +185,7 @@ func (s *Scene) Draw(frame int, dst []byte, stride int, truth []Part) ([]Part, e
 	position := s.start + int(math.Round(float64(frame)*s.speed))
 	s.background(position, dst, stride)
 	s.canvas.reset()
-	// A thing at belt position b shows at x = position - b: the belt runs to the right.
+	// An object at belt position b is at x = position - b: the belt moves to the right.
 	first, last := (position-s.Width)/s.cell-s.reachable, position/s.cell+s.reachable
 	for _, flat := range [...]bool{true, false} {
 		for cell := first; cell <= last; cell++ {
@@ -217,7 +217,7 @@ func (s *Scene) background(position int, dst []byte, stride int) {
 	}
 }
 
-// fill lays what lies on one cell of the belt: first the flat things, in the other pass the rest.
+// fill places the objects of one cell of the belt: flat ones in the first pass, the rest in the second.
 func (s *Scene) fill(cell, position int, flat bool, dst []byte, stride int) {
 	if cell < 0 {
 		return

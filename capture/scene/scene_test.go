@@ -51,7 +51,7 @@ func TestStrideLeavesPaddingAlone(t *testing.T) {
 	}
 }
 
-// The truth must be what the masks say when every pixel is asked on its own.
+// The truth must equal the masks, pixel by pixel.
 func exact(t *testing.T, c *canvas, truth []Part) {
 	t.Helper()
 	covers := func(p placed, x, y int) bool {
@@ -195,8 +195,8 @@ func TestOpenErrors(t *testing.T) {
 	}{
 		{Scene{Width: 63, Height: 480}, "open scene: image of 63x480, sides must be 64 to 8192 pixels"},
 		{Scene{Width: 640, Height: 8193}, "open scene: image of 640x8193, sides must be 64 to 8192 pixels"},
-		{Scene{Width: 64, Height: 64, Rate: -1}, "open scene: rate of -1 frames a second, must be over 0 and at most 1000"},
-		{Scene{Width: 64, Height: 64, Rate: 2000}, "open scene: rate of 2000 frames a second, must be over 0 and at most 1000"},
+		{Scene{Width: 64, Height: 64, Rate: -1}, "open scene: rate of -1 fps, must be over 0 and at most 1000"},
+		{Scene{Width: 64, Height: 64, Rate: 2000}, "open scene: rate of 2000 fps, must be over 0 and at most 1000"},
 	} {
 		assert.EqualError(t, c.scene.Open(), c.want)
 	}

@@ -5,7 +5,7 @@ import "math"
 // sample is a shape at one point. Lengths are in units of the scene's part size.
 type sample struct {
 	d      float64 // signed distance to the outline, negative inside
-	h      float64 // height over the belt
+	h      float64 // height above the belt
 	shade  float64 // 1 is open, less is recessed
 	metal  bool    // metal takes the part's tint, other material has its own colour
 	colour rgb
@@ -19,7 +19,7 @@ func (c rgb) scaled(k float64) rgb { return rgb{c.r * k, c.g * k, c.b * k} }
 type shape struct {
 	at    func(x, y float64) sample
 	reach float64
-	// turns is how many rotations a stream pre-renders and span the angle they cover: a ring looks the same however it is turned.
+	// turns is the number of pre-rendered rotations and span the angle that they cover, less for symmetric shapes.
 	turns int
 	span  float64
 }
@@ -38,14 +38,14 @@ func box(x, y, w, h float64) float64 {
 	return math.Hypot(math.Max(dx, 0), math.Max(dy, 0)) + math.Min(math.Max(dx, dy), 0)
 }
 
-// polygon is the distance to a regular polygon with the given inner radius.
+// polygon returns the distance to a regular polygon with the given inner radius.
 func polygon(x, y float64, sides int, inner float64) float64 {
 	step := 2 * math.Pi / float64(sides)
 	a := math.Mod(math.Atan2(y, x)+2*math.Pi+step/2, step) - step/2
 	return math.Hypot(x, y)*math.Cos(a) - inner
 }
 
-// bevel is the height of a flat top with its edges broken over the given width.
+// bevel returns the height of a flat top with edges bevelled over the given width.
 func bevel(d, width, top float64) float64 {
 	t := math.Min(1, math.Max(0, -d/width))
 	return top - width*(1-t)*(1-t)

@@ -2,7 +2,7 @@ package scene
 
 import "math"
 
-// sprite is a turned and lit part with its shadow, ready to be laid on the image.
+// sprite is a rotated and lit part with its shadow, ready to be placed on the image.
 type sprite struct {
 	width, height    int
 	originX, originY int    // of the part's centre from the left top corner
@@ -37,7 +37,7 @@ type pose struct {
 	dim   float64 // factor on every colour
 }
 
-// render turns, lights and blurs a surface.
+// render rotates, lights and blurs a surface. It is long because each step needs the geometry of the one before.
 func render(m *surface, p pose, l light) *sprite {
 	reach := m.shape.reach * p.unit * math.Sqrt2
 	soft := int(math.Round(l.softness * p.unit))
@@ -74,12 +74,18 @@ func render(m *surface, p pose, l light) *sprite {
 				px[3] += cover
 			}
 			if px[3] > 0 {
-				left, right, top, bottom = min(left, i), max(right, i+1), min(top, j), max(bottom, j+1)
+				left = min(left, i)
+				right = max(right, i+1)
+				top = min(top, j)
+				bottom = max(bottom, j+1)
 			}
 		}
 	}
 	if right <= left {
-		left, right, top, bottom = half, half+1, half, half+1
+		left = half
+		right = half + 1
+		top = half
+		bottom = half + 1
 	}
 	if p.blur > 1 {
 		smear(colour, size, p.blur, top, bottom)
@@ -102,7 +108,10 @@ func render(m *surface, p pose, l light) *sprite {
 			k := (j+y0)*size + i + x0
 			c, to := colour[4*k:][:4], out.pixels[4*(j*out.width+i):][:4]
 			opacity := c[3] + (1-c[3])*shadow[k]*dark
-			to[0], to[1], to[2], to[3] = level(c[0]), level(c[1]), level(c[2]), level(opacity)
+			to[0] = level(c[0])
+			to[1] = level(c[1])
+			to[2] = level(c[2])
+			to[3] = level(opacity)
 			if c[3] >= 0.5*m.alpha {
 				out.mask[j*out.width+i] = true
 				out.area++
@@ -112,13 +121,13 @@ func render(m *surface, p pose, l light) *sprite {
 	return out
 }
 
-// texel is where a point of the turned image, in pixels from the centre, lies on the surface's own grid.
+// texel returns the position on the surface's grid of a point of the rotated image, in pixels from the centre.
 func (m *surface) texel(x, y, unit, sin, cos float64) (u, v float64) {
 	k, middle := m.resolution/unit, float64(m.size)/2-0.5
 	return (x*cos+y*sin)*k + middle, (y*cos-x*sin)*k + middle
 }
 
-// lookup is the surface between texels: outline and slopes are interpolated, materials are not.
+// lookup interpolates the surface between texels: outline and slopes, but not materials.
 func (m *surface) lookup(u, v float64) (texel, bool) {
 	if u < 0 || v < 0 || u >= float64(m.size-1) || v >= float64(m.size-1) {
 		return texel{}, false
@@ -148,7 +157,8 @@ func (m *surface) lookup(u, v float64) (texel, bool) {
 	return t, true
 }
 
-// shade is the colour of a texel, 0 to 1: metal mirrors a studio with one lamp, a long soft box and a dark floor; the rest is matt.
+// shade returns the colour of a texel, 0 to 1: metal mirrors a studio with one lamp, a long soft box and a dark floor; other materials are
+// matt.
 func shade(t *texel, p pose, l light, sin, cos float64) (b, g, r float32) {
 	sx, sy := float64(t.nx), float64(t.ny)
 	nx, ny := sx*cos-sy*sin, sx*sin+sy*cos
@@ -192,7 +202,7 @@ func smear(px []float32, size, length, top, bottom int) {
 	}
 }
 
-// castShadow moves the part's opacity away from the lamp and blurs it, twice with a box: near a tent.
+// castShadow shifts the part's opacity away from the lamp and blurs it with two box filters, which approximate a tent.
 func castShadow(px []float32, size int, unit float64, soft int, l light) []float32 {
 	dx, dy := int(math.Round(-l.x*l.length*unit)), int(math.Round(-l.y*l.length*unit))
 	shadow, work := make([]float32, size*size), make([]float32, size*size)

@@ -2,14 +2,14 @@ package scene
 
 import "math"
 
-// studio draws independent images for training and measuring: each has its own belt, light, camera and parts. It is used by one
-// goroutine; the catalogue may be shared.
+// studio renders independent images for training and evaluation: each has its own belt, light, camera and parts. One goroutine may use it;
+// the catalogue may be shared.
 type studio struct {
 	catalogue *catalogue
 	canvas    canvas
 	width     int
 	height    int
-	part      float64 // size of the parts in pixels; 0 for one that fits the image and differs from shot to shot
+	part      float64 // size of the parts in pixels; 0 for one that fits the image and varies
 	pixels    []byte  // BGR, valid until the next shot
 }
 
@@ -17,13 +17,13 @@ func newStudio(c *catalogue, width, height int) *studio {
 	return &studio{catalogue: c, canvas: newCanvas(width, height), width: width, height: height, pixels: make([]byte, 3*width*height)}
 }
 
-// How far the images of a dataset differ.
+// Variation between the images of a dataset.
 const (
-	smallest, largest = 0.5, 2.0 // size of the parts against the stream's
-	crowd             = 14       // parts on one image at most
+	smallest, largest = 0.5, 2.0 // size of the parts relative to the stream's
+	crowd             = 14       // maximum number of parts per image
 )
 
-// shot draws image number n of the seed into s.pixels and gives its truth; part IDs count from 1 on each image.
+// shot renders image number n of the seed into s.pixels and returns its ground truth; part IDs count from 1 on each image.
 func (s *studio) shot(seed, n uint64) []Part {
 	r := seeded(seed, 5, n)
 	unit := float64(min(s.width, s.height)) / unitsAcross * r.between(smallest, largest)
@@ -105,7 +105,7 @@ func (s *studio) shot(seed, n uint64) []Part {
 	return s.canvas.truth(nil)
 }
 
-// clearing looks for a place away from the parts that lie already; in a crowd it takes what comes.
+// clearing returns a position away from the other parts; on a crowded image any position.
 func (s *studio) clearing(anywhere func() (float64, float64), unit float64) (float64, float64) {
 	var x, y float64
 	for range 12 {

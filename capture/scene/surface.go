@@ -2,7 +2,7 @@ package scene
 
 import "math"
 
-// texel is one point of a shape's surface, ready to be turned and lit.
+// texel is one point of a shape's surface, ready to be rotated and lit.
 type texel struct {
 	cover    float32 // 0 outside, 1 inside, between on the outline
 	nx, ny   float32 // slope of the surface
@@ -24,7 +24,7 @@ type surface struct {
 	coarser *surface
 }
 
-// near returns the coarsest level that still has a texel for every pixel at unit pixels a unit.
+// near returns the coarsest level with at least one texel per pixel at unit pixels per unit.
 func (m *surface) near(unit float64) *surface {
 	for m.coarser != nil && m.coarser.resolution >= unit {
 		m = m.coarser
@@ -63,7 +63,10 @@ func newSurface(s shape, resolution, alpha float64) *surface {
 			}
 			height[j*size+i] = float32(p.h)
 			if cover > 0 {
-				m.left, m.right, m.top, m.bottom = min(m.left, i), max(m.right, i), min(m.top, j), max(m.bottom, j)
+				m.left = min(m.left, i)
+				m.right = max(m.right, i)
+				m.top = min(m.top, j)
+				m.bottom = max(m.bottom, j)
 			}
 		}
 	}
@@ -87,7 +90,7 @@ func newSurface(s shape, resolution, alpha float64) *surface {
 	return m
 }
 
-// catalogue is every surface that a scene draws from.
+// catalogue holds every surface that a scene is composed of.
 type catalogue struct {
 	parts       [classes][]*surface
 	distractors []*surface

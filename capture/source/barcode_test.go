@@ -51,7 +51,7 @@ func readBarcode(f capture.Frame) int {
 	return number
 }
 
-// brightnessStep is the distance in bytes of two samples that tell the brightness.
+// brightnessStep is the distance in bytes of two samples of brightness.
 func brightnessStep(f engine.PixelFormat) int {
 	return map[engine.PixelFormat]int{engine.BGR: 3, engine.BGRx: 4, engine.YUYV: 2, engine.NV12: 1, engine.GRAY8: 1}[f]
 }

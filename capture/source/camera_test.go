@@ -198,7 +198,7 @@ func TestDamagedImageIsCounted(t *testing.T) {
 	require.NoError(t, os.Remove(dir+"/3.jpg"))
 	_, err = drain(t, &capture.Camera{Open: Open, URI: dir, Lossless: true, AtEnd: capture.Loop, Once: true}, nil)
 	require.ErrorIs(t, err, capture.ErrFormat)
-	assert.EqualError(t, err, "read "+dir+": no image in it")
+	assert.EqualError(t, err, "read "+dir+": it contains no image")
 }
 
 // TestJob: what is read once and cannot be read is an error, a malformed address always is.

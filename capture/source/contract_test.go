@@ -190,20 +190,20 @@ func checkContract(t *testing.T, s *stand) {
 		Retry: backoff.Exponential{Min: 50 * time.Millisecond, Max: 200 * time.Millisecond},
 	})
 	c.last = append(c.last, s.kill) // what hangs comes back
-	c.hears("that it waits", func(s capture.Stats) bool { return s.State == capture.Waiting && s.Tries == 2 })
+	c.waitForChange("that it waits", func(s capture.Stats) bool { return s.State == capture.Waiting && s.Tries == 2 })
 
 	s.show(small)
-	c.hears("that it runs", state(capture.Running))
+	c.waitForChange("that it runs", state(capture.Running))
 	c.moves(30)
 	c.shows(small)
 
 	s.kill()
-	c.hears("that it is lost", state(capture.Lost))
-	c.hears("that it waits", state(capture.Waiting))
+	c.waitForChange("that it is lost", state(capture.Lost))
+	c.waitForChange("that it waits", state(capture.Waiting))
 	taken := c.seen()
 
 	s.show(large)
-	c.hears("that it runs again", func(s capture.Stats) bool {
+	c.waitForChange("that it runs again", func(s capture.Stats) bool {
 		return s.State == capture.Running && s.Width == large.width && s.Height == large.height
 	})
 	c.moves(30)
@@ -215,12 +215,12 @@ func checkContract(t *testing.T, s *stand) {
 	}
 
 	s.silence()
-	c.hears("that it is silent", func(s capture.Stats) bool {
+	c.waitForChange("that it is silent", func(s capture.Stats) bool {
 		return s.Reason == "no image for 2s" && (s.State == capture.Stalled || s.State == capture.Lost)
 	})
 	s.kill()
 	s.show(small)
-	c.hears("that it runs again", func(s capture.Stats) bool { return s.State == capture.Running && s.Width == small.width })
+	c.waitForChange("that it runs again", func(s capture.Stats) bool { return s.State == capture.Running && s.Width == small.width })
 	c.moves(30)
 	c.shows(small)
 	s.silence() // the camera is closed while its source hangs

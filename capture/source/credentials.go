@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-const refusedHint = "set right those in its URI, percent-encoded; it is asked again rarely, so that it does not lock the account"
+const refusedHint = "correct them in the URI, percent-encoded; retries are rare so that the camera does not lock the account"
 
 // credentials are the user name and password of a camera, for RTSP and HTTP.
 type credentials struct {
@@ -58,11 +58,11 @@ func denied(u capture.URI, given bool, status string) *capture.Error {
 	switch {
 	case !given:
 		scheme, _, _ := strings.Cut(u.Address, "://")
-		return u.NewError("open", capture.ErrDenied, "the camera wants a user name and password",
+		return u.NewError("open", capture.ErrDenied, "the camera requires a user name and password",
 			"write them as "+scheme+"://USER:PASSWORD@HOST/PATH", nil)
 	case strings.HasPrefix(status, "403"):
-		const hint = "check what this user may do, and whether the account is locked"
-		return u.NewError("open", capture.ErrDenied, "the camera forbids it ("+status+")", hint, nil)
+		const hint = "check the user's permissions and whether the account is locked"
+		return u.NewError("open", capture.ErrDenied, "the camera denies access ("+status+")", hint, nil)
 	}
 	return u.NewError("open", capture.ErrDenied, "the camera refused user name or password", refusedHint, nil)
 }

@@ -27,10 +27,10 @@ var locking = backoff.Exponential{Min: time.Hour, Max: 2 * time.Hour}
 // refused asks that a camera waits long because its user name or password was refused.
 func refused(t *testing.T, c *watched) {
 	t.Helper()
-	heard := c.hears("that it waits", state(capture.Waiting))
-	assert.Equal(t, "the camera refused user name or password ("+refusedHint+")", heard.Reason)
-	assert.Greater(t, heard.NextTry.Sub(heard.Since), 29*time.Minute)
-	assert.Equal(t, uint64(1), heard.Tries)
+	found := c.waitForChange("that it waits", state(capture.Waiting))
+	assert.Equal(t, "the camera refused user name or password ("+refusedHint+")", found.Reason)
+	assert.Greater(t, found.NextTry.Sub(found.Since), 29*time.Minute)
+	assert.Equal(t, uint64(1), found.Tries)
 	require.NoError(t, c.Close())
 }
 
@@ -47,7 +47,7 @@ func TestRTSPCredentials(t *testing.T) {
 				c := watch(t, &capture.Camera{
 					Open: opener(backend), URI: "rtsp://admin:p%40ss%2F%20w%C3%B6rd" + at, Retry: quick, DeniedRetry: locking,
 				})
-				c.hears("that it runs", state(capture.Running))
+				c.waitForChange("that it runs", state(capture.Running))
 				c.moves(5)
 			})
 		}
@@ -61,13 +61,13 @@ func TestRTSPCredentials(t *testing.T) {
 		})
 		t.Run(scheme+" missing", func(t *testing.T) {
 			c := watch(t, &capture.Camera{Open: Open, URI: server.uri(), Retry: quick, DeniedRetry: locking})
-			heard := c.hears("that it waits", state(capture.Waiting))
-			assert.Equal(t, "the camera wants a user name and password (write them as rtsp://USER:PASSWORD@HOST/PATH)", heard.Reason)
+			found := c.waitForChange("that it waits", state(capture.Waiting))
+			assert.Equal(t, "the camera requires a user name and password (write them as rtsp://USER:PASSWORD@HOST/PATH)", found.Reason)
 		})
 	}
 }
 
-// rtspScript is a server that answers each request as it is told, and counts connections and passwords.
+// rtspScript is a server that answers requests by a script and counts connections and passwords.
 type rtspScript struct {
 	address     string
 	connections atomic.Int32
@@ -132,8 +132,8 @@ func TestRedirectsAreBounded(t *testing.T) {
 		return "RTSP/1.0 302 Moved\r\nLocation: rtsp://" + s.address + "/again\r\n", false
 	})
 	c := watch(t, &capture.Camera{Open: Open, URI: "rtsp://admin:secret@" + s.address + "/", Retry: pause})
-	heard := c.hears("that it waits", state(capture.Waiting))
-	assert.Equal(t, "the server redirects in a circle, or more than 5 times (write the camera's final address)", heard.Reason)
+	found := c.waitForChange("that it waits", state(capture.Waiting))
+	assert.Equal(t, "more than 5 redirects (use the camera's final address)", found.Reason)
 	assert.Equal(t, int32(6), s.connections.Load(), "of the first address, and of those that were followed")
 	assert.Zero(t, s.passwords.Load())
 
@@ -144,7 +144,7 @@ func TestRedirectsAreBounded(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	c = watch(t, &capture.Camera{Open: Open, URI: server.URL, Retry: pause})
-	assert.Equal(t, heard.Reason, c.hears("that it waits", state(capture.Waiting)).Reason)
+	assert.Equal(t, found.Reason, c.waitForChange("that it waits", state(capture.Waiting)).Reason)
 	assert.Equal(t, int32(6), asked.Load())
 }
 
@@ -158,13 +158,13 @@ func TestRedirectLeadsToTheStream(t *testing.T) {
 		return "RTSP/1.0 301 Moved\r\nLocation: " + server.uri() + "\r\n", false
 	})
 	c := watch(t, &capture.Camera{Open: Open, URI: "rtsp://admin:secret@" + s.address + "/", Retry: quick, DeniedRetry: locking})
-	c.hears("that it runs", state(capture.Running))
+	c.waitForChange("that it runs", state(capture.Running))
 	c.moves(5)
 	_, port, err := net.SplitHostPort(s.address)
 	require.NoError(t, err)
 	_, err = Open(t.Context(), "rtsp://admin:secret@localhost:"+port+"/", capture.Options{}) // 127.0.0.1 is another host
 	require.ErrorIs(t, err, capture.ErrDenied)
-	assert.Contains(t, err.Error(), "the camera wants a user name and password")
+	assert.Contains(t, err.Error(), "the camera requires a user name and password")
 }
 
 // TestHTTPCredentials: user name and password over HTTP, as the server wants them; the password itself goes only to one that asks for it.
@@ -216,7 +216,7 @@ func TestHTTPCredentials(t *testing.T) {
 			t.Run(scheme+path, func(t *testing.T) {
 				c := watch(t, &capture.Camera{Open: Open, URI: "http://admin:secret@" + host + path, Retry: quick, DeniedRetry: locking})
 				c.last = append(c.last, server.CloseClientConnections)
-				c.hears("that it runs", state(capture.Running))
+				c.waitForChange("that it runs", state(capture.Running))
 				c.moves(5)
 			})
 		}
@@ -245,7 +245,7 @@ func TestForbiddenWithoutPassword(t *testing.T) {
 		Open: Open, URI: "http://camera:secret@" + strings.TrimPrefix(server.URL, "http://"), Retry: quick, DeniedRetry: locking,
 	})
 	c.last = append(c.last, server.CloseClientConnections)
-	c.hears("that it runs", state(capture.Running))
+	c.waitForChange("that it runs", state(capture.Running))
 	c.moves(5)
 }
 
@@ -255,5 +255,5 @@ func TestForbidden(t *testing.T) {
 	defer server.Close()
 	_, err := Open(t.Context(), "http://admin:secret@"+strings.TrimPrefix(server.URL, "http://"), capture.Options{})
 	require.ErrorIs(t, err, capture.ErrDenied)
-	assert.Contains(t, err.Error(), "the camera forbids it (403 Forbidden) (check what this user may do, and whether the account is locked)")
+	assert.Contains(t, err.Error(), "the camera denies access (403 Forbidden) (check the user's permissions and whether the account is locked)")
 }

@@ -42,7 +42,7 @@ func TestBadImagesFailAlone(t *testing.T) {
 		return barcodeJPEG(t, number, small.width, small.height)
 	})
 	c := watch(t, &capture.Camera{Open: Open, URI: uri, Retry: quick})
-	c.hears("that it runs", state(capture.Running))
+	c.waitForChange("that it runs", state(capture.Running))
 	c.moves(20)
 	c.shows(small)
 	stats := c.Stats()
@@ -52,9 +52,9 @@ func TestBadImagesFailAlone(t *testing.T) {
 	assert.Contains(t, []string{tooLarge, "not an image that OpenCV can read"}, stats.LastDamage)
 }
 
-// TestHalfImagesAreNone: of a stream without lengths, as of one with them, what ends before its image does is left out, not taken with
-// the rest grey.
-func TestHalfImagesAreNone(t *testing.T) {
+// TestTruncatedImagesAreDamaged: of a stream without lengths, as of one with them, what ends before its image does is left out, not taken
+// with the rest grey.
+func TestTruncatedImagesAreDamaged(t *testing.T) {
 	whole, half := barcodeJPEG(t, 1, small.width, small.height), barcodeJPEG(t, 2, small.width, small.height)
 	images := [][]byte{whole, half[:len(half)/2]}
 	for name, header := range map[string]string{"without lengths": "", "with lengths": "Content-Length: %d\r\n"} {
@@ -74,7 +74,7 @@ func TestHalfImagesAreNone(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			c := watch(t, &capture.Camera{Open: Open, URI: server.URL, Retry: quick})
-			c.hears("that it runs", state(capture.Running))
+			c.waitForChange("that it runs", state(capture.Running))
 			for range 20 {
 				c.moves(1)
 				c.mu.Lock()
@@ -83,14 +83,14 @@ func TestHalfImagesAreNone(t *testing.T) {
 			}
 			stats := c.Stats()
 			assert.Positive(t, stats.Damaged)
-			assert.Equal(t, "only a part of the image came", stats.LastDamage)
+			assert.Equal(t, "the image is incomplete", stats.LastDamage)
 		})
 	}
 }
 
-// TestDamagedImagesAreNoLife: a camera that sends nothing but these is given up as one that sends nothing, with the reason, from its
+// TestDamagedImagesStall: a camera that sends nothing but these is given up as one that sends nothing, with the reason, from its
 // first image on and later.
-func TestDamagedImagesAreNoLife(t *testing.T) {
+func TestDamagedImagesStall(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	uri := parts(t, func(number int) []byte {
@@ -102,28 +102,28 @@ func TestDamagedImagesAreNoLife(t *testing.T) {
 	c := watch(t, &capture.Camera{
 		Open: Open, URI: uri, Retry: quick, OpenTimeout: 300 * time.Millisecond, StallTimeout: 300 * time.Millisecond,
 	})
-	heard := c.hears("that it stalls", state(capture.Stalled))
-	assert.Equal(t, "no good first image for 300ms: not an image that OpenCV can read", heard.Reason)
-	assert.Positive(t, heard.Damaged)
-	assert.Zero(t, heard.Captured)
-	assert.Zero(t, heard.LastImage)
-	c.hears("that it waits", state(capture.Waiting))
+	found := c.waitForChange("that it stalls", state(capture.Stalled))
+	assert.Equal(t, "no good first image for 300ms: not an image that OpenCV can read", found.Reason)
+	assert.Positive(t, found.Damaged)
+	assert.Zero(t, found.Captured)
+	assert.Zero(t, found.LastImage)
+	c.waitForChange("that it waits", state(capture.Waiting))
 
 	broken.Store(false)
-	c.hears("that it runs", state(capture.Running))
+	c.waitForChange("that it runs", state(capture.Running))
 	c.moves(5)
 	last := c.Stats().LastImage
 	broken.Store(true)
-	heard = c.hears("that it stalls", state(capture.Stalled))
-	assert.Equal(t, "no good image for 300ms: not an image that OpenCV can read", heard.Reason)
-	assert.False(t, heard.LastImage.Before(last))
-	c.hears("that it is lost", state(capture.Lost))
+	found = c.waitForChange("that it stalls", state(capture.Stalled))
+	assert.Equal(t, "no good image for 300ms: not an image that OpenCV can read", found.Reason)
+	assert.False(t, found.LastImage.Before(last))
+	c.waitForChange("that it is lost", state(capture.Lost))
 	broken.Store(false)
-	c.hears("that it runs", state(capture.Running))
+	c.waitForChange("that it runs", state(capture.Running))
 	c.moves(5)
 }
 
-// TestPending: a frame that nobody takes is known to wait, which tells a consumer that hangs from a camera that is silent.
+// TestPending: a frame that is not taken is Pending, which distinguishes a hanging consumer from a silent camera.
 func TestPending(t *testing.T) {
 	var silent atomic.Bool
 	uri := parts(t, func(number int) []byte {

@@ -31,7 +31,7 @@ func motionJPEG(t *testing.T, frames int) string {
 }
 
 // TestDamageCostsAFilmNothingElse: an image that cannot be decoded is not its end.
-func TestDamageCostsAVideoNothingElse(t *testing.T) {
+func TestVideoContinuesAfterDamage(t *testing.T) {
 	path := motionJPEG(t, 30)
 	video, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -68,8 +68,8 @@ func TestDamageCostsAVideoNothingElse(t *testing.T) {
 	assert.Subset(t, numbers, []int{0, 1, 2, 4, 5, 6, 7, 8})
 }
 
-// TestWhatIsNoFileIsNotWaitedFor: nobody writes into this pipe.
-func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
+// TestPipesAreRefused: no process writes into this pipe.
+func TestPipesAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe.jpg")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
 	_, err := Open(context.Background(), path, capture.Options{EveryFrame: true})
@@ -81,7 +81,7 @@ func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
 }
 
 // TestAFilmKnowsWhereItShouldEnd: cut in half it gives its images without a word.
-func TestAVideoKnowsWhereItShouldEnd(t *testing.T) {
+func TestVideoProgress(t *testing.T) {
 	path := motionJPEG(t, 40)
 	length := func() (reached, told time.Duration) {
 		opened, err := Open(context.Background(), path, capture.Options{EveryFrame: true})
@@ -110,8 +110,8 @@ func TestAVideoKnowsWhereItShouldEnd(t *testing.T) {
 	assert.Equal(t, 4*time.Second, told)
 }
 
-// TestAFilmFromAServerEnds as it does from a disk, for whoever wants every image; for a camera the end is a failure.
-func TestAVideoFromAServerEnds(t *testing.T) {
+// TestVideoFromServerEnds: with EveryFrame a video from a server ends like a file; for a camera the end is a failure.
+func TestVideoFromServerEnds(t *testing.T) {
 	path := motionJPEG(t, 20)
 	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(path))))
 	defer server.Close()

@@ -80,7 +80,7 @@ func TestDeviceFormats(t *testing.T) {
 	assert.Len(t, endless, 2*maxEntries)
 }
 
-func TestDeviceThatIsNoCamera(t *testing.T) {
+func TestDeviceWithoutCapture(t *testing.T) {
 	_, err := queryDevice("/dev/null")
 	require.ErrorIs(t, err, unix.ENOTTY)
 	path := filepath.Join(t.TempDir(), "video0")

@@ -63,7 +63,7 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		if errors.Is(err, capture.ErrFormat) {
 			return nil, err
 		}
-		hint := "see whether ffprobe recognizes it"
+		hint := "check whether ffprobe recognizes it"
 		if api == gocv.VideoCaptureGstreamer && FindPlugin("libgstcoreelements.so") == "" {
 			hint = "install GStreamer with gstreamer1.0-plugins-good and gstreamer1.0-libav; without it only Motion JPEG in AVI can be read"
 		}

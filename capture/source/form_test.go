@@ -74,15 +74,15 @@ func TestFormChangesMidStream(t *testing.T) {
 	}
 }
 
-// TestChangedHearsOfAnotherForm: a camera in whose stream the images change their size goes on running, and says so.
-func TestChangedHearsOfAnotherForm(t *testing.T) {
+// TestOnChangeReportsNewFormat: OnChange reports a new image size in the stream of a running camera.
+func TestOnChangeReportsNewFormat(t *testing.T) {
 	uri := parts(t, func(number int) []byte {
 		s := []size{small, large}[number/200%2]
 		return barcodeJPEG(t, number, s.width, s.height)
 	})
 	c := watch(t, &capture.Camera{Open: Open, URI: uri, Lossless: true, Retry: quick})
 	for _, s := range []size{small, large, small} {
-		c.hears("of the form", func(now capture.Stats) bool {
+		c.waitForChange("of the form", func(now capture.Stats) bool {
 			return now.State == capture.Running && now.Width == s.width && now.Height == s.height
 		})
 	}

@@ -160,7 +160,7 @@ func openPipeline(u capture.URI, options settings) (capture.Source, error) {
 
 func openCSI(u capture.URI, options settings) (capture.Source, error) {
 	if FindPlugin(pluginCSI) == "" {
-		return nil, u.NewError("open", capture.ErrNotFound, "CSI cameras need GStreamer's nvarguscamerasrc, which this machine has not",
+		return nil, u.NewError("open", capture.ErrNotFound, "CSI cameras need GStreamer's nvarguscamerasrc, which is not installed",
 			"it is part of JetPack; elsewhere name a /dev/videoN, or use --camera demo", nil)
 	}
 	v, err := openGStreamer(u, csiPipeline(u, options.EveryFrame), options)

@@ -46,7 +46,7 @@ func TestCSIWithoutJetson(t *testing.T) {
 	t.Setenv("GST_PLUGIN_SYSTEM_PATH", t.TempDir())
 	_, err := Open(t.Context(), "csi://0", capture.Options{})
 	require.ErrorIs(t, err, capture.ErrNotFound)
-	assert.EqualError(t, err, "open csi://0: CSI cameras need GStreamer's nvarguscamerasrc, which this machine has not "+
+	assert.EqualError(t, err, "open csi://0: CSI cameras need GStreamer's nvarguscamerasrc, which is not installed "+
 		"(it is part of JetPack; elsewhere name a /dev/videoN, or use --camera demo)")
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, pluginCSI), nil, 0o600))

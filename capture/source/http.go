@@ -46,7 +46,8 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		DisableCompression:     true,
 		DisableKeepAlives:      true,
 	}
-	m := &mjpeg{uri: u, options: options, ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
+	m := &mjpeg{uri: u, options: options, ctx: ctx, cancel: cancel}
+	m.client = &http.Client{Transport: transport, CheckRedirect: checkRedirect}
 	m.image.decoder.limit = sizeLimit(options.MaxPixels)
 	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
 	response, err := m.request()
@@ -54,7 +55,8 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	if err == nil {
 		file = options.EveryFrame && response.ContentLength > 0
 		var stream bool
-		if stream, err = m.inspect(response); stream {
+		stream, err = m.inspect(response)
+		if stream {
 			return m, nil
 		}
 	}
@@ -101,10 +103,11 @@ func (m *mjpeg) request() (*http.Response, error) {
 	if asked && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
 		authorization := login.authorization(response.Header, http.MethodGet, target.RequestURI())
 		if authorization == "" {
-			return nil, m.uri.NewError("open", capture.ErrUnavailable, "the camera wants to know who asks in a way that is not known here", "", nil)
+			return nil, m.uri.NewError("open", capture.ErrUnavailable, "the camera requires an unsupported authentication scheme", "", nil)
 		}
 		_ = response.Body.Close()
-		if response, err = m.get(target, authorization); err != nil {
+		response, err = m.get(target, authorization)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +132,7 @@ func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, erro
 	response, err := m.client.Do(request)
 	switch {
 	case errors.Is(err, errRedirects):
-		return nil, m.uri.NewError("open", capture.ErrUnavailable, "", "write the camera's final address", errRedirects)
+		return nil, m.uri.NewError("open", capture.ErrUnavailable, "", "use the camera's final address", errRedirects)
 	case err != nil:
 		return nil, m.uri.NewError("open", capture.ErrUnavailable, "", "check the address and that the camera is on", m.reason(err))
 	}
@@ -145,7 +148,7 @@ func (m *mjpeg) inspect(response *http.Response) (stream bool, err error) {
 		m.parts = multipart{reader: bufio.NewReaderSize(m.body, 64<<10), boundary: []byte(strings.TrimPrefix(parameters["boundary"], "--"))}
 		return true, nil
 	case strings.HasPrefix(kind, "text/"), strings.HasPrefix(kind, "image/"), kind == "application/json":
-		return false, m.uri.NewError("open", capture.ErrFormat, "the server sends "+kind+", which is no stream",
+		return false, m.uri.NewError("open", capture.ErrFormat, "the server sends "+kind+", which is not a video stream",
 			"use the camera's MJPEG or video URL", nil)
 	}
 	return false, nil
@@ -179,10 +182,11 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	case errors.Is(err, io.EOF) && m.ctx.Err() == nil:
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "the stream ended", "", nil)
 	case errors.Is(err, errNoBoundary):
-		return capture.Frame{}, m.uri.NewError("read", capture.ErrFormat, "the server sends images without the boundaries that it announces",
+		return capture.Frame{}, m.uri.NewError("read", capture.ErrFormat, "the server sends images without the announced boundaries",
 			"use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink", nil)
 	case errors.Is(err, errMalformed):
-		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "", "use another of the camera's addresses for MJPEG or video", err)
+		const hint = "use another of the camera's addresses for MJPEG or video"
+		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "", hint, err)
 	case err != nil:
 		return capture.Frame{}, m.uri.NewError("read", capture.ErrUnavailable, "", "", m.reason(err))
 	}
@@ -190,7 +194,7 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	seq := m.seq
 	m.seq++
 	if truncatedJPEG(m.image.data) {
-		return capture.Frame{}, m.uri.NewError("read", capture.ErrImage, "only a part of the image came", "", nil)
+		return capture.Frame{}, m.uri.NewError("read", capture.ErrImage, "the image is incomplete", "", nil)
 	}
 	f, err := m.image.decode(lend)
 	if err != nil {

@@ -151,11 +151,13 @@ func (p *encodedImage) decode(lend capture.Lender) (capture.Frame, error) {
 	}
 	declared, err := encodedSize(p.data)
 	if err == nil {
-		if err = p.decoder.limit.check(declared, engine.BGR); err != nil {
+		err = p.decoder.limit.check(declared, engine.BGR)
+		if err != nil {
 			return capture.Frame{}, err
 		}
 		var f capture.Frame
-		if f, err = p.decoder.read(lend); !errors.Is(err, errNoImage) {
+		f, err = p.decoder.read(lend)
+		if !errors.Is(err, errNoImage) {
 			return f, err
 		}
 		err = errNotImage

@@ -17,7 +17,7 @@ type multipart struct {
 
 var (
 	errMalformed  = errors.New("malformed multipart stream")
-	errNoBoundary = errors.New("images without boundaries between them")
+	errNoBoundary = errors.New("images without boundaries")
 	headerLength  = []byte("content-length:")
 	headerStart   = []byte("content-") // of every part header of RFC 2046
 )
@@ -117,7 +117,8 @@ func (m *multipart) classify(line []byte) lineKind {
 	if !ok || len(m.boundary) == 0 {
 		return dataLine
 	}
-	if rest, ok = bytes.CutPrefix(rest, m.boundary); !ok {
+	rest, ok = bytes.CutPrefix(rest, m.boundary)
+	if !ok {
 		return dataLine
 	}
 	switch string(bytes.TrimRight(rest, " \t\r\n")) {
@@ -145,7 +146,8 @@ func (m *multipart) headers() (int64, error) {
 			return length, nil
 		}
 		if len(line) >= len(headerLength) && bytes.EqualFold(line[:len(headerLength)], headerLength) {
-			if length = number(bytes.TrimSpace(line[len(headerLength):])); length < 0 {
+			length = number(bytes.TrimSpace(line[len(headerLength):]))
+			if length < 0 {
 				return 0, errMalformed
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // maxRedirects is the number of redirects that are followed.
 const maxRedirects = 5
 
-var errRedirects = errors.New("the server redirects in a circle, or more than 5 times")
+var errRedirects = errors.New("more than 5 redirects")
 
 // sameHost reports whether credentials for one address may be sent to the other.
 func sameHost(a, b *url.URL) bool { return a.Hostname() == b.Hostname() }
@@ -26,9 +26,9 @@ func networkError(err error) error {
 	case errors.As(err, &number):
 		return number
 	case errors.As(err, &lookup) && lookup.IsNotFound:
-		return errors.New("the host name is unknown")
+		return errors.New("unknown host name")
 	case errors.As(err, &lookup):
-		return errors.New("the name server does not answer")
+		return errors.New("the DNS server does not answer")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return errNoAnswer
 	case errors.As(err, &connection):

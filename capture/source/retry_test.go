@@ -25,8 +25,8 @@ import (
 // quick is a backoff for tests.
 var quick = backoff.Exponential{Min: time.Millisecond, Max: 20 * time.Millisecond}
 
-// TestEveryKindIsTriedAgain: nothing that can be wrong with a camera at its first start ends it.
-func TestEveryKindIsTriedAgain(t *testing.T) {
+// TestEveryKindIsRetried: nothing that can be wrong with a camera at its first start ends it.
+func TestEveryKindIsRetried(t *testing.T) {
 	dir := t.TempDir()
 	for uri, want := range map[string]string{
 		"/dev/video99":        "no such camera (" + deviceHint(Devices()) + ")",
@@ -39,19 +39,19 @@ func TestEveryKindIsTriedAgain(t *testing.T) {
 		t.Run(uri, func(t *testing.T) {
 			var log strings.Builder
 			c := watch(t, &capture.Camera{Open: Open, Name: "camera", URI: uri, Retry: quick, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			heard := c.hears("of the fourth try", func(s capture.Stats) bool { return s.State == capture.Waiting && s.Tries == 4 })
-			assert.Equal(t, want, heard.Reason)
-			assert.Equal(t, uint64(3), heard.Reconnects)
+			found := c.waitForChange("of the fourth try", func(s capture.Stats) bool { return s.State == capture.Waiting && s.Tries == 4 })
+			assert.Equal(t, want, found.Reason)
+			assert.Equal(t, uint64(3), found.Reconnects)
 			require.NoError(t, c.Close())
-			assert.Equal(t, 1, strings.Count(log.String(), "camera away"), log.String())
+			assert.Equal(t, 1, strings.Count(log.String(), "camera unavailable"), log.String())
 			assert.NotContains(t, log.String(), "secret")
 			assert.Equal(t, capture.Ended, c.Stats().State)
 		})
 	}
 }
 
-// TestServerThatIsOnceWrong: a camera that answers with a page while it starts, or closes the connection, is no less a camera afterwards.
-func TestServerThatIsOnceWrong(t *testing.T) {
+// TestServerRecovers: a camera that answers with a page while it starts, or closes the connection, is no less a camera afterwards.
+func TestServerRecovers(t *testing.T) {
 	good := newMJPEGServer(t, true)
 	for name, wrong := range map[string]http.HandlerFunc{
 		"page": func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "<html>starting") },
@@ -77,8 +77,8 @@ func TestServerThatIsOnceWrong(t *testing.T) {
 			t.Cleanup(server.Close)
 			c := watch(t, &capture.Camera{Open: Open, URI: server.URL, Retry: quick})
 			c.last = append(c.last, server.CloseClientConnections)
-			c.hears("that it waits", state(capture.Waiting))
-			c.hears("that it runs", state(capture.Running))
+			c.waitForChange("that it waits", state(capture.Waiting))
+			c.waitForChange("that it runs", state(capture.Running))
 			c.moves(5)
 		})
 	}
@@ -93,10 +93,10 @@ func TestSlowSource(t *testing.T) {
 			"video/x-raw,format=BGR",
 		OpenTimeout: 500 * time.Millisecond, Retry: quick,
 	})
-	stalled := c.hears("that it stalls", state(capture.Stalled))
+	stalled := c.waitForChange("that it stalls", state(capture.Stalled))
 	assert.Equal(t, "no first image for 500ms", stalled.Reason)
-	c.hears("that it waits", func(s capture.Stats) bool { return s.State == capture.Waiting && s.Tries == 1 })
-	c.hears("that it runs", state(capture.Running))
+	c.waitForChange("that it waits", func(s capture.Stats) bool { return s.State == capture.Waiting && s.Tries == 1 })
+	c.waitForChange("that it runs", state(capture.Running))
 	c.moves(1)
 }
 
@@ -135,15 +135,15 @@ func TestHungCaptures(t *testing.T) {
 	require.NoError(t, os.Link(pipe, path))
 	video := barcodeVideo(t, "v.mp4", 10, 160, 120, 30)
 	c := watch(t, &capture.Camera{Open: Open, URI: "file://" + path + "?loop=1&fps=200", OpenTimeout: 50 * time.Millisecond, Retry: quick})
-	assert.Equal(t, "no first image for 50ms", c.hears("that it stalls", state(capture.Stalled)).Reason)
-	hung := c.hears("that it hangs", state(capture.Hung))
+	assert.Equal(t, "no first image for 50ms", c.waitForChange("that it stalls", state(capture.Stalled)).Reason)
+	hung := c.waitForChange("that it hangs", state(capture.Hung))
 	assert.Equal(t, "8 captures hang inside OpenCV (restart the program if this lasts)", hung.Reason)
 	assert.Equal(t, uint64(8), hung.Abandoned)
 	require.NoError(t, os.Rename(video, path))
 	writer, err := os.OpenFile(pipe, os.O_WRONLY|unix.O_NONBLOCK, 0)
 	require.NoError(t, err)
 	require.NoError(t, writer.Close())
-	c.hears("that it goes on", state(capture.Connecting))
-	c.hears("that it runs", state(capture.Running))
+	c.waitForChange("that it goes on", state(capture.Connecting))
+	c.waitForChange("that it runs", state(capture.Running))
 	c.moves(30)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-const streamHint = "see whether it plays elsewhere, with ffplay or VLC"
+const streamHint = "check whether ffplay or VLC can play it"
 
 // openRTSP uses FFmpeg, which has timeouts of its own, or GStreamer if that has JetPack's hardware decoder.
 func openRTSP(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
@@ -66,7 +66,8 @@ func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string
 		case reply.code == 401 || reply.code == 403:
 			return "", denied(u, given, reply.status())
 		case reply.code >= 300 && reply.code < 400:
-			if at, err = redirected(at, reply.header.Get("Location")); err != nil {
+			at, err = redirected(at, reply.header.Get("Location"))
+			if err != nil {
 				return "", u.NewError("open", capture.ErrUnavailable, "", "", err)
 			}
 		case reply.code >= 400:
@@ -75,14 +76,14 @@ func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string
 			return decoderAddress(at, start), nil
 		}
 	}
-	return "", u.NewError("open", capture.ErrUnavailable, "", "write the camera's final address", errRedirects)
+	return "", u.NewError("open", capture.ErrUnavailable, "", "use the camera's final address", errRedirects)
 }
 
 // redirected returns the target of a redirect.
 func redirected(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	if err != nil || location == "" || to.Hostname() == "" || to.Scheme != "rtsp" && to.Scheme != "rtsps" {
-		return nil, errors.New("the server redirects to no RTSP address")
+		return nil, errors.New("the server redirects to an address that is not RTSP")
 	}
 	return to, nil
 }
@@ -127,7 +128,8 @@ func describeRTSP(ctx context.Context, address *url.URL, login credentials, give
 		return reply, nil
 	}
 	// A challenge may be valid for one connection only. If the server has closed it, a new connection is tried.
-	if reply, err = connection.describe(target.String(), authorization); err == nil || ctx.Err() != nil {
+	reply, err = connection.describe(target.String(), authorization)
+	if err == nil || ctx.Err() != nil {
 		return reply, err
 	}
 	another, err := dialRTSP(ctx, &target)

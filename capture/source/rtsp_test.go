@@ -40,8 +40,8 @@ func answering(t *testing.T, answer string) string {
 }
 
 func TestDescribe(t *testing.T) {
-	const wanted = "the camera wants a user name and password (write them as rtsp://USER:PASSWORD@HOST/PATH)"
-	const circle = "the server redirects in a circle, or more than 5 times (write the camera's final address)"
+	const wanted = "the camera requires a user name and password (write them as rtsp://USER:PASSWORD@HOST/PATH)"
+	const circle = "more than 5 redirects (use the camera's final address)"
 	for answer, want := range map[string]struct {
 		kind error
 		text string
@@ -53,8 +53,14 @@ func TestDescribe(t *testing.T) {
 		"":                                          {capture.ErrUnavailable, "the answer is not RTSP (check that this is an RTSP server)"},
 		"RTSP/1.0 \xff\xfe":                         {capture.ErrUnavailable, "the answer is not RTSP (check that this is an RTSP server)"},
 		"RTSP/1.0 302 Found\r\nLocation: /\r\n\r\n": {capture.ErrUnavailable, circle},
-		"RTSP/1.0 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n": {capture.ErrUnavailable, "the server redirects to no RTSP address"},
-		"RTSP/1.0 302 Found\r\n\r\n":                                 {capture.ErrUnavailable, "the server redirects to no RTSP address"},
+		"RTSP/1.0 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n": {
+			capture.ErrUnavailable,
+			"the server redirects to an address that is not RTSP",
+		},
+		"RTSP/1.0 302 Found\r\n\r\n": {
+			capture.ErrUnavailable,
+			"the server redirects to an address that is not RTSP",
+		},
 	} {
 		uri := "rtsp://" + answering(t, answer) + "/stream"
 		_, err := Open(t.Context(), uri, capture.Options{OpenTimeout: 5 * time.Second})

@@ -36,8 +36,8 @@ func (l sizeLimit) check(s size, format engine.PixelFormat) error {
 
 var (
 	errNotImage        = errors.New("not an image that OpenCV can read")
-	errTruncatedHeader = errors.New("the image's header is cut off")
-	errPartial         = errors.New("the file ends before its image does")
+	errTruncatedHeader = errors.New("the image's header is truncated")
+	errPartial         = errors.New("the file is truncated")
 )
 
 // encodedSize reads the size of a JPEG, PNG, BMP, WebP, TIFF or PNM image from its header. It allocates nothing.
@@ -118,7 +118,8 @@ func jpegFrame(data []byte) (int, error) {
 			return at, nil
 		}
 		length := int(binary.BigEndian.Uint16(data[at+1:]))
-		if at += 1 + length; length < 2 || at > len(data) {
+		at += 1 + length
+		if length < 2 || at > len(data) {
 			return 0, errTruncatedHeader
 		}
 	}

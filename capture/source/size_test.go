@@ -42,7 +42,7 @@ func withThumbnail(img, thumbnail []byte) []byte {
 	return slices.Concat(img[:2], segment, thumbnail, img[2:])
 }
 
-// giant is a small JPEG or PNG whose header tells of another size.
+// giant returns a small JPEG or PNG whose header declares another size.
 func giant(t testing.TB, suffix string, s size) []byte {
 	data := encoded(t, suffix, size{8, 8})
 	at := 16
@@ -188,7 +188,7 @@ func TestGiantAmongImages(t *testing.T) {
 	_, err = drain(t, &capture.Camera{
 		Open: Open, URI: filepath.Join(dir, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160*120 - 1,
 	}, nil)
-	require.EqualError(t, err, "read "+filepath.Join(dir, "0.jpg")+": no image in it")
+	require.EqualError(t, err, "read "+filepath.Join(dir, "0.jpg")+": it contains no image")
 	numbers, err = drain(t, &capture.Camera{
 		Open: Open, URI: filepath.Join(dir, "0.jpg"), Once: true, Lossless: true, MaxPixels: 160 * 120,
 	}, nil)
@@ -196,7 +196,7 @@ func TestGiantAmongImages(t *testing.T) {
 	assert.Equal(t, []int{0}, numbers)
 }
 
-// TestGiantVideo: a video says its size when it is opened.
+// TestGiantVideo: a video declares its size when it is opened.
 func TestGiantVideo(t *testing.T) {
 	video := barcodeVideo(t, "v.mp4", 5, 160, 120, 30)
 	for _, uri := range []string{video, "gst:videotestsrc num-buffers=5 ! video/x-raw,format=NV12,width=160,height=120 ! appsink sync=false"} {
@@ -230,8 +230,8 @@ func FuzzEncodedSize(f *testing.F) {
 
 var _ = png.Decode // registers PNG with image.DecodeConfig
 
-// TestLargeFilesAreForWhoeverAllowsLargeImages: aerial images on a disk, and no camera's.
-func TestLargeFilesAreForWhoeverAllowsLargeImages(t *testing.T) {
+// TestLargeFilesNeedLargeMaxPixels: aerial images on a disk, and no camera's.
+func TestLargeFilesNeedLargeMaxPixels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "black.ppm")
 	header := "P6 5000 4600 255\n"
 	require.NoError(t, os.WriteFile(path, []byte(header), 0o600))

@@ -190,7 +190,7 @@ func TestOpenErrors(t *testing.T) {
 			dir, capture.ErrNotFound, "open " + dir +
 				": no image in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)",
 		},
-		{text, capture.ErrFormat, "open " + text + ": not a video that OpenCV can read (see whether ffprobe recognizes it)"},
+		{text, capture.ErrFormat, "open " + text + ": not a video that OpenCV can read (check whether ffprobe recognizes it)"},
 		{"gst:nosuchelement", capture.ErrUnavailable, "open gst:nosuchelement: GSTREAMER cannot open it (" + pipelines + ")"},
 		{"demo?width=10&height=10", capture.ErrURI, `parse demo?width=10&height=10: height "10" is not a whole number of 64 to 8192`},
 	} {

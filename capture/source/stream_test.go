@@ -48,8 +48,8 @@ type watched struct {
 	captures atomic.Int32 // that have begun and not come back
 
 	mu      sync.Mutex
-	told    []capture.Stats // what Changed has heard
-	heard   int             // of these, the ones that hears is done with
+	changes []capture.Stats // reported to OnChange
+	checked int             // of these, by waitForChange
 	size    size            // of the newest frame
 	taken   uint64
 	newest  int // number shown by the newest frame
@@ -59,7 +59,7 @@ type watched struct {
 // watch runs a camera until the test ends.
 func watch(t *testing.T, c *capture.Camera) *watched {
 	w := &watched{Camera: c, t: t, notify: make(chan struct{}, 1), result: make(chan error, 1), newest: -1}
-	c.Notify, c.OnChange, c.Open = token(w.notify), w.hear, w.counted(c.Open)
+	c.Notify, c.OnChange, c.Open = token(w.notify), w.onChange, w.counted(c.Open)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -92,7 +92,7 @@ func watch(t *testing.T, c *capture.Camera) *watched {
 		stats := c.Stats()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		assert.Equal(t, capture.Ended, w.told[len(w.told)-1].State, "the last event")
+		assert.Equal(t, capture.Ended, w.changes[len(w.changes)-1].State, "the last event")
 		assert.Equal(t, stats.Captured, w.taken+stats.Dropped, "every frame is taken or displaced")
 	})
 	return w
@@ -121,13 +121,13 @@ func (s *countedSource) Close() error {
 	return s.Source.Close()
 }
 
-// hear is the camera's Changed. It checks that a change is one, and that it tells what a consumer needs.
-func (w *watched) hear(now capture.Stats) {
+// onChange is the camera's OnChange. It checks that every call reports a change with all that a consumer needs.
+func (w *watched) onChange(now capture.Stats) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if last := len(w.told) - 1; last >= 0 {
-		before := w.told[last]
-		assert.True(w.t, now.Changed(&before), "told twice: %+v", now)
+	if last := len(w.changes) - 1; last >= 0 {
+		before := w.changes[last]
+		assert.True(w.t, now.Changed(&before), "reported twice: %+v", now)
 		assert.False(w.t, now.Since.Before(before.Since), "%+v after %+v", now, before)
 	}
 	switch now.State {
@@ -144,35 +144,35 @@ func (w *watched) hear(now capture.Stats) {
 	}
 	assert.Equal(w.t, now.State == capture.Lost || now.State == capture.Waiting, !now.NextTry.IsZero(), "%+v", now)
 	assert.NotContains(w.t, fmt.Sprintf("%+v", now), "secret")
-	w.told = append(w.told, now)
+	w.changes = append(w.changes, now)
 }
 
-// hears waits for an event after the ones that have been waited for before, and returns it.
-func (w *watched) hears(what string, is func(s capture.Stats) bool) (heard capture.Stats) {
+// waitForChange waits for a change after the ones that have been checked, and returns it.
+func (w *watched) waitForChange(what string, is func(s capture.Stats) bool) (found capture.Stats) {
 	w.t.Helper()
-	found := assert.Eventually(w.t, func() bool {
+	ok := assert.Eventually(w.t, func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		for i, s := range w.told[w.heard:] {
+		for i, s := range w.changes[w.checked:] {
 			if is(s) {
-				w.heard, heard = w.heard+i+1, s
+				w.checked, found = w.checked+i+1, s
 				return true
 			}
 		}
 		return false
 	}, patience, time.Millisecond)
-	if !found {
+	if !ok {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		for _, s := range w.told {
+		for _, s := range w.changes {
 			w.t.Logf("%s %s: %s, tries %d", s.Since.Format("05.000"), s.State, s.Reason, s.Tries)
 		}
 		require.Fail(w.t, "no event "+what)
 	}
-	return heard
+	return found
 }
 
-// state is a condition for hears.
+// state returns a condition for waitForChange.
 func state(want capture.State) func(s capture.Stats) bool {
 	return func(s capture.Stats) bool { return s.State == want }
 }
@@ -278,7 +278,7 @@ func (s *rtspServer) kill() {
 	}
 }
 
-// mjpegServer streams numbered JPEG images and can be stopped, restarted on its port and told to fall silent.
+// mjpegServer streams numbered JPEG images and can be stopped, restarted on its port and silenced.
 type mjpegServer struct {
 	t       *testing.T
 	address string
@@ -367,17 +367,17 @@ func TestHTTPErrors(t *testing.T) {
 		kind error
 		text string
 	}{
-		"/page":     {capture.ErrFormat, "open @: the server sends text/html, which is no stream (use the camera's MJPEG or video URL)"},
-		"/still":    {capture.ErrFormat, "open @: the server sends image/jpeg, which is no stream (use the camera's MJPEG or video URL)"},
+		"/page":     {capture.ErrFormat, "open @: the server sends text/html, which is not a video stream (use the camera's MJPEG or video URL)"},
+		"/still":    {capture.ErrFormat, "open @: the server sends image/jpeg, which is not a video stream (use the camera's MJPEG or video URL)"},
 		"/nameless": {capture.ErrUnavailable, "read @: the stream ended"},
 		"/broken":   {capture.ErrUnavailable, "read @: malformed multipart stream (use another of the camera's addresses for MJPEG or video)"},
-		"/bare": {capture.ErrFormat, "read @: the server sends images without the boundaries that it announces " +
+		"/bare": {capture.ErrFormat, "read @: the server sends images without the announced boundaries " +
 			"(use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink)"},
-		"/half":        {capture.ErrImage, "read @: only a part of the image came"},
+		"/half":        {capture.ErrImage, "read @: the image is incomplete"},
 		"/ended":       {capture.ErrUnavailable, "read @: the stream ended"},
 		"/junk":        {capture.ErrImage, "read @: not an image that OpenCV can read"},
 		"/garbage.mp4": {capture.ErrUnavailable, "open @: FFMPEG cannot open it (" + streamHint + ")"},
-		"/denied":      {capture.ErrDenied, "open @: the camera wants a user name and password (write them as http://USER:PASSWORD@HOST/PATH)"},
+		"/denied":      {capture.ErrDenied, "open @: the camera requires a user name and password (write them as http://USER:PASSWORD@HOST/PATH)"},
 		"/none":        {capture.ErrUnavailable, "open @: the server answers 404 Not Found (check the path)"},
 	} {
 		source, err := Open(t.Context(), base+path, capture.Options{})

@@ -44,7 +44,8 @@ type video struct {
 // openVideo opens address with one of OpenCV's backends, as a live source of BGR images.
 func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options settings) (*video, error) {
 	if !gocv.VideoRegistry.HasBackend(api) {
-		return nil, u.NewError("open", capture.ErrUnavailable, "this OpenCV is built without "+gocv.VideoRegistry.GetBackendName(api), "", nil)
+		message := "this OpenCV is built without " + gocv.VideoRegistry.GetBackendName(api)
+		return nil, u.NewError("open", capture.ErrUnavailable, message, "", nil)
 	}
 	var opened *gocv.VideoCapture
 	var err error
@@ -96,10 +97,11 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 		v.timedOutAt = captured
 	}
 	if !grabbed {
-		if v.grabbed = v.skipDamaged(); !v.grabbed {
+		v.grabbed = v.skipDamaged()
+		if !v.grabbed {
 			return capture.Frame{}, v.endError()
 		}
-		return capture.Frame{}, v.uri.NewError("read", capture.ErrImage, "damaged images are left out", "", nil)
+		return capture.Frame{}, v.uri.NewError("read", capture.ErrImage, "damaged images are skipped", "", nil)
 	}
 	f, err := v.decode(lend)
 	seq := v.seq
@@ -184,10 +186,10 @@ func (v *video) endError() error {
 	case v.live && v.timedOutAt != 0 && capture.Monotonic()-v.timedOutAt < int64(time.Second):
 		return v.uri.NewError("read", capture.ErrStalled, "no image for "+v.readTimeout.String(), "", nil)
 	case v.seq == 0 && !v.live && v.uri.Kind == capture.HTTP:
-		return v.uri.NewError("read", capture.ErrUnavailable, "it opened but gave no image",
+		return v.uri.NewError("read", capture.ErrUnavailable, "it opened but returned no image",
 			"download it first: the server may give whole files only, and this one has its index at the end", nil)
 	case v.seq == 0:
-		return v.uri.NewError("read", capture.ErrUnavailable, "it opened but gave no image", "", nil)
+		return v.uri.NewError("read", capture.ErrUnavailable, "it opened but returned no image", "", nil)
 	case v.live:
 		return v.uri.NewError("read", capture.ErrUnavailable, "the stream ended", "", nil)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/compare"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
@@ -137,7 +136,7 @@ func compared(stdout io.Writer, asJSON bool, b *bench.Bench, before, after strin
 			return fmt.Errorf("--compare: %s: %w", path, err)
 		}
 	}
-	c := compare.Of(both[0], both[1])
+	c := result.Compare(both[0], both[1])
 	return errors.Join(showBench(stdout, asJSON, c, c), b.Judge(both[1]))
 }
 

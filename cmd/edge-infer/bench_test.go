@@ -39,8 +39,7 @@ func TestCommandsOnOneGPURefuseSeveral(t *testing.T) {
 		},
 		{"bench --drive paced", "--drive paced needs --rate, the frames a second of each camera; see edge-infer bench --help"},
 		{"bench --what all,nothing", `--what "nothing": must be engine, transfers, loop or all; see edge-infer bench --help`},
-		{"bench --plot x.jpg", `--plot: "x.jpg" is no diagram's name (let it end with .svg or .png); see edge-infer bench --help`},
-		{"bench --require p99=1ms", `--require "p99=1ms": compares with <=, >=, < or >; see edge-infer bench --help`},
+		{"bench --require p99=1ms", `--require "p99=1ms": must use <=, >=, < or >; see edge-infer bench --help`},
 		{
 			"infer x.jpg --engine onnxruntime=cpu --model " + model, "model " + model +
 				": the model takes no images: it has 2 inputs, images go to a single one (infer --input runs it on arrays)",
@@ -81,7 +80,7 @@ func TestBenchLayers(t *testing.T) {
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	require.Error(t, c.Run())
-	require.Equal(t, "edge-infer: --layers: only TensorRT tells its layers' times, not onnxruntime; see edge-infer bench --help\n",
+	require.Equal(t, "edge-infer: --layers needs TensorRT, not onnxruntime; see edge-infer bench --help\n",
 		stderr.String())
 }
 

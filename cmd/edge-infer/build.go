@@ -15,12 +15,12 @@ func newBuild(stdout, stderr io.Writer) *cobra.Command {
 	b := &convert.Build{Logger: logger(stderr, config.Default()), Progress: report.Steps(stderr)}
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "build [MODEL.onnx]", Short: "Build a TensorRT engine plan and prove its accuracy", Args: atMostOneModel,
-		Long: `Builds the plan of a model, or of the demo model, for this machine's GPU and TensorRT release, in a process of its own. With --data the gate
-compares it with the model in FP32 on ONNX Runtime, and a plan that does not match is not kept; --precision auto then goes from INT8, where
-there is a --images, over FP16 to FP32 and keeps the first that passes. The verdict goes to PLAN` + accuracy.VerdictSuffix + `.
+		Use: "build [MODEL.onnx]", Short: "Build a TensorRT engine plan and check its accuracy", Args: atMostOneModel,
+		Long: `Builds the plan of a model, or of the demo model, for this machine's GPU and TensorRT version, in a separate process. With --data
+the accuracy gate compares it with the FP32 model on ONNX Runtime, and a plan that fails is not kept; --precision auto then tries INT8 (with
+--images), FP16 and FP32 and keeps the first plan that passes. The verdict is written to PLAN` + accuracy.VerdictSuffix + `.
 
-Without -o the plan goes into the cache, where run --engine tensorrt finds a plan of default options by itself; any other is run with --model PLAN.
+Without -o the plan is stored in the cache, where run --engine tensorrt finds a plan with default options; run others with --model PLAN.
 
   edge-infer build yolo11n.onnx --precision fp16
   edge-infer build yolo11n.onnx --images images/ --data labelled/ -o yolo11n.plan`,

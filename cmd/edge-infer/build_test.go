@@ -167,7 +167,7 @@ func TestBuild(t *testing.T) {
 				output, err := c.CombinedOutput()
 				require.NoError(t, err, string(output))
 				assert.Equal(t, 1, strings.Count(string(output),
-					`level=WARN msg="INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them"`), string(output))
+					`level=WARN msg="ONNX Runtime not available, using TensorRT's own calibrator, which may lose accuracy"`), string(output))
 				_, plan = planText(t, out)
 				assert.Contains(t, plan, "note calibration algorithm "+algorithm+" batch 1 batches 5 ")
 				assert.NoFileExists(t, none)
@@ -354,11 +354,11 @@ func TestBuildMistakes(t *testing.T) {
 		},
 		{
 			"overlap", "", model + " --images " + images + " --data " + images,
-			"2 of the 2 images that the gate would judge on are calibration images",
+			"2 of the 2 images for the gate are calibration images",
 		},
 		{"shape", "", model + " --shape other=1x3", "--shape other: the model has no such input (it has images)"},
-		{"fixed batch", "", fixed + " --batch 4", "--batch 4: the model fixes its batch (leave --batch away"},
-		{"parser", "FAKE_TRT=parse", model, "parse failed as told"},
+		{"fixed batch", "", fixed + " --batch 4", "--batch 4: the model fixes its batch (omit --batch"},
+		{"parser", "FAKE_TRT=parse", model, "parse failed on request"},
 		{"builder", "FAKE_TRT=build-crash", model, "the build process was killed, most likely because memory ran out (close other programs"},
 		{"no library", tensorrt.LibraryEnvironment + "=/none", model, "/none"},
 		{"no GPU", cuda.LibraryEnvironment + "=/none", model, "/none"},

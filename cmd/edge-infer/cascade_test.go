@@ -115,10 +115,10 @@ func TestCascadesThatCannotBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("cascade:\n  - name: colour\n    model: "+colours+"\n    on: [bus]\n"), 0o600))
 	for want, arguments := range map[string][]string{
-		`cascade "colour" must be NAME=MODEL.onnx, with the name that the attribute gets`:                                                          {"--cascade", "colour"},
-		`cascade helmet: model none.onnx: no such file (name an ONNX file, or none for the demo model)`:                                            {"--cascade", "helmet=none.onnx"},
-		`cascade colour: label "bus" is not one of the first model's`:                                                                              {"--config", file},
-		`does not classify but gives box, class and score of each object (a classifier, a reader of text or an embedding is what a cascade takes)`: {"--cascade", "parts=demo"},
+		`cascade "colour" must be NAME=MODEL.onnx, with the name that the attribute gets`:                                   {"--cascade", "colour"},
+		`cascade helmet: model none.onnx: no such file (name an ONNX file, or none for the demo model)`:                     {"--cascade", "helmet=none.onnx"},
+		`cascade colour: label "bus" is not one of the first model's`:                                                       {"--config", file},
+		`outputs box, class and score of each object (a cascade needs a classifier, a text reader or an embedding network)`: {"--cascade", "parts=demo"},
 	} {
 		output, err := programtest.Command(t, append([]string{"infer", "none.jpg"}, arguments...)...).CombinedOutput()
 		require.Error(t, err)

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 )
 
-// checked is what config check found. The mistakes are the command's error too.
+// checked is the result of config check. The mistakes are also the error of the command.
 type checked struct {
 	Version  int      `json:"v"`
 	File     string   `json:"file"`
@@ -19,7 +19,7 @@ type checked struct {
 	Mistakes []string `json:"mistakes"`
 }
 
-// Print tells a person that there are none.
+// Print reports a file without mistakes; mistakes are printed as errors.
 func (c checked) Print(out io.Writer) error {
 	if len(c.Mistakes) > 0 {
 		return nil
@@ -28,7 +28,7 @@ func (c checked) Print(out io.Writer) error {
 	return err
 }
 
-// newCheck finds the mistakes that a start or a reload with the file would end with.
+// newCheck returns config check, which finds the mistakes that would make a start or a reload fail.
 func newCheck(stdout io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.AllSections()}
 	var asJSON bool
@@ -54,7 +54,7 @@ disturbed. Cameras and brokers are not contacted: edge-infer doctor does that.`,
 				if err != nil {
 					return err
 				}
-				check := preflight.Check{Config: c, Program: []string{program, preflight.Command}}
+				check := diagnose.Preflight{Config: c, Program: []string{program, diagnose.Command}}
 				for _, mistake := range check.Run(command.Context()) {
 					mistakes = append(mistakes, fmt.Errorf("config %s: %w", settings.File, mistake))
 				}

@@ -149,7 +149,7 @@ func TestImagesThatCannotBe(t *testing.T) {
 		{[]string{"--activation", "tanh"}, `model.activation "tanh" must be auto, softmax or sigmoid`},
 		{[]string{"--top", "0"}, `detect.top "0" must be 1 to 1000`},
 		{[]string{"--config", file}, `preprocess resize: "squash" is not one of letterbox, `},
-		{[]string{"--model", fixed, "--imgsz", "32x64"}, "takes images of 64x64 alone, not 32x64 (leave --imgsz away)"},
+		{[]string{"--model", fixed, "--imgsz", "32x64"}, "takes images of 64x64 only, not 32x64 (omit --imgsz)"},
 	} {
 		command := programtest.Command(t, append([]string{"infer", img, "--engine", "onnxruntime"}, test.arguments...)...)
 		output, err := command.CombinedOutput()

@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 )
 
 func newDevices(stdout io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.BackendSections()}
-	p := &probe.Probe{}
+	p := &diagnose.DeviceProbe{}
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "devices", Short: "List GPUs, libraries and cameras, and the backend that would be chosen", Args: noArguments,

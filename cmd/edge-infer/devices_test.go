@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
@@ -18,10 +18,10 @@ import (
 )
 
 // devicesOf runs the command and gives its document and its text.
-func devicesOf(t *testing.T, environment []string, args ...string) (probe.Machine, string) {
+func devicesOf(t *testing.T, environment []string, args ...string) (diagnose.Devices, string) {
 	output, err := programtest.CommandWith(t, environment, append([]string{"devices", "--json"}, args...)...).Output()
 	require.NoError(t, err)
-	var found probe.Machine
+	var found diagnose.Devices
 	require.NoError(t, json.Unmarshal(output, &found))
 	var text bytes.Buffer
 	require.NoError(t, found.Print(&text))
@@ -36,7 +36,7 @@ func TestDevices(t *testing.T) {
 	found, text := devicesOf(t, server)
 	require.Len(t, found.GPUs, 2)
 	assert.Equal(t, "Fake GPU 1", found.GPUs[1].Name)
-	assert.Equal(t, "images read in mapped memory, tensors copied because the GPU has memory of its own", found.GPUs[1].MemoryUse)
+	assert.Equal(t, "images read in mapped memory, tensors copied because the GPU has its own memory", found.GPUs[1].MemoryUse)
 	require.Len(t, found.TensorRT, 1)
 	library := found.TensorRT[0]
 	assert.Equal(t, "10.3.0.30", library.Version)
@@ -86,7 +86,7 @@ func TestDevicesSurvivesItsLibraries(t *testing.T) {
 	require.Len(t, found.TensorRT, 1)
 	assert.Equal(t, lean, found.TensorRT[0].Path)
 	assert.False(t, found.TensorRT[0].Builder)
-	assert.Contains(t, text, "lean: runs plans, builds none")
+	assert.Contains(t, text, "lean: runs plans, cannot build them")
 	assert.Equal(t, "the library crashes: abort (SIGABRT)", found.Backends[0].Reason)
 	assert.Equal(t, "onnxruntime on the CPU", found.Backends[2].Title)
 	assert.True(t, found.Backends[2].Chosen)

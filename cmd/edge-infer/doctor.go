@@ -11,14 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/doctor"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/dossier"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 )
 
 func newDoctor(stdout io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.AllSections()}
-	var d doctor.Doctor
+	var d diagnose.Doctor
 	var asJSON bool
 	var unit, file string
 	command := &cobra.Command{
@@ -42,12 +40,12 @@ systemd runs, everything above.
 				return config.Usagef("--timeout must be positive")
 			}
 			var failed error // of writing
-			show := func(found doctor.Finding) {
+			show := func(check diagnose.Check) {
 				if !asJSON {
-					failed = errors.Join(failed, tell(stdout, found))
+					failed = errors.Join(failed, tell(stdout, check))
 				}
 			}
-			var all doctor.Findings
+			var all diagnose.Checks
 			if unit != "" {
 				all = d.Service(command.Context(), unit, show)
 			} else {
@@ -57,36 +55,36 @@ systemd runs, everything above.
 				failed = all.Encode(stdout)
 			}
 			if file != "" {
-				failed = errors.Join(failed, writeDossier(command.Context(), file, &dossier.Dossier{
-					Settings: &settings, Config: d.Config, Findings: all, Unit: cmp.Or(unit, "edge-infer"), Root: d.Root,
+				failed = errors.Join(failed, writeBundle(command.Context(), file, &diagnose.Bundle{
+					Settings: &settings, Config: d.Config, Checks: all, Unit: cmp.Or(unit, "edge-infer"), Root: d.Root,
 				}))
 			}
-			if failed == nil && all.Failed() > 0 {
-				failed = fmt.Errorf("doctor: %d of %d checks failed", all.Failed(), len(all))
+			if n := all.Count(diagnose.Fail); failed == nil && n > 0 {
+				failed = fmt.Errorf("doctor: %d of %d checks failed", n, len(all))
 			}
 			return failed
 		},
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	settings.CameraFlag(flags, "camera to try, URI or NAME=URI; may be given several times")
+	settings.CameraFlag(flags, "camera to test, URI or NAME=URI; may be given several times")
 	settings.Flags(flags)
 	flags.StringVar(&unit, "unit", "", "check as this systemd service; an instance is --unit=edge-infer@NAME")
 	flags.Lookup("unit").NoOptDefVal = "edge-infer"
 	flags.StringVar(&file, "report", "", "file (.md) to write: results, versions, devices, settings and log, without secrets")
 	flags.DurationVar(&d.Timeout, "timeout", time.Minute, "time limit of each check")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
-	flags.StringVar(&d.Root, "root", "", "directory in front of /sys, /proc and /etc")
+	flags.StringVar(&d.Root, "root", "", "prefix of /sys, /proc and /etc")
 	_ = flags.MarkHidden("root") // the flag exists
 	return command
 }
 
-// writeDossier looks at the machine's devices as well, and writes everything down.
-func writeDossier(ctx context.Context, file string, d *dossier.Dossier) (err error) {
-	var p probe.Probe
-	if d.Machine, err = p.Run(ctx); err != nil {
+// writeBundle adds the machine's devices and writes the support bundle.
+func writeBundle(ctx context.Context, file string, b *diagnose.Bundle) (err error) {
+	var p diagnose.DeviceProbe
+	if b.Devices, err = p.Run(ctx); err != nil {
 		return err
 	}
-	d.Program = thisBuild().String()
-	return d.Write(ctx, file)
+	b.Program = thisBuild().String()
+	return b.Write(ctx, file)
 }

@@ -61,7 +61,7 @@ func TestDoctor(t *testing.T) {
 		assert.Equal(t, "OK", checks[check], "%s\n%s", check, details)
 	}
 	assert.Contains(t, details, "model: demo on onnxruntime ")
-	assert.Contains(t, details, " ms an image\n")
+	assert.Contains(t, details, " ms per image\n")
 }
 
 func TestDoctorFails(t *testing.T) {
@@ -90,7 +90,7 @@ func TestDoctorText(t *testing.T) {
 	assert.Equal(t, 1, exit.ExitCode())
 	assert.Contains(t, string(output), "FAIL  ONNX Runtime      no usable libonnxruntime, tried /none.so: no such file\n")
 	assert.Contains(t, string(output),
-		"WARN  camera            none named\n                        fix: name one to try it: --camera 0, or --camera demo\n")
+		"WARN  camera            none configured\n                        fix: name one to test it: --camera 0, or --camera demo\n")
 	assert.Contains(t, string(output), "OK    MQTT broker       off\n")
 }
 
@@ -100,9 +100,9 @@ func TestDoctorText(t *testing.T) {
 func TestDoctorSaysWhatABrokerRefuses(t *testing.T) {
 	t.Parallel()
 	for rights, want := range map[string]string{
-		"topic readwrite #\n":             `"status":"OK","detail":"tcp://ADDRESS takes \"gate\""`,
-		"topic write edge-infer/gate/#\n": `"status":"WARN","detail":"tcp://ADDRESS takes \"gate\", but it grants edge-infer/gate/+/set, and passes on `,
-		"topic read edge-infer/gate/#\n":  `"status":"WARN","detail":"tcp://ADDRESS takes \"gate\", but it refuses messages to edge-infer/gate/error"`,
+		"topic readwrite #\n":             `"status":"OK","detail":"tcp://ADDRESS accepts \"gate\""`,
+		"topic write edge-infer/gate/#\n": `"status":"WARN","detail":"tcp://ADDRESS accepts \"gate\", but it grants edge-infer/gate/+/set, and passes on `,
+		"topic read edge-infer/gate/#\n":  `"status":"WARN","detail":"tcp://ADDRESS accepts \"gate\", but it refuses messages to edge-infer/gate/error"`,
 	} {
 		file := filepath.Join(t.TempDir(), "acl")
 		require.NoError(t, os.WriteFile(file, []byte(rights), 0o644))

@@ -52,7 +52,7 @@ func TestSeveralLooksAreFused(t *testing.T) {
 	for want, flags := range map[string][]string{
 		`inference.augment: "rotate" must be flip, scale=0.83 or flip+scale=0.83`: {"--augment", "rotate"},
 		"inference.augment: scale 3, must be 0.25 to 1":                           {"--augment", "scale=3"},
-		"inference.weights: 3 weights for 2 that look":                            {"--ensemble", "demo", "--weights", "1,2,3"},
+		"inference.weights: 3 weights, must be 2":                                 {"--ensemble", "demo", "--weights", "1,2,3"},
 		"inference.weights: they are those of the networks of --ensemble":         {"--weights", "1"},
 		`inference.fusion "mean" must be wbf, vote or nms`:                        {"--fusion", "mean"},
 	} {

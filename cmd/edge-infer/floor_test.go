@@ -21,7 +21,7 @@ func TestFloorRuns(t *testing.T) {
 	environment, model := programtest.StandInGPU(t)
 	dir := t.TempDir()
 	floor, plan := filepath.Join(dir, "floor"), filepath.Join(dir, "parts.plan")
-	output, err := exec.Command(programtest.Project("engine/tensorrt/floor/build"), floor).CombinedOutput()
+	output, err := exec.Command(programtest.Project("engine/tensorrt/baseline/build"), floor).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	output, err = programtest.CommandWith(t, environment, "build", model, "--precision", "fp32", "-o", plan).CombinedOutput()
 	require.NoError(t, err, "%s", output)

@@ -46,23 +46,23 @@ engine/tensorrt: engine engine/atomicfile engine/cuda engine/isolate engine/prep
 engine/standby: engine
 engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker
 engine/worker: engine
+cmd/acceptance: capture/scene engine/onnx engine/quantize mqtt/broker
 internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
-	internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
+	internal/media internal/network internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
 	postprocess/predict
 internal/aspect: capture capture/source engine engine/atomicfile
-internal/bars: capture/scene engine/onnx engine/quantize internal/bench mqtt/broker
 internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/network
-	internal/pipeline internal/plot internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
+	internal/pipeline internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
 	postprocess postprocess/evaluate postprocess/predict
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/catalogue: engine engine/atomicfile internal/progress
 internal/config: capture engine engine/atomicfile engine/nesting engine/triton internal/process internal/spelling mqtt/address mqtt/spool
-	postprocess/head postprocess/predict/augment postprocess/predict/fuse postprocess/predict/tile postprocess/track postprocess/zone
+	postprocess/head postprocess/predict/ensemble postprocess/predict/tile postprocess/track postprocess/zone
 internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
 internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker
-	internal/config internal/daemon/camera internal/daemon/device internal/history internal/network internal/pipeline internal/preflight
+	internal/config internal/daemon/camera internal/daemon/device internal/history internal/network internal/pipeline internal/diagnose
 	internal/process internal/progress internal/report internal/sink internal/site internal/stage internal/telemetry internal/terminal
 	internal/web mqtt mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade
 	postprocess/zone systemd
@@ -70,33 +70,27 @@ internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network
 	internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
 internal/config/manual: internal/config
-internal/doctor: capture capture/source engine engine/cuda engine/isolate engine/onnxruntime engine/tensorrt internal/broker
-	internal/config internal/network internal/telemetry mqtt mqtt/spool postprocess/head postprocess/predict
+internal/diagnose: internal/site mqtt/command capture capture/scene capture/source engine engine/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime
+	engine/preprocess engine/tensorrt internal/broker internal/config internal/network internal/progress internal/telemetry internal/web mqtt
+	mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
 internal/history: engine/atomicfile internal/pipeline postprocess postprocess/zone
-internal/dossier: capture engine/atomicfile internal/config internal/doctor internal/probe
 internal/infer: capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
 	internal/network internal/progress internal/report internal/terminal mqtt/payload postprocess postprocess/draw postprocess/evaluate
 	postprocess/format postprocess/predict postprocess/predict/window postprocess/zone
 internal/media: capture capture/source engine postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress internal/site
-	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/augment postprocess/predict/cascade postprocess/predict/ensemble
-	postprocess/predict/fuse postprocess/predict/tile
-internal/image: engine
-internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/track postprocess/zone
-internal/plot:
-internal/preflight: engine engine/isolate engine/tensorrt internal/broker internal/config internal/network internal/site internal/web
-	mqtt/command postprocess/predict postprocess/zone
-internal/probe: capture capture/source engine engine/auto engine/cuda engine/isolate engine/tensorrt internal/config internal/network
+	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/tile
+internal/jpegimage: engine
+internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/predict/cascade postprocess/track
+	postprocess/zone
 internal/process:
 internal/progress:
 internal/report: capture engine/onnx internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone
 	systemd
 internal/repository: engine engine/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
 	postprocess/predict
-internal/selftest: capture capture/scene capture/source engine engine/cuda engine/isolate engine/preprocess engine/tensorrt
-	internal/config internal/doctor internal/network internal/probe internal/progress internal/telemetry postprocess postprocess/predict
 internal/serve: engine engine/kserve internal/config internal/network internal/progress mqtt/credentials postprocess/predict
-internal/sink: capture engine/atomicfile internal/image internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
+internal/sink: capture engine/atomicfile internal/jpegimage internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/site: internal/config mqtt/command postprocess/track postprocess/zone
 internal/spelling:
@@ -104,42 +98,32 @@ internal/stage:
 internal/telemetry: engine/cuda
 internal/terminal:
 internal/tritoncheck:
-internal/web: capture internal/history internal/pipeline internal/stage internal/web/access internal/web/live internal/web/rate
+internal/web: capture internal/history internal/pipeline internal/stage internal/web/access internal/web/live
 	postprocess/zone
-internal/web/access: engine/atomicfile internal/web/rate
-internal/web/live: internal/image internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
-internal/web/rate:
-mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/mailbox
-	mqtt/packetsize mqtt/payload mqtt/permission mqtt/remedy mqtt/spool mqtt/topic mqtt/transport
+internal/web/access: engine/atomicfile
+internal/web/live: internal/jpegimage internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
+mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
+	mqtt/transport
 mqtt/address: mqtt/credentials
 mqtt/broker: mqtt/credentials
 mqtt/command:
 mqtt/credentials:
 mqtt/homeassistant: mqtt/topic
 mqtt/ledger:
-mqtt/mailbox: mqtt/ledger
-mqtt/packetsize:
 mqtt/payload:
-mqtt/permission:
-mqtt/remedy: mqtt/transport
 mqtt/spool: engine/atomicfile mqtt/ledger
 mqtt/topic:
 mqtt/transport: mqtt/address mqtt/credentials
 postprocess:
-postprocess/decode: engine postprocess postprocess/head postprocess/scan
 postprocess/draw: postprocess
 postprocess/evaluate: engine engine/nesting postprocess
 postprocess/format: postprocess
 postprocess/head: engine postprocess postprocess/scan
-postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/decode
-	postprocess/head
+postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/head
 postprocess/predict/cascade: engine postprocess postprocess/predict
-postprocess/predict/augment: engine postprocess postprocess/decode postprocess/predict postprocess/predict/ensemble
-	postprocess/predict/fuse
-postprocess/predict/ensemble: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
-postprocess/predict/fuse: postprocess
+postprocess/predict/ensemble: engine postprocess postprocess/head postprocess/predict
 postprocess/predict/window: engine
-postprocess/predict/tile: engine postprocess postprocess/decode postprocess/predict postprocess/predict/fuse
+postprocess/predict/tile: engine postprocess postprocess/head postprocess/predict postprocess/predict/ensemble
 postprocess/scan: engine postprocess
 postprocess/track: postprocess
 postprocess/zone: postprocess postprocess/track
@@ -207,7 +191,7 @@ func room(path string) string {
 func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	for _, p := range list(t) {
 		from := room(p.ImportPath)
-		ofTests := strings.HasSuffix(p.ImportPath, "test") && from != "internal/selftest" // only tests import it
+		ofTests := strings.HasSuffix(p.ImportPath, "test") && from != "internal/diagnose" // only tests import it
 		if p.DepOnly || ofTests || from == theCommand {
 			continue
 		}

@@ -107,7 +107,7 @@ func TestInferGoesOnAfterABadImageAndAfterAStop(t *testing.T) {
 	files, said := run()
 	require.Len(t, files, 5)
 	require.NotContains(t, files, names[2].Name())
-	require.Contains(t, said, `msg="image left out"`)
+	require.Contains(t, said, `msg="image skipped"`)
 	require.Contains(t, said, bad)
 	require.True(t, strings.HasSuffix(said, "edge-infer: 1 of 6 images could not be read\n"), said)
 
@@ -118,7 +118,7 @@ func TestInferGoesOnAfterABadImageAndAfterAStop(t *testing.T) {
 	command := programtest.Command(t, "infer", images, "--resume")
 	output, err := command.CombinedOutput()
 	require.Error(t, err)
-	require.Equal(t, "edge-infer: --resume leaves out what --output FILE.jsonl, a directory of --format yolo, or --save DIR holds already: name one; "+
+	require.Equal(t, "edge-infer: --resume needs --output FILE.jsonl, --format yolo or map with a directory, or --save DIR; "+
 		"see edge-infer infer --help\n",
 		string(output))
 	output, err = programtest.Command(t, "infer", bad).Output()
@@ -131,9 +131,9 @@ func TestInferTellsOfNumbersThatAreNone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for score, told := range map[float32]string{
-		float32(math.NaN()): "every image gave scores that are not from 0 to 1",
-		7:                   "every image gave scores that are not from 0 to 1",
-		0.9:                 "every image gave boxes outside the image or of no size",
+		float32(math.NaN()): "every image has scores that are not from 0 to 1",
+		7:                   "every image has scores that are not from 0 to 1",
+		0.9:                 "every image has boxes outside the image or of no size",
 		0.1:                 "",
 	} {
 		const boxes = 8*8 + 4*4 + 2*2
@@ -150,7 +150,7 @@ func TestInferTellsOfNumbersThatAreNone(t *testing.T) {
 		said, err := programtest.Command(t, "infer", programtest.Video(t, 3), "--model", path).CombinedOutput()
 		require.NoError(t, err, string(said))
 		require.Contains(t, string(said), told)
-		require.Equal(t, told != "", strings.Contains(string(said), "every image gave"), string(said))
+		require.Equal(t, told != "", strings.Contains(string(said), "every image has"), string(said))
 	}
 }
 
@@ -215,7 +215,7 @@ func TestInferWritesEveryFormat(t *testing.T) {
 
 	output, err := programtest.Command(t, "infer", images, "--output", filepath.Join(dir, "seen.xml")).CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(output), "say what it is to be with --format jsonl|coco|yolo|yolo-scores|csv")
+	require.Contains(t, string(output), "unknown suffix, set --format jsonl|coco|yolo|yolo-scores|csv")
 }
 
 // TestLinesGoOnWhereTheyStopped: half a line is written again, and so is a video that may not be whole.
@@ -245,7 +245,7 @@ func TestLinesGoOnWhereTheyStopped(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("a diary\n"), 0o600))
 	output, err := programtest.Command(t, "infer", video, "--output", file, "--resume").CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(output), "is no output of infer")
+	require.Contains(t, string(output), "not an output of infer")
 }
 
 // TestSeveralGPUsShareTheFiles.
@@ -281,7 +281,7 @@ func TestACopyNeverReplacesItsImage(t *testing.T) {
 	images := filepath.Join(data, "images")
 	output, err := programtest.Command(t, "infer", images, "--save", images).CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(output), "the copy would replace the image itself")
+	require.Contains(t, string(output), "the copy would replace the source")
 }
 
 func TestConfigurationFileFromTheProgram(t *testing.T) {

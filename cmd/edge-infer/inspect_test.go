@@ -56,12 +56,12 @@ func TestInspect(t *testing.T) {
 	require.NoError(t, json.Unmarshal(output, &d), "%s", output)
 	assert.Equal(t, pose, d.Model)
 	assert.Nil(t, d.Head)
-	assert.Equal(t, "output0 [1 56 84] looks like yolov8, but nothing says that what follows a box is the scores of 52 classes: "+
+	assert.Equal(t, "output0 [1 56 84] looks like yolov8, but nothing specifies that what follows a box is the scores of 52 classes: "+
 		"keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout yolov8)", d.Problem)
 
 	output, err = programtest.Command(t, "inspect", "--model", pose, "--layout", "yolov8").Output()
 	require.NoError(t, err)
-	assert.Contains(t, string(output), "\nevidence      output0 [1 56 84]: the layout was named\n")
+	assert.Contains(t, string(output), "\nevidence      output0 [1 56 84]: the layout was selected\n")
 }
 
 // A network whose outputs have the right sizes and cannot be what they look like ends a command in one line, before it has told much
@@ -69,8 +69,8 @@ func TestInspect(t *testing.T) {
 func TestNonsenseStops(t *testing.T) {
 	t.Parallel()
 	network := constant(t, 5, []int64{1, 6, 84}, map[string]string{"task": "detect", "names": "{0: 'a', 1: 'b'}"})
-	const want = " is not yolov8: 30 images in a row gave scores that are not from 0 to 1 " +
-		"(name another --layout; edge-infer inspect shows the outputs)"
+	const want = " is not yolov8: 30 images in a row had scores that are not from 0 to 1 " +
+		"(select another --layout; edge-infer inspect shows the outputs)"
 	for _, arguments := range [][]string{
 		{"infer", programtest.Video(t, 40), "--model", network, "--engine", "onnxruntime"},
 		{"run", "--camera", programtest.Video(t, 200), "--model", network, "--engine", "onnxruntime", "--mqtt", "off", "--web", "off"},

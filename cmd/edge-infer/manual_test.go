@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// manualEnvironment names the directory in which the manual pages and shell completions are to stay, where Linux distributions have them below
-// /usr. Packages are made that way: what writes them is larger than what it writes and has no place in the program.
+// manualEnvironment names the directory in which the manual pages and shell completions are to stay, where Linux distributions have them
+// below /usr. Packages are made that way: what writes them is larger than what it writes and has no place in the program.
 const manualEnvironment = "EDGE_INFER_MANUAL"
 
 // writeManual writes the pages with the date $SOURCE_DATE_EPOCH.

@@ -47,8 +47,8 @@ func fences(page string) (all []fence) {
 	return all
 }
 
-// TestPagesAreTried runs what the pages in docs mark as tried, each page in a directory of its own, from its first line to its last, with the
-// demo network as best.onnx. Files that a page shows are there from where it shows them.
+// TestPagesAreTried runs what the pages in docs mark as tried, each page in a directory of its own, from its first line to its last, with
+// the demo network as best.onnx. Files that a page shows are there from where it shows them.
 func TestPagesAreTried(t *testing.T) {
 	tried := 0
 	for path, text := range documents(t) {

@@ -19,10 +19,10 @@ func newQuantize(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "quantize [MODEL.onnx] --images DIR -o OUT.onnx", Short: "Write an INT8 or FP16 model that detects as well as the original",
 		Args: atMostOneModel,
-		Long: `Runs the model, or the demo model, on images like those of service, measures what its tensors hold, and writes an ONNX file with
-QuantizeLinear and DequantizeLinear nodes (INT8) or float16 tensors that TensorRT and ONNX Runtime take. The gate then compares the detections
-of both models on images that were not calibrated on: those of --data, with their labels where it has some, else the rest of --images. A model
-that does not match is not written. The verdict goes to OUT.onnx` + accuracy.VerdictSuffix + `.
+		Long: `Calibrates the model, or the demo model, on typical images and writes an ONNX file for TensorRT and ONNX Runtime, with
+QuantizeLinear and DequantizeLinear nodes (INT8) or float16 tensors (FP16). The accuracy gate then compares the detections of both models
+on images that were not used for calibration: those of --data, with their labels if there are any, otherwise the rest of --images. A model
+that fails is not written. The verdict is written to OUT.onnx` + accuracy.VerdictSuffix + `.
 
   edge-infer quantize yolo11n.onnx --images calibration/ --data labelled/ -o yolo11n-int8.onnx
   edge-infer quantize --images images/ --precision fp16 -o demo-fp16.onnx`,
@@ -46,7 +46,7 @@ that does not match is not written. The verdict goes to OUT.onnx` + accuracy.Ver
 	flags := command.Flags()
 	flags.SortFlags = false
 	q.Flags(flags)
-	flags.StringVar(&file, "report", "", "JSON file for all that was found, layer by layer; written for a refused model too")
+	flags.StringVar(&file, "report", "", "JSON file with the result of every layer, also written if the gate refuses the model")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command
 }

@@ -50,7 +50,8 @@ func TestQuantizeInt8(t *testing.T) {
 	calibration, heldOut, dir := programtest.Scenes(t, 4, 7), programtest.Scenes(t, 5, 99), t.TempDir()
 	out, cache, report := filepath.Join(dir, "int8.onnx"), filepath.Join(dir, "ranges.json"), filepath.Join(dir, "report.json")
 	arguments := []string{
-		"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--int8-weights", "--calibration-cache", cache, "--report",
+		"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--int8-weights", "--calibration-cache", cache,
+		"--report",
 		report, "-o", out,
 	}
 	first, text, err := quantizeTo(t, arguments...)
@@ -119,7 +120,7 @@ func TestQuantizeInt8(t *testing.T) {
 	none := filepath.Join(dir, "none.json")
 	_, text, err = quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", none, "-o", out)
 	require.Error(t, err)
-	assert.Contains(t, text, none+": no such file (name calibration images too, and it will be written)")
+	assert.Contains(t, text, none+": no such file (give --images DIR to write it)")
 	unjudged, text, err := quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", cache, "-o", out)
 	require.NoError(t, err, text)
 	assert.True(t, unjudged.Calibration.Reused)
@@ -127,7 +128,7 @@ func TestQuantizeInt8(t *testing.T) {
 	_, text, err = quantizeTo(t, "--gate", "0", "--layer-loss", "0", "--calibration-cache", cache, "-o", out,
 		"--method", "percentile", "--percentile", "99.9")
 	require.Error(t, err)
-	assert.Contains(t, text, "another percentile (name calibration images too, and it will be measured again)")
+	assert.Contains(t, text, "another percentile (give --images DIR to measure again)")
 }
 
 func TestQuantizeHalf(t *testing.T) {

@@ -15,12 +15,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/doctor"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/probe"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/selftest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/spelling"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/engine/isolate"
@@ -62,10 +59,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		newVersion(stdout))
 	root.AddCommand(
 		newHidden(network.BuildCommand, network.ServePlanBuild),
-		newHidden(doctor.Command, doctor.Serve),
-		newHidden(preflight.Command, preflight.Serve),
-		newHidden(probe.Command, probe.Serve),
-		newHidden(selftest.Command, selftest.Serve),
+		newHidden(diagnose.Command, diagnose.Serve),
 	)
 	return root
 }

@@ -65,7 +65,7 @@ func drivenBy(t *testing.T, p listed, files *token.FileSet, importing types.Impo
 		receiver := selected.Recv()
 		drives := slices.Contains([]string{"Submit", "SubmitTensors", "Wait"}, method.Name()) &&
 			(types.Implements(receiver, engine) || types.Implements(types.NewPointer(receiver), engine))
-		decodes := method.Name() == "Decode" && method.Pkg() != nil && method.Pkg().Path() == module+"postprocess/decode"
+		decodes := method.Name() == "Decode" && method.Pkg() != nil && method.Pkg().Path() == module+"postprocess/head"
 		if drives || decodes {
 			found = append(found, files.Position(at.Pos()))
 		}

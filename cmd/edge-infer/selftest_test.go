@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/selftest"
 )
 
-// TestSelftest: without a GPU what needs one is not here, each with its reason; with stand-ins for one the kernels, graphs and memory are
-// tried in earnest, and a network that sees other boxes than the CPU's fails.
+// TestSelftest: without a GPU the parts that need one are skipped, each with its reason; with a stand-in GPU the kernels, graphs and memory
+// pass, and a network that detects other boxes than the CPU fails.
 func TestSelftest(t *testing.T) {
 	t.Parallel()
 	gpu, model := programtest.StandInGPU(t)
@@ -22,53 +22,52 @@ func TestSelftest(t *testing.T) {
 		name        string
 		environment []string
 		arguments   []string
-		want        map[string]selftest.Status
+		want        map[string]diagnose.Status
 		failed      string
 	}{
 		{
 			"without a GPU",
 			[]string{"EDGE_INFER_LIBCUDA=/none", "EDGE_INFER_TENSORRT="},
 			nil,
-			map[string]selftest.Status{
-				"image kernels": selftest.Absent, "graphs": selftest.Absent, "zero copy": selftest.Absent, "network in fp32": selftest.Absent,
-				"DLA": selftest.Absent, "video decoder (NVDEC)": selftest.Absent, "CSI camera": selftest.Absent, "ONNX Runtime": selftest.OK,
-				"model": selftest.OK, "camera": selftest.Absent, "MQTT broker": selftest.Absent,
+			map[string]diagnose.Status{
+				"image kernels": diagnose.Skip, "graphs": diagnose.Skip, "zero copy": diagnose.Skip, "network in fp32": diagnose.Skip,
+				"DLA": diagnose.Skip, "video decoder": diagnose.Skip, "CSI camera": diagnose.Skip, "ONNX Runtime": diagnose.OK,
+				"model": diagnose.OK, "camera": diagnose.Skip, "MQTT broker": diagnose.Skip,
 			},
 			"",
 		},
 		{
 			"with stand-ins", gpu,
 			[]string{"--model", model},
-			map[string]selftest.Status{
-				"image kernels": selftest.OK, "graphs": selftest.OK, "zero copy": selftest.OK, "network in fp32": selftest.Failed,
+			map[string]diagnose.Status{
+				"image kernels": diagnose.OK, "graphs": diagnose.OK, "zero copy": diagnose.OK, "network in fp32": diagnose.Fail,
 			},
-			"boxes that ONNX Runtime finds on the CPU",
+			"boxes of ONNX Runtime on the CPU found",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "selftest.md")
 			c := programtest.CommandWith(t, test.environment, append([]string{"selftest", "--json", "--report", file}, test.arguments...)...)
-			var said bytes.Buffer
-			c.Stderr = &said
+			var stderr bytes.Buffer
+			c.Stderr = &stderr
 			output, err := c.Output()
-			var told struct {
+			var report struct {
 				Failed int
-				Parts  []selftest.Result
+				Checks []diagnose.Check
 			}
-			require.NoError(t, json.Unmarshal(output, &told), "%s %s", output, &said)
-			require.Equal(t, told.Failed > 0, err != nil, "%v %s", err, &said)
-			parts := map[string]selftest.Result{}
-			for _, r := range told.Parts {
-				parts[r.Part] = r
-				require.NotEmpty(t, r.Detail, r.Part)
-				require.NotContains(t, r.Detail, string(selftest.Absent), "the status says that")
+			require.NoError(t, json.Unmarshal(output, &report), "%s %s", output, &stderr)
+			require.Equal(t, report.Failed > 0, err != nil, "%v %s", err, &stderr)
+			checks := map[string]diagnose.Check{}
+			for _, c := range report.Checks {
+				checks[c.Name] = c
+				require.NotEmpty(t, c.Detail, c.Name)
 			}
-			for part, status := range test.want {
-				require.Equal(t, status, parts[part].Status, "%s: %s", part, parts[part].Detail)
+			for check, status := range test.want {
+				require.Equal(t, status, checks[check].Status, "%s: %s", check, checks[check].Detail)
 			}
 			if test.failed != "" {
-				require.Contains(t, parts["network in fp32"].Detail, test.failed)
+				require.Contains(t, checks["network in fp32"].Detail, test.failed)
 			}
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)

@@ -8,14 +8,12 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/infer"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 )
 
 func newValidate(stdout, stderr io.Writer) *cobra.Command {
 	settings := config.Sources{Scope: config.ImageSections()}
 	v := &accuracy.Validate{Progress: report.Steps(stderr)}
-	tensors := &infer.Tensors{Progress: report.Steps(stderr)}
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "validate --data DIR", Short: "Measure a model's accuracy on labelled images, and against a reference engine", Args: noArguments,
@@ -30,9 +28,6 @@ compares every box with a second engine, which needs no labels; the command fail
   edge-infer validate --model yolo11n.onnx --engine tensorrt --precision int8 --data coco128/data.yaml --reference onnxruntime
   edge-infer validate --model demo-int8.onnx --data /tmp/parts --reference onnxruntime --reference-model demo --gate 0.98`,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if len(tensors.Inputs) > 0 {
-				return validateTensors(command, &settings, v, tensors, stdout, stderr, asJSON)
-			}
 			if err := v.Check(); err != nil {
 				return err
 			}
@@ -54,34 +49,7 @@ compares every box with a second engine, which needs no labels; the command fail
 	flags := command.Flags()
 	flags.SortFlags = false
 	v.Flags(flags)
-	tensors.CompareFlags(flags)
 	settings.Flags(flags)
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command
-}
-
-// validateTensors compares the outputs of two engines on arrays.
-func validateTensors(
-	command *cobra.Command, settings *config.Sources, v *accuracy.Validate, tensors *infer.Tensors, stdout, stderr io.Writer, asJSON bool,
-) error {
-	if v.Reference == "" || v.Data != "" {
-		return config.Usagef("--input compares outputs with those of --reference ENGINE, without --data")
-	}
-	c, err := settings.Load()
-	if err != nil {
-		return err
-	}
-	if err := infer.Check(&infer.Images{Config: c, Video: infer.VideoAuto}, tensors); err != nil {
-		return err
-	}
-	tensors.Config, tensors.Logger, v.Config = c, logger(stderr, c), c
-	reference, err := v.ReferenceConfig()
-	if err != nil {
-		return err
-	}
-	result, err := tensors.Against(command.Context(), &reference)
-	if err != nil {
-		return err
-	}
-	return show(stdout, asJSON, result, nil)
 }

@@ -27,7 +27,10 @@ var retired = map[*regexp.Regexp]string{
 
 // allowedWords are texts that name a retired word on purpose: wire names that subscribers know, and terms of others.
 func allowedWords(text string) bool {
-	for _, known := range []string{"frames_displaced_total", "fps_displaced", `"displaced"`, "entity_picture", "such as picture, film and folder"} {
+	for _, known := range []string{
+		"frames_displaced_total", "fps_displaced", `"displaced"`, "entity_picture",
+		"such as picture, film and folder",
+	} {
 		if strings.Contains(text, known) {
 			return true
 		}
@@ -35,7 +38,8 @@ func allowedWords(text string) bool {
 	return false
 }
 
-// TestRetiredWords reads every string of the program (help, messages, logs, the configuration reference), the web page and the documentation.
+// TestRetiredWords reads every string of the program (help, messages, logs, the configuration reference), the web page and the
+// documentation.
 func TestRetiredWords(t *testing.T) {
 	check := func(where, text string) {
 		for word, use := range retired {

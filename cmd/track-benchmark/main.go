@@ -1,6 +1,6 @@
-// Command track-benchmark writes the sequences on which trackers are compared, simulated scenes and videos of real people, in the format of
-// the MOTChallenge, together with this project's tracks. If the camera moves, its motion is measured on rendered images. compare.py runs the
-// trackers of other projects on the same boxes with the same thresholds and scores all of them; `make track-bench` runs both.
+// Command track-benchmark writes the sequences on which trackers are compared, simulated scenes and videos of real people, in the format
+// of the MOTChallenge, together with this project's tracks. If the camera moves, its motion is measured on rendered images. compare.py runs
+// the trackers of other projects on the same boxes with the same thresholds and scores all of them; `make track-bench` runs both.
 package main
 
 import (
@@ -64,7 +64,7 @@ func main() {
 	flag.Float64Var(&limits.New, "new", 0.6, "minimum score of a new track")
 	flag.Float64Var(&limits.Keep, "keep", 1, "track buffer in seconds")
 	flag.Float64Var(&limits.EmbeddingInterval, "embedding-interval", 0.5, "seconds between two embeddings of an object")
-	flag.Float64Var(&limits.MaxLostAge, "max-lost-age", track.DefaultMaxLostAge.Seconds(), "seconds for which a lost object can be re-identified")
+	flag.Float64Var(&limits.MaxLostAge, "max-lost-age", track.DefaultMaxLostAge.Seconds(), "seconds to re-identify lost objects")
 	flag.Parse()
 	if err := run(*out, *videos, *seeds, *exact, limits); err != nil {
 		fmt.Fprintln(os.Stderr, "track-benchmark:", err)

@@ -35,7 +35,10 @@ func simulated(seeds uint64, exact bool, do func(sequence) error) error {
 		moving := scene.Pan || scene.Shake
 		scene.Painted = moving && !exact
 		for seed := uint64(1); seed <= seeds; seed++ {
-			f := sequence{fmt.Sprintf("%s-%d", scene.Name, seed), scene.Name, scene.Rate, simulation.Width, simulation.Height, moving, scene.Video(seed)}
+			f := sequence{
+				name: fmt.Sprintf("%s-%d", scene.Name, seed), scene: scene.Name, rate: scene.Rate,
+				width: simulation.Width, height: simulation.Height, moving: moving, frames: scene.Video(seed),
+			}
 			if err := do(f); err != nil {
 				return err
 			}
@@ -150,7 +153,9 @@ func (f *sequence) readInfo(path string) error {
 }
 
 // readRows passes the rows of a MOTChallenge file to their frames.
-func readRows(path string, frames []simulation.Frame, take func(frame *simulation.Frame, id int, box postprocess.Box, score float64)) error {
+func readRows(
+	path string, frames []simulation.Frame, take func(frame *simulation.Frame, id int, box postprocess.Box, score float64),
+) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -170,7 +175,8 @@ func readRows(path string, frames []simulation.Frame, take func(frame *simulatio
 			return fmt.Errorf("%s: row with %d columns", path, len(row))
 		}
 		for i := range v {
-			if v[i], err = strconv.ParseFloat(row[i], 64); err != nil {
+			v[i], err = strconv.ParseFloat(row[i], 64)
+			if err != nil {
 				return err
 			}
 		}

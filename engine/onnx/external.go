@@ -75,7 +75,8 @@ func (m *Model) Embed(dir string) error {
 		location := entry(t.ExternalData, "location")
 		file := files[location]
 		if file == nil {
-			if file, err = root.Open(filepath.FromSlash(location)); err != nil {
+			file, err = root.Open(filepath.FromSlash(location))
+			if err != nil {
 				return m.missing(dir, location, err)
 			}
 			files[location] = file
@@ -84,7 +85,8 @@ func (m *Model) Embed(dir string) error {
 		if err != nil {
 			return err
 		}
-		if total += size; total > math.MaxInt32 {
+		total += size
+		if total > math.MaxInt32 {
 			return unsupported(m.Path, "its external data is larger than 2 GiB", "use a smaller model")
 		}
 		offset, _ := strconv.ParseInt(entry(t.ExternalData, "offset"), 10, 64)
@@ -121,13 +123,15 @@ func (m *Model) externalSize(t *TensorProto, file *os.File) (int64, error) {
 	}
 	offset, length := int64(0), state.Size()
 	if text := entry(t.ExternalData, "offset"); text != "" {
-		if offset, err = strconv.ParseInt(text, 10, 64); err != nil || offset < 0 || offset > state.Size() {
+		offset, err = strconv.ParseInt(text, 10, 64)
+		if err != nil || offset < 0 || offset > state.Size() {
 			return 0, bad("offset %q in a file of %d bytes", text, state.Size())
 		}
 	}
 	length -= offset
 	if text := entry(t.ExternalData, "length"); text != "" {
-		if length, err = strconv.ParseInt(text, 10, 64); err != nil || length < 0 || length > state.Size()-offset {
+		length, err = strconv.ParseInt(text, 10, 64)
+		if err != nil || length < 0 || length > state.Size()-offset {
 			return 0, bad("length %q at offset %d in a file of %d bytes", text, offset, state.Size())
 		}
 	}
@@ -157,7 +161,8 @@ func (m *Model) save(path string, limit int) error {
 	model := m
 	if proto.Size(m.Proto) > limit {
 		var err error
-		if model, err = m.spill(path + ".data"); err != nil {
+		model, err = m.externalize(path + ".data")
+		if err != nil {
 			return err
 		}
 	}
@@ -171,11 +176,11 @@ func (m *Model) save(path string, limit int) error {
 	})
 }
 
-// spill writes the large initializers to the data file at path and returns the model that refers to them.
-func (m *Model) spill(path string) (*Model, error) {
+// externalize writes the large initializers to the data file at path and returns the model that refers to them.
+func (m *Model) externalize(path string) (*Model, error) {
 	spilled, graph := &Model{Path: m.Path, Proto: new(ModelProto)}, new(GraphProto)
-	shallow(spilled.Proto, m.Proto)
-	shallow(graph, m.Proto.Graph)
+	shallowCopy(spilled.Proto, m.Proto)
+	shallowCopy(graph, m.Proto.Graph)
 	spilled.Proto.Graph, graph.Initializer = graph, nil
 	err := replace(path, func(out io.Writer) error {
 		offset := int64(0)
@@ -194,7 +199,7 @@ func (m *Model) spill(path string) (*Model, error) {
 				return err
 			}
 			outside := &TensorProto{}
-			shallow(outside, t)
+			shallowCopy(outside, t)
 			outside.RawData, outside.DataLocation = nil, TensorProto_EXTERNAL.Enum()
 			outside.ExternalData = []*StringStringEntryProto{
 				{Key: proto.String("location"), Value: proto.String(filepath.Base(path))},
@@ -209,8 +214,8 @@ func (m *Model) spill(path string) (*Model, error) {
 	return spilled, err
 }
 
-// shallow copies the fields of a message without copying their contents.
-func shallow(to, from proto.Message) {
+// shallowCopy copies the fields of a message without copying their contents.
+func shallowCopy(to, from proto.Message) {
 	target := to.ProtoReflect()
 	from.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		target.Set(field, value)
@@ -225,10 +230,12 @@ func replace(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("save model: %w", err)
 	}
-	if err = write(file); err == nil {
+	err = write(file)
+	if err == nil {
 		err = file.Commit()
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	err = errors.Join(err, file.Close())
+	if err != nil {
 		return fmt.Errorf("save model: %w", err)
 	}
 	return nil

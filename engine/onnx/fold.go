@@ -13,13 +13,13 @@ import (
 func (m *Model) FoldBatchNorm() (int, error) {
 	g := m.Proto.Graph
 	x := NewIndex(g)
-	gone := make(map[*NodeProto]bool)
+	removed := make(map[*NodeProto]bool)
 	for _, norm := range g.Node {
 		if norm.GetOpType() != "BatchNormalization" || !norm.IsStandard() || norm.IntOr("training_mode", 0) != 0 || len(norm.Output) != 1 {
 			continue
 		}
 		conv := x.Producer[norm.In(0)]
-		if conv == nil || !conv.IsStandard() || gone[conv] || x.SoleReader(norm.In(0)) != norm {
+		if conv == nil || !conv.IsStandard() || removed[conv] || x.SoleReader(norm.In(0)) != norm {
 			continue
 		}
 		if op := conv.GetOpType(); op != "Conv" && op != "ConvTranspose" {
@@ -31,18 +31,18 @@ func (m *Model) FoldBatchNorm() (int, error) {
 		}
 		if folded {
 			conv.Output[0] = norm.Output[0]
-			gone[norm] = true
+			removed[norm] = true
 		}
 	}
 	kept := g.Node[:0]
 	for _, n := range g.Node {
-		if !gone[n] {
+		if !removed[n] {
 			kept = append(kept, n)
 		}
 	}
 	g.Node = kept
 	m.DropUnused()
-	return len(gone), nil
+	return len(removed), nil
 }
 
 func foldInto(g *GraphProto, x *Index, conv, norm *NodeProto) (bool, error) {
@@ -70,7 +70,8 @@ func foldInto(g *GraphProto, x *Index, conv, norm *NodeProto) (bool, error) {
 		}
 		parameters[i] = values
 	}
-	scale, shift, mean, variance := parameters[0], parameters[1], parameters[2], parameters[3]
+	scale, shift := parameters[0], parameters[1]
+	mean, variance := parameters[2], parameters[3]
 	bias := make([]float32, channels)
 	if name := conv.In(2); name != "" {
 		t := x.Initializer[name]
@@ -111,12 +112,12 @@ func foldInto(g *GraphProto, x *Index, conv, norm *NodeProto) (bool, error) {
 	if biasTensor == nil {
 		biasTensor = &TensorProto{Name: proto.String(weight.GetName() + "_bias")}
 	}
-	conv.Input = []string{conv.Input[0], own(g, x, weight, values, weight.Dims), own(g, x, biasTensor, bias, []int64{channels})}
+	conv.Input = []string{conv.Input[0], storeOwn(g, x, weight, values, weight.Dims), storeOwn(g, x, biasTensor, bias, []int64{channels})}
 	return true, nil
 }
 
-// own stores values in an initializer with a single reader: in t itself if nothing else reads it, otherwise in a new one.
-func own(g *GraphProto, x *Index, t *TensorProto, values []float32, dims []int64) string {
+// storeOwn stores values in an initializer with a single reader: in t itself if nothing else reads it, otherwise in a new one.
+func storeOwn(g *GraphProto, x *Index, t *TensorProto, values []float32, dims []int64) string {
 	if x.Initializer[t.GetName()] == t && len(x.Readers[t.GetName()]) == 1 {
 		t.SetFloats(values)
 		return t.GetName()

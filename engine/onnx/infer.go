@@ -52,14 +52,14 @@ func (v Value) rank() int { return len(v.Shape) }
 func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
 	g := m.Proto.Graph
 	f := &inference{values: make(map[string]Value, len(g.Node)), index: NewIndex(g), opset: m.Opset()}
-	said := make(map[string]Value)
+	declared := make(map[string]Value)
 	for _, list := range [][]*ValueInfoProto{g.ValueInfo, g.Output, g.Input} {
 		for _, v := range list {
-			said[v.GetName()] = described(v)
+			declared[v.GetName()] = described(v)
 		}
 	}
 	for _, v := range g.Input {
-		value := said[v.GetName()]
+		value := declared[v.GetName()]
 		if shape := shapes[v.GetName()]; shape != nil {
 			value.Shape = shape
 		}
@@ -78,7 +78,7 @@ func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
 			if i < len(results) {
 				value = results[i].bounded()
 			}
-			if hint, ok := said[name]; ok && shapes == nil {
+			if hint, ok := declared[name]; ok && shapes == nil {
 				value = value.complete(hint)
 			} else if ok && value.Type == TensorProto_UNDEFINED {
 				value.Type = hint.Type
@@ -201,8 +201,8 @@ func axis(a int64, rank int) (int, bool) {
 	return int(a), a >= 0 && a < int64(rank)
 }
 
-// open returns a shape with unknown dimensions.
-func open(rank int) []int64 {
+// unknownShape returns a shape with unknown dimensions.
+func unknownShape(rank int) []int64 {
 	shape := make([]int64, rank)
 	for i := range shape {
 		shape[i] = UnknownDim
@@ -210,8 +210,8 @@ func open(rank int) []int64 {
 	return shape
 }
 
-// copied returns a copy of the shape; nil stays nil.
-func copied(shape []int64) []int64 {
+// cloneShape returns a copy of the shape; nil stays nil.
+func cloneShape(shape []int64) []int64 {
 	if shape == nil {
 		return nil
 	}
@@ -241,7 +241,7 @@ func broadcast(a, b []int64) []int64 {
 	if len(a) < len(b) {
 		a, b = b, a
 	}
-	shape := copied(a)
+	shape := cloneShape(a)
 	for i := range b {
 		to := &shape[len(a)-len(b)+i]
 		switch {

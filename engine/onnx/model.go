@@ -41,10 +41,10 @@ func Read(path string) (*Model, error) {
 // Parse parses the bytes of a model file. External tensors stay in their files until Embed. Memory use is bounded by a small multiple of
 // len(data) and a constant. Errors are *engine.Error of kind engine.ErrUnsupported; they name the actual file type if it is a known one.
 func Parse(path string, data []byte) (*Model, error) {
-	if err := recognise(path, data); err != nil {
+	if err := checkFormat(path, data); err != nil {
 		return nil, err
 	}
-	if err := weigh(path, data); err != nil {
+	if err := checkSize(path, data); err != nil {
 		return nil, err
 	}
 	m := &Model{Path: path, Proto: new(ModelProto)}
@@ -52,7 +52,7 @@ func Parse(path string, data []byte) (*Model, error) {
 		return nil, unsupported(path, "damaged ONNX file: "+err.Error(), fetchAgain)
 	}
 	if m.Proto.Graph == nil || len(m.Proto.Graph.Output) == 0 {
-		return nil, unsupported(path, "no ONNX model: it has no graph with outputs", "name the .onnx file that the exporter wrote")
+		return nil, unsupported(path, "not an ONNX model: it has no graph with outputs", "name the .onnx file that the exporter wrote")
 	}
 	return m, nil
 }
@@ -60,7 +60,7 @@ func Parse(path string, data []byte) (*Model, error) {
 // Bytes encodes the model as one file. Equal models have equal bytes.
 func (m *Model) Bytes() ([]byte, error) {
 	if size := proto.Size(m.Proto); size > math.MaxInt32 {
-		return nil, unsupported(m.Path, fmt.Sprintf("%d bytes do not fit one ONNX file, which holds 2 GiB", size),
+		return nil, unsupported(m.Path, fmt.Sprintf("%d bytes exceed the limit of 2 GiB of one ONNX file", size),
 			"save it with its tensors in a data file beside it")
 	}
 	data, err := (proto.MarshalOptions{Deterministic: true}).Marshal(m.Proto)
@@ -141,7 +141,7 @@ func (m *Model) infos(side string, values []*ValueInfoProto) ([]engine.TensorInf
 				what = "a tensor of " + TensorProto_DataType(tensor.GetElemType()).String()
 			}
 			return nil, unsupported(m.Path, fmt.Sprintf("%s %q is %s", side, v.GetName(), what),
-				"only dense tensors of float32, float16, int8, uint8, int32, int64 and bool can cross")
+				"only dense tensors of float32, float16, int8, uint8, int32, int64 and bool are supported")
 		}
 		info := engine.TensorInfo{Name: v.GetName(), Type: kind}
 		if tensor.GetShape() != nil {

@@ -43,7 +43,7 @@ func TestExportedModel(t *testing.T) {
 		}, metadata)
 }
 
-func TestRoundTripKeepsEveryByte(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	for _, name := range []string{"exported.onnx", "external.onnx"} {
 		data := read(t, name)
 		m, err := onnx.Parse(name, data)
@@ -59,7 +59,7 @@ func TestRoundTripKeepsEveryByte(t *testing.T) {
 	assert.True(t, bytes.Equal(demo.Model(), again), "an export of PyTorch")
 }
 
-func TestRewriteKeepsTheRest(t *testing.T) {
+func TestRewriteKeepsOtherFields(t *testing.T) {
 	data := read(t, "exported.onnx")
 	m, err := onnx.Parse("", data)
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestUnreadableModels(t *testing.T) {
 		},
 		"no graph": {
 			[]byte("\x08\x08"),
-			`onnx model: "m": no ONNX model: it has no graph with outputs (name the .onnx file that the exporter wrote)`,
+			`onnx model: "m": not an ONNX model: it has no graph with outputs (name the .onnx file that the exporter wrote)`,
 		},
 		"nested too far": {nested(100), `onnx model: "m": more than 2097152 nested fields or 64 levels (no exporter writes such a file; fetch or export the file again and compare its size)`},
 		"too many nodes": {field(7, bytes.Repeat([]byte{10, 0},
@@ -209,12 +209,12 @@ func TestOpsetTooNew(t *testing.T) {
 		`onnx model: "testdata/exported.onnx": uses opset 17, TensorRT 8.4 reads up to 16 (export the model again with opset=16)`)
 }
 
-func TestInputsThatCannotCross(t *testing.T) {
+func TestUnsupportedInputs(t *testing.T) {
 	m, err := onnx.Read("testdata/exported.onnx")
 	require.NoError(t, err)
 	m.Proto.Graph.Input[0].Type.GetTensorType().ElemType = proto.Int32(int32(onnx.TensorProto_STRING))
 	_, err = m.Inputs()
-	assert.EqualError(t, err, `onnx model: "testdata/exported.onnx": input "images" is a tensor of STRING (only dense tensors of float32, float16, int8, uint8, int32, int64 and bool can cross)`)
+	assert.EqualError(t, err, `onnx model: "testdata/exported.onnx": input "images" is a tensor of STRING (only dense tensors of float32, float16, int8, uint8, int32, int64 and bool are supported)`)
 }
 
 func TestGeneratedCodeIsCurrent(t *testing.T) {
@@ -276,7 +276,7 @@ func FuzzParse(f *testing.F) {
 func TestSetPreprocess(t *testing.T) {
 	m, err := onnx.Read("testdata/exported.onnx")
 	require.NoError(t, err)
-	said := func() engine.Preprocess {
+	preprocess := func() engine.Preprocess {
 		metadata, err := engine.ParseMetadata(m.Metadata())
 		require.NoError(t, err)
 		return metadata.Preprocess
@@ -303,6 +303,6 @@ func TestSetPreprocess(t *testing.T) {
 		changed, err := m.SetPreprocess(test.p)
 		require.NoError(t, err)
 		assert.Equal(t, test.changed, changed, test.p)
-		assert.Equal(t, test.want, said())
+		assert.Equal(t, test.want, preprocess())
 	}
 }

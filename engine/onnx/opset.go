@@ -29,7 +29,7 @@ func (m *Model) RaiseOpset(to int) error {
 			continue
 		}
 		if len(n.Subgraphs()) > 0 {
-			return m.refuse(to, "node %q (%s) holds a graph of its own, which cannot be raised to opset %d", n.GetName(), n.GetOpType(), to)
+			return m.refuse(to, "node %q (%s) has a subgraph, which cannot be raised to opset %d", n.GetName(), n.GetOpType(), to)
 		}
 		if err := m.raise(n, x, from, to); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (m *Model) raise(n *NodeProto, x *Index, from, to int) error {
 			n.Attribute = append(n.Attribute, Int("axis", -1))
 		}
 	case "Upsample", "Scatter":
-		return m.refuse(to, "node %q uses %s, which left ONNX before opset %d", n.GetName(), n.GetOpType(), to)
+		return m.refuse(to, "node %q uses %s, which ONNX removed before opset %d", n.GetName(), n.GetOpType(), to)
 	}
 	return nil
 }

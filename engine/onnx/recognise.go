@@ -20,8 +20,8 @@ func unsupported(path, message, hint string) error {
 	return &engine.Error{Op: "model", Backend: "onnx", Kind: engine.ErrUnsupported, Message: message, Hint: hint}
 }
 
-// foreign are file types that users mistake for ONNX models.
-var foreign = []struct {
+// otherFormats are file types that users mistake for ONNX models.
+var otherFormats = []struct {
 	offset        int
 	magic         string
 	message, hint string
@@ -44,8 +44,8 @@ var foreign = []struct {
 	{0, "\x7fELF", "a program or shared library, not ONNX", "name the .onnx file"},
 }
 
-// recognise returns an error if the file is not ONNX or is truncated.
-func recognise(path string, data []byte) error {
+// checkFormat returns an error if the file is not ONNX or is truncated.
+func checkFormat(path string, data []byte) error {
 	if len(data) == 0 {
 		return unsupported(path, "the file is empty", fetchAgain)
 	}
@@ -59,7 +59,7 @@ func recognise(path string, data []byte) error {
 		}
 		return unsupported(path, "a zip file, not ONNX", "unpack it and name the .onnx file")
 	}
-	for _, f := range foreign {
+	for _, f := range otherFormats {
 		if len(data) >= f.offset && bytes.HasPrefix(data[f.offset:], []byte(f.magic)) {
 			return unsupported(path, f.message, f.hint)
 		}
@@ -104,18 +104,18 @@ const (
 	maxMessages = 2 << 20
 )
 
-// weigh returns an error for a file with more messages than any model has, before memory is allocated for them.
-func weigh(path string, data []byte) error {
+// checkSize returns an error for a file with more messages than any model has, before memory is allocated for them.
+func checkSize(path string, data []byte) error {
 	left := maxMessages
-	if !descend(data, (*ModelProto)(nil).ProtoReflect().Descriptor(), maxDepth, &left) {
+	if !withinLimits(data, (*ModelProto)(nil).ProtoReflect().Descriptor(), maxDepth, &left) {
 		return unsupported(path, fmt.Sprintf("more than %d nested fields or %d levels", maxMessages, maxDepth),
 			"no exporter writes such a file; "+fetchAgain)
 	}
 	return nil
 }
 
-// descend reports whether the messages of data stay within the limits. The decoder reports damaged ones.
-func descend(data []byte, message protoreflect.MessageDescriptor, depth int, left *int) bool {
+// withinLimits reports whether the messages of data stay within the limits. The decoder reports damaged ones.
+func withinLimits(data []byte, message protoreflect.MessageDescriptor, depth int, left *int) bool {
 	if depth == 0 {
 		return false
 	}
@@ -134,7 +134,7 @@ func descend(data []byte, message protoreflect.MessageDescriptor, depth int, lef
 				return false
 			}
 			body, _ := protowire.ConsumeBytes(data)
-			if !descend(body, field.Message(), depth-1, left) {
+			if !withinLimits(body, field.Message(), depth-1, left) {
 				return false
 			}
 		}

@@ -69,7 +69,7 @@ func expose(m *onnx.Model) *onnx.Model {
 }
 
 // Infer's types and shapes equal those of ONNX Runtime.
-func TestInferredShapesAreTrue(t *testing.T) {
+func TestInferAgainstONNXRuntime(t *testing.T) {
 	const side = 64
 	for name, m := range map[string]*onnx.Model{
 		"v8": testnet.YOLO{Size: side, Wide: 4, Norms: true}.V8(), "v11": testnet.YOLO{Size: side, Wide: 4}.V11(),

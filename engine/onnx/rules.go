@@ -44,16 +44,16 @@ func ruleTable() map[string]rule {
 
 func sameAsFirst(f *inference, n *NodeProto) []Value {
 	x := f.in(n, 0)
-	return []Value{{Type: x.Type, Shape: copied(x.Shape)}}
+	return []Value{{Type: x.Type, Shape: cloneShape(x.Shape)}}
 }
 
 func identity(f *inference, n *NodeProto) []Value {
 	x := f.in(n, 0)
-	return []Value{{Type: x.Type, Shape: copied(x.Shape), numbers: x.numbers}}
+	return []Value{{Type: x.Type, Shape: cloneShape(x.Shape), numbers: x.numbers}}
 }
 
 func elementwise(f *inference, n *NodeProto) []Value {
-	result := Value{Type: f.in(n, 0).Type, Shape: copied(f.in(n, 0).Shape)}
+	result := Value{Type: f.in(n, 0).Type, Shape: cloneShape(f.in(n, 0).Shape)}
 	for i := 1; i < len(n.Input); i++ {
 		result.Shape = broadcast(result.Shape, f.in(n, i).Shape)
 	}
@@ -150,7 +150,7 @@ func constantOfShape(f *inference, n *NodeProto) []Value {
 			}
 		}
 	} else if d := f.in(n, 0).Shape; len(d) == 1 && d[0] >= 0 && d[0] <= 64 {
-		result.Shape = open(int(d[0]))
+		result.Shape = unknownShape(int(d[0]))
 	}
 	return []Value{result}
 }
@@ -215,7 +215,7 @@ func rangeOf(f *inference, n *NodeProto) []Value {
 
 func cast(f *inference, n *NodeProto) []Value {
 	x := f.in(n, 0)
-	result := Value{Type: TensorProto_DataType(n.IntOr("to", 0)), Shape: copied(x.Shape)}
+	result := Value{Type: TensorProto_DataType(n.IntOr("to", 0)), Shape: cloneShape(x.Shape)}
 	if result.Type == TensorProto_INT64 || result.Type == TensorProto_INT32 {
 		result.numbers = x.numbers
 	}
@@ -223,7 +223,7 @@ func cast(f *inference, n *NodeProto) []Value {
 }
 
 func castLike(f *inference, n *NodeProto) []Value {
-	return []Value{{Type: f.in(n, 1).Type, Shape: copied(f.in(n, 0).Shape)}}
+	return []Value{{Type: f.in(n, 1).Type, Shape: cloneShape(f.in(n, 0).Shape)}}
 }
 
 func quantizeLinear(f *inference, n *NodeProto) []Value {
@@ -231,11 +231,11 @@ func quantizeLinear(f *inference, n *NodeProto) []Value {
 	if n.In(2) == "" {
 		kind = TensorProto_DataType(n.IntOr("output_dtype", int64(TensorProto_UINT8)))
 	}
-	return []Value{{Type: kind, Shape: copied(f.in(n, 0).Shape)}}
+	return []Value{{Type: kind, Shape: cloneShape(f.in(n, 0).Shape)}}
 }
 
 func dequantizeLinear(f *inference, n *NodeProto) []Value {
-	return []Value{{Type: f.in(n, 1).Type, Shape: copied(f.in(n, 0).Shape)}}
+	return []Value{{Type: f.in(n, 1).Type, Shape: cloneShape(f.in(n, 0).Shape)}}
 }
 
 func matMul(f *inference, n *NodeProto) []Value {
@@ -278,12 +278,12 @@ func reduce(f *inference, n *NodeProto) []Value {
 	axes := f.list(n, "axes")
 	if axes == nil && n.In(1) != "" {
 		if n.IntOr("keepdims", 1) != 0 {
-			result.Shape = open(x.rank())
+			result.Shape = unknownShape(x.rank())
 		}
 		return []Value{result}
 	}
 	if len(axes) == 0 && n.IntOr("noop_with_empty_axes", 0) != 0 {
-		result.Shape = copied(x.Shape)
+		result.Shape = cloneShape(x.Shape)
 		return []Value{result}
 	}
 	gone := make([]bool, x.rank())
@@ -308,7 +308,7 @@ func argReduce(f *inference, n *NodeProto) []Value {
 	x := f.in(n, 0)
 	result := Value{Type: TensorProto_INT64}
 	if i, ok := axis(n.IntOr("axis", 0), x.rank()); ok {
-		result.Shape = copied(x.Shape)
+		result.Shape = cloneShape(x.Shape)
 		if n.IntOr("keepdims", 1) != 0 {
 			result.Shape[i] = 1
 		} else {
@@ -322,12 +322,12 @@ func topK(f *inference, n *NodeProto) []Value {
 	x := f.in(n, 0)
 	values, indices := Value{Type: x.Type}, Value{Type: TensorProto_INT64}
 	if i, ok := axis(n.IntOr("axis", -1), x.rank()); ok {
-		values.Shape = copied(x.Shape)
+		values.Shape = cloneShape(x.Shape)
 		values.Shape[i] = UnknownDim
 		if k := f.fixed(n, 1); len(k) == 1 {
 			values.Shape[i] = k[0]
 		}
-		indices.Shape = copied(values.Shape)
+		indices.Shape = cloneShape(values.Shape)
 	}
 	return []Value{values, indices}
 }

@@ -5,7 +5,7 @@ import "math"
 // Operators that move data without changing it.
 
 func concat(f *inference, n *NodeProto) []Value {
-	result := Value{Type: f.in(n, 0).Type, Shape: copied(f.in(n, 0).Shape)}
+	result := Value{Type: f.in(n, 0).Type, Shape: cloneShape(f.in(n, 0).Shape)}
 	at, ok := axis(n.IntOr("axis", 0), result.rank())
 	if !ok {
 		return []Value{{Type: result.Type}}
@@ -51,7 +51,7 @@ func split(f *inference, n *NodeProto) []Value {
 	sizes := f.list(n, "split")
 	each := (x.Shape[at] + int64(len(results)) - 1) / int64(len(results))
 	for i := range results {
-		results[i].Shape = copied(x.Shape)
+		results[i].Shape = cloneShape(x.Shape)
 		switch {
 		case i < len(sizes):
 			results[i].Shape[at] = sizes[i]
@@ -74,16 +74,19 @@ func slice(f *inference, n *NodeProto) []Value {
 	if n.FindAttribute("starts") != nil {
 		starts, ends, axes = n.FindAttribute("starts").Ints, n.FindAttribute("ends").GetInts(), n.FindAttribute("axes").GetInts()
 	} else {
-		starts, ends, axes, steps = f.fixed(n, 1), f.fixed(n, 2), f.fixed(n, 3), f.fixed(n, 4)
+		starts = f.fixed(n, 1)
+		ends = f.fixed(n, 2)
+		axes = f.fixed(n, 3)
+		steps = f.fixed(n, 4)
 	}
-	result.Shape = copied(x.Shape)
+	result.Shape = cloneShape(x.Shape)
 	if axes == nil && n.In(3) == "" {
 		for i := range starts {
 			axes = append(axes, int64(i))
 		}
 	}
 	if axes == nil {
-		result.Shape = open(x.rank())
+		result.Shape = unknownShape(x.rank())
 		return []Value{result}
 	}
 	for i, a := range axes {
@@ -159,7 +162,7 @@ func gather(f *inference, n *NodeProto) []Value {
 }
 
 func gatherElements(f *inference, n *NodeProto) []Value {
-	return []Value{{Type: f.in(n, 0).Type, Shape: copied(f.in(n, 1).Shape)}}
+	return []Value{{Type: f.in(n, 0).Type, Shape: cloneShape(f.in(n, 1).Shape)}}
 }
 
 func gatherND(f *inference, n *NodeProto) []Value {
@@ -172,7 +175,7 @@ func gatherND(f *inference, n *NodeProto) []Value {
 	if last == UnknownDim || batch < 0 || last < 0 || batch+last > int64(x.rank()) {
 		return []Value{result}
 	}
-	result.Shape = append(copied(indices.Shape[:indices.rank()-1]), x.Shape[batch+last:]...)
+	result.Shape = append(cloneShape(indices.Shape[:indices.rank()-1]), x.Shape[batch+last:]...)
 	return []Value{result}
 }
 
@@ -241,7 +244,7 @@ func reshape(f *inference, n *NodeProto) []Value {
 	}
 	if numbers == nil {
 		if len(target.Shape) == 1 && target.Shape[0] >= 0 && target.Shape[0] <= 64 {
-			result.Shape = open(int(target.Shape[0]))
+			result.Shape = unknownShape(int(target.Shape[0]))
 		}
 		return []Value{result}
 	}
@@ -316,7 +319,7 @@ func transpose(f *inference, n *NodeProto) []Value {
 		return []Value{result}
 	}
 	order := n.FindAttribute("perm").GetInts()
-	result.Shape = open(x.rank())
+	result.Shape = unknownShape(x.rank())
 	for i := range result.Shape {
 		from := int64(x.rank() - 1 - i)
 		if order != nil {
@@ -335,7 +338,7 @@ func expand(f *inference, n *NodeProto) []Value {
 	result := Value{Type: x.Type}
 	if target.numbers == nil {
 		if len(target.Shape) == 1 && target.Shape[0] >= 0 && target.Shape[0] <= 64 && x.Shape != nil {
-			result.Shape = open(max(int(target.Shape[0]), x.rank()))
+			result.Shape = unknownShape(max(int(target.Shape[0]), x.rank()))
 		}
 		return []Value{result}
 	}
@@ -355,7 +358,7 @@ func tile(f *inference, n *NodeProto) []Value {
 	if x.Shape == nil {
 		return []Value{result}
 	}
-	result.Shape = open(x.rank())
+	result.Shape = unknownShape(x.rank())
 	for i, d := range x.Shape {
 		if i < len(repeats.numbers) && d != UnknownDim && repeats.numbers[i] >= 0 {
 			result.Shape[i] = product([]int64{d, repeats.numbers[i]})
@@ -370,7 +373,7 @@ func pad(f *inference, n *NodeProto) []Value {
 	if x.Shape == nil {
 		return []Value{result}
 	}
-	result.Shape = open(x.rank())
+	result.Shape = unknownShape(x.rank())
 	if pads == nil || n.In(3) != "" && axes == nil {
 		return []Value{result}
 	}
@@ -399,7 +402,7 @@ func rearranged(f *inference, n *NodeProto, deeper bool) []Value {
 	if x.rank() != 4 || block < 1 || block > 1024 {
 		return []Value{result}
 	}
-	result.Shape = copied(x.Shape)
+	result.Shape = cloneShape(x.Shape)
 	for i, times := range []int64{block * block, block, block} {
 		at := i + 1
 		switch {

@@ -18,8 +18,8 @@ func pool(f *inference, n *NodeProto) []Value {
 	x := f.in(n, 0)
 	results := []Value{{Type: x.Type}, {Type: TensorProto_INT64}}
 	if kernel := n.FindAttribute("kernel_shape").GetInts(); x.rank() >= 3 && len(kernel) == x.rank()-2 {
-		results[0].Shape = append(copied(x.Shape[:2]), windows(n, x.Shape[2:], kernel, n.IntOr("ceil_mode", 0) != 0)...)
-		results[1].Shape = copied(results[0].Shape)
+		results[0].Shape = append(cloneShape(x.Shape[:2]), windows(n, x.Shape[2:], kernel, n.IntOr("ceil_mode", 0) != 0)...)
+		results[1].Shape = cloneShape(results[0].Shape)
 	}
 	return results
 }
@@ -28,7 +28,7 @@ func pool(f *inference, n *NodeProto) []Value {
 func windows(n *NodeProto, sides, kernel []int64, up bool) []int64 {
 	strides, dilations, pads := n.FindAttribute("strides").GetInts(), n.FindAttribute("dilations").GetInts(), n.FindAttribute("pads").GetInts()
 	auto := string(n.FindAttribute("auto_pad").GetS())
-	counts := open(len(sides))
+	counts := unknownShape(len(sides))
 	for i, side := range sides {
 		stride, reach := entryOr(strides, i, 1), (kernel[i]-1)*min(entryOr(dilations, i, 1), math.MaxInt32)+1
 		if side == UnknownDim || kernel[i] < 1 || kernel[i] > math.MaxInt32 || stride < 1 {
@@ -67,10 +67,12 @@ func convTranspose(f *inference, n *NodeProto) []Value {
 	if x.rank() < 3 || w.rank() != x.rank() {
 		return []Value{result}
 	}
-	result.Shape = open(x.rank())
+	result.Shape = unknownShape(x.rank())
 	result.Shape[0], result.Shape[1] = x.Shape[0], product([]int64{w.Shape[1], min(max(n.IntOr("group", 1), 1), math.MaxInt32)})
 	strides, dilations, pads := n.FindAttribute("strides").GetInts(), n.FindAttribute("dilations").GetInts(), n.FindAttribute("pads").GetInts()
-	extra, fixed, auto := n.FindAttribute("output_padding").GetInts(), n.FindAttribute("output_shape").GetInts(), string(n.FindAttribute("auto_pad").GetS())
+	extra := n.FindAttribute("output_padding").GetInts()
+	fixed := n.FindAttribute("output_shape").GetInts()
+	auto := string(n.FindAttribute("auto_pad").GetS())
 	for i := range result.Shape[2:] {
 		side, kernel := x.Shape[i+2], w.Shape[i+2]
 		stride, dilation := entryOr(strides, i, 1), entryOr(dilations, i, 1)
@@ -89,7 +91,7 @@ func convTranspose(f *inference, n *NodeProto) []Value {
 
 func globalPool(f *inference, n *NodeProto) []Value {
 	x := f.in(n, 0)
-	result := Value{Type: x.Type, Shape: copied(x.Shape)}
+	result := Value{Type: x.Type, Shape: cloneShape(x.Shape)}
 	for i := 2; i < len(result.Shape); i++ {
 		result.Shape[i] = 1
 	}
@@ -102,7 +104,7 @@ func resize(f *inference, n *NodeProto) []Value {
 	if x.Shape == nil {
 		return []Value{result}
 	}
-	result.Shape = open(x.rank())
+	result.Shape = unknownShape(x.rank())
 	axes := n.FindAttribute("axes").GetInts()
 	if axes == nil {
 		for i := range x.Shape {
@@ -153,7 +155,7 @@ func gridSample(f *inference, n *NodeProto) []Value {
 	x, grid := f.in(n, 0), f.in(n, 1)
 	result := Value{Type: x.Type}
 	if x.rank() > 2 && grid.rank() == x.rank() {
-		result.Shape = append(copied(x.Shape[:2]), grid.Shape[1:grid.rank()-1]...)
+		result.Shape = append(cloneShape(x.Shape[:2]), grid.Shape[1:grid.rank()-1]...)
 	}
 	return []Value{result}
 }

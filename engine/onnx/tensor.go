@@ -34,7 +34,7 @@ func (t *TensorProto) elements() (int64, error) {
 	n := int64(1)
 	for _, d := range t.GetDims() {
 		if d < 0 || (d > 0 && n > math.MaxInt32/d) {
-			return 0, fmt.Errorf("shape %v is not one of a tensor", t.Dims)
+			return 0, fmt.Errorf("invalid shape %v", t.Dims)
 		}
 		n *= d
 	}

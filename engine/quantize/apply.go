@@ -23,7 +23,7 @@ func (p *Plan) Apply(ranges Ranges) (*onnx.Model, error) {
 	}
 	m := p.model.Clone()
 	g := m.Proto.Graph
-	r := &rewriting{graph: g, index: onnx.NewIndex(g), limits: limits, options: p.options, done: make(map[string]string)}
+	r := &rewriting{graph: g, index: onnx.NewIndex(g), limits: limits, options: p.options, dequantized: make(map[string]string)}
 	for _, n := range g.Node {
 		// The first output identifies the nodes of the copy.
 		if layers[n.Out(0)] {
@@ -49,18 +49,18 @@ func (p *Plan) Apply(ranges Ranges) (*onnx.Model, error) {
 }
 
 type rewriting struct {
-	graph   *onnx.GraphProto
-	index   *onnx.Index
-	limits  map[string]float32
-	options Options
-	done    map[string]string // dequantized tensor names by tensor
-	nodes   []*onnx.NodeProto
-	zero    string // zero point shared by activations
+	graph       *onnx.GraphProto
+	index       *onnx.Index
+	limits      map[string]float32
+	options     Options
+	dequantized map[string]string // dequantized tensor names by tensor
+	nodes       []*onnx.NodeProto
+	zero        string // zero point shared by activations
 }
 
 // activation returns the dequantized name of a tensor and adds its pair of nodes the first time.
 func (r *rewriting) activation(name string) string {
-	if other, ok := r.done[name]; ok {
+	if other, ok := r.dequantized[name]; ok {
 		return other
 	}
 	if r.zero == "" {
@@ -69,8 +69,8 @@ func (r *rewriting) activation(name string) string {
 	}
 	scale := r.index.UniqueName(name + "_scale")
 	r.graph.Initializer = append(r.graph.Initializer, onnx.NewFloats(scale, []float32{Scale(r.limits[name])}))
-	r.done[name] = r.pair(name, scale, r.zero)
-	return r.done[name]
+	r.dequantized[name] = r.pair(name, scale, r.zero)
+	return r.dequantized[name]
 }
 
 // pair adds QuantizeLinear and DequantizeLinear and returns the name of their output.
@@ -86,7 +86,7 @@ func (r *rewriting) pair(name, scale, zero string, attributes ...*onnx.Attribute
 
 // weights returns the dequantized name of constant weights. Layers that share weights share the pair of nodes.
 func (r *rewriting) weights(n *onnx.NodeProto, t *onnx.TensorProto, name string) (string, error) {
-	if other, ok := r.done[name]; ok {
+	if other, ok := r.dequantized[name]; ok {
 		return other, nil
 	}
 	values, err := t.Floats()
@@ -106,14 +106,14 @@ func (r *rewriting) weights(n *onnx.NodeProto, t *onnx.TensorProto, name string)
 	r.graph.Initializer = append(r.graph.Initializer, onnx.NewFloats(scale, scales, dims...),
 		onnx.NewInt8s(zero, make([]int8, len(scales)), dims...))
 	if !r.options.StoreInt8 {
-		r.done[name] = r.pair(name, scale, zero, attributes...)
-		return r.done[name], nil
+		r.dequantized[name] = r.pair(name, scale, zero, attributes...)
+		return r.dequantized[name], nil
 	}
 	stored, back := r.index.UniqueName(name+"_quantized"), r.index.UniqueName(name+"_dequantized")
 	r.graph.Initializer = append(r.graph.Initializer, onnx.NewInt8s(stored, rounded(values, layout, scales), t.Dims...))
 	r.nodes = append(r.nodes,
 		onnx.NewNode("DequantizeLinear", name+"_DequantizeLinear", []string{stored, scale, zero}, []string{back}, attributes...))
-	r.done[name] = back
+	r.dequantized[name] = back
 	return back, nil
 }
 

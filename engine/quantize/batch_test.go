@@ -55,5 +55,5 @@ func TestCollectorInBatches(t *testing.T) {
 	}
 	_, err = run(testnet.YOLO{Size: 64, Wide: 4}, 2)
 	assert.EqualError(t, err,
-		"quantize calibrate: batches of 2 do not fit the model, which takes 1 at once (leave the calibration batch away)")
+		"quantize calibrate: batches of 2 exceed the maximum batch of the model, 1 (omit the calibration batch)")
 }

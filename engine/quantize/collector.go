@@ -122,7 +122,8 @@ func (c *Collector) RunCached(ctx context.Context, path string) (cache *Cache, r
 			return cache, fits, err
 		}
 	}
-	if cache, err = c.Run(ctx); err != nil {
+	cache, err = c.Run(ctx)
+	if err != nil {
 		return nil, false, err
 	}
 	return cache, false, cache.Save(path)
@@ -157,7 +158,7 @@ func (c *Collector) groups() [][]string {
 }
 
 // measure runs the model once over all samples with the tensors as outputs.
-func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) (map[string]*Histogram, []string, error) {
+func (c *Collector) measure(ctx context.Context, tensors []string, report func()) (map[string]*Histogram, []string, error) {
 	exposed, inputs := Expose(c.Model, tensors)
 	data, err := exposed.Bytes()
 	if err != nil {
@@ -173,8 +174,8 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 		histograms[name] = NewHistogram()
 	}
 	if most := runner.Model().MaxBatch; c.Batch > max(most, 1) {
-		return nil, nil, unsupported("calibrate", "batches of %d do not fit the model, which takes %d at once",
-			"leave the calibration batch away", c.Batch, most)
+		return nil, nil, unsupported("calibrate", "batches of %d exceed the maximum batch of the model, %d",
+			"omit the calibration batch", c.Batch, most)
 	}
 	b := batch{size: c.Batch}
 	see := func(name string, out *engine.Tensor) error {
@@ -187,7 +188,7 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("calibrate: %w", err)
 		}
-		defer tell()
+		defer report()
 		result, err := b.add(runner, s)
 		if err != nil || result == nil {
 			return err
@@ -215,7 +216,8 @@ func (c *Collector) measure(ctx context.Context, tensors []string, tell func()) 
 	}
 	for _, name := range tensors {
 		if histograms[name].count == 0 {
-			return nil, nil, unsupported("calibrate", "tensor %q was never given", "the engine must return every output of the model", name)
+			return nil, nil, unsupported("calibrate", "tensor %q is missing from the outputs",
+				"the engine must return every output of the model", name)
 		}
 	}
 	return histograms, skipped, nil
@@ -227,7 +229,7 @@ func addTo(h *Histogram, out *engine.Tensor, sample string) error {
 		return nil
 	}
 	if len(out.Data) > 0 && out.Float32s() == nil {
-		return unsupported("calibrate", "tensor %q came as %v", "use an FP32 model", out.Name, out.Type)
+		return unsupported("calibrate", "tensor %q has type %v", "use an FP32 model", out.Name, out.Type)
 	}
 	if err := h.Add(out.Float32s()); err != nil {
 		return unsupported("calibrate", "tensor %q at %q: %v", "the model or its input is broken; run it in FP32 first", out.Name, sample, err)

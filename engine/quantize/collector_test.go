@@ -138,7 +138,7 @@ func TestEveryMethodOnPublishedNetworks(t *testing.T) {
 	}
 }
 
-func TestCollectorInLittleMemory(t *testing.T) {
+func TestCollectorWithLittleMemory(t *testing.T) {
 	prepared, p := plan(t, testnet.YOLO{Size: 64, Wide: 4}.V8(), quantize.Options{QuantizeNarrow: true})
 	once := quantize.Collector{Model: prepared, Tensors: p.Tensors, Open: open, Samples: patches{count: 3}}
 	want, err := once.Run(context.Background())
@@ -222,7 +222,7 @@ func TestCollectorRefuses(t *testing.T) {
 		_, err := collector.Run(context.Background())
 		return err
 	}
-	assert.EqualError(t, run(patches{}), "quantize samples: there are none (name a directory with images)")
+	assert.EqualError(t, run(patches{}), "quantize samples: no samples (name a directory with images)")
 	assert.EqualError(t, run(patches{count: 3, unreadable: map[int]bool{0: true, 2: true}}),
 		`quantize samples: 2 of 3 samples cannot be read, the last one "patch 2": unexpected end of JPEG (remove or replace the unreadable files)`)
 

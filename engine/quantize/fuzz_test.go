@@ -141,7 +141,8 @@ func convertBroken(t *testing.T, models []*onnx.Model, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err = onnx.Parse("broken", data); err == nil {
+	m, err = onnx.Parse("broken", data)
+	if err == nil {
 		convert(t, m, int(seed%6))
 	}
 }

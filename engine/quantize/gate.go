@@ -72,7 +72,7 @@ type Gate struct {
 	// Progress, if not nil, is called after each sample of one side.
 	Progress func(done, total int)
 
-	referred bool // the reference has run
+	referenceRun bool // the reference has run
 }
 
 // Defaults of Gate, and the minimum number of reference boxes for a verdict.
@@ -82,8 +82,8 @@ const (
 	MinReferenceBoxes = 20
 )
 
-// leastAccuracy is the mAP50-95 of a reference below which its loss is meaningless.
-const leastAccuracy = 0.02
+// minAccuracy is the mAP50-95 of a reference below which its loss is meaningless.
+const minAccuracy = 0.02
 
 // Verdict is the result of the gate. It is stored next to the model file.
 type Verdict struct {
@@ -115,13 +115,13 @@ func (g *Gate) RunReference(ctx context.Context, reference RunSample) error {
 	if _, err := g.run(ctx, reference); err != nil {
 		return fmt.Errorf("gate reference: %w", err)
 	}
-	g.referred = true
+	g.referenceRun = true
 	return nil
 }
 
 // Judge runs a candidate over the samples and compares it with the reference. A refusal is a verdict, not an error.
 func (g *Gate) Judge(ctx context.Context, candidate RunSample) (*Verdict, error) {
-	if !g.referred {
+	if !g.referenceRun {
 		return nil, fmt.Errorf("gate: the reference has not run")
 	}
 	skipped, err := g.run(ctx, candidate)
@@ -160,24 +160,24 @@ func (v *Verdict) decide() {
 			c.Reference, c.Images, MinReferenceBoxes))
 	}
 	if c.Loss != nil {
-		v.Reasons = append(v.Reasons, v.weighLoss()...)
+		v.Reasons = append(v.Reasons, v.lossReasons()...)
 	} else if c.MatchRate < v.RequiredMatchRate {
 		v.Reasons = append(v.Reasons, fmt.Sprintf("match rate %.4f is under %.4f", c.MatchRate, v.RequiredMatchRate))
 	}
 	v.Passed = len(v.Reasons) == 0
 }
 
-// weighLoss returns the reasons why the loss of mAP50-95 is too large or too uncertain.
-func (v *Verdict) weighLoss() []string {
+// lossReasons returns the reasons why the loss of mAP50-95 is too large or too uncertain.
+func (v *Verdict) lossReasons() []string {
 	loss, of := v.Comparison.Loss, v.Comparison.ReferenceAccuracy
 	switch {
-	case of.MAP < leastAccuracy:
+	case of.MAP < minAccuracy:
 		return []string{fmt.Sprintf(
-			"the reference itself reaches mAP50-95 %.4f only, which leaves nothing to lose: are these the model's labels?", of.MAP)}
+			"the reference itself reaches mAP50-95 %.4f only, are these the model's labels?", of.MAP)}
 	case loss.MAP > v.AllowedLoss:
 		return []string{fmt.Sprintf("mAP50-95 fell by %v from %.4f, more than %.4f", loss, of.MAP, v.AllowedLoss)}
 	case loss.High > 2*v.AllowedLoss:
-		return []string{fmt.Sprintf("mAP50-95 fell by %v: on so few images it might be more than twice %.4f, label more", loss, v.AllowedLoss)}
+		return []string{fmt.Sprintf("mAP50-95 fell by %v: with so few images it could be more than twice %.4f, label more", loss, v.AllowedLoss)}
 	}
 	return nil
 }

@@ -66,11 +66,11 @@ func TestGate(t *testing.T) {
 		"better than the reference":           {labelled(0.7, quantize.Loss{MAP: -0.05, Low: -0.06, High: -0.04}), nil},
 		"too few images": {
 			labelled(0.7, quantize.Loss{MAP: 0.001, Low: -0.03, High: 0.031}),
-			[]string{"mAP50-95 fell by 0.0010 (95 % certain: -0.0300 to 0.0310): on so few images it might be more than twice 0.0100, label more"},
+			[]string{"mAP50-95 fell by 0.0010 (95 % certain: -0.0300 to 0.0310): with so few images it could be more than twice 0.0100, label more"},
 		},
 		"labels of others": {
 			labelled(0.015, quantize.Loss{}),
-			[]string{"the reference itself reaches mAP50-95 0.0150 only, which leaves nothing to lose: are these the model's labels?"},
+			[]string{"the reference itself reaches mAP50-95 0.0150 only, are these the model's labels?"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,5 +110,5 @@ func TestGateReportsErrors(t *testing.T) {
 	assert.EqualError(t, gate.RunReference(context.Background(), closed), "gate reference: engine is closed")
 	gate.Samples = patches{}
 	assert.EqualError(t, gate.RunReference(context.Background(), closed),
-		"gate reference: quantize samples: there are none (name a directory with images)")
+		"gate reference: quantize samples: no samples (name a directory with images)")
 }

@@ -67,7 +67,7 @@ func ConvertFP16(m *onnx.Model, options FP16Options) (*FP16Report, error) {
 	if err := checkPatterns("fp16", options.Exclude, m.Proto.Graph); err != nil {
 		return nil, err
 	}
-	h := &halving{
+	h := &fp16Conversion{
 		structure: newStructure(m), options: options, opset: m.Opset(),
 		full: make(map[*onnx.NodeProto]string), kind: make(map[string]onnx.TensorProto_DataType), copies: make(map[string]string),
 		report: &FP16Report{KeptFP32: make(map[string]string)},
@@ -87,7 +87,7 @@ func ConvertFP16(m *onnx.Model, options FP16Options) (*FP16Report, error) {
 	return h.report, nil
 }
 
-type halving struct {
+type fp16Conversion struct {
 	*structure
 	options FP16Options
 	opset   int
@@ -99,7 +99,7 @@ type halving struct {
 }
 
 // floats reports whether a node has float tensors, and whether it has a tensor of unknown type.
-func (h *halving) floats(n *onnx.NodeProto) (any, unknown bool) {
+func (h *fp16Conversion) floats(n *onnx.NodeProto) (any, unknown bool) {
 	for _, name := range append(n.AllInputs(), n.Output...) {
 		if name == "" {
 			continue
@@ -115,7 +115,7 @@ func (h *halving) floats(n *onnx.NodeProto) (any, unknown bool) {
 }
 
 // decide selects the nodes that stay float32.
-func (h *halving) decide() {
+func (h *fp16Conversion) decide() {
 	counting := make(map[string]bool) // floats computed from integers, such as sizes for Resize
 	captured := make(map[string]bool)
 	for _, n := range h.graph.Node {
@@ -135,25 +135,25 @@ func (h *halving) decide() {
 		case !n.IsStandard():
 			reason = "not an ONNX operator"
 		case len(n.Subgraphs()) > 0:
-			reason = "holds a graph of its own"
+			reason = "has a subgraph"
 		case unknown:
 			reason = "the types of its tensors are not known"
 		case matches(h.options.Exclude, n):
-			reason = "asked for"
+			reason = "excluded"
 		case never:
 		case (n.GetOpType() == "QuantizeLinear" || n.GetOpType() == "DequantizeLinear") && h.opset < 19:
 			reason = "scales are float32 before opset 19"
 		case h.tail[n] && !h.options.ConvertTail:
 			reason = "decodes the head's outputs"
 		default:
-			reason = h.extremes(n)
+			reason = h.rangeReason(n)
 		}
 		if reason == "" && h.counts(n, counting) {
 			reason = "computes sizes"
 		}
 		for _, name := range n.Output {
 			if reason == "" && captured[name] {
-				reason = "read by a graph inside a node"
+				reason = "read by a subgraph"
 			}
 		}
 		if reason != "" && n.GetOpType() != "Constant" {
@@ -164,7 +164,7 @@ func (h *halving) decide() {
 }
 
 // counts reports whether all floats that the node reads are computed from integers, and marks its outputs accordingly.
-func (h *halving) counts(n *onnx.NodeProto, counting map[string]bool) bool {
+func (h *fp16Conversion) counts(n *onnx.NodeProto, counting map[string]bool) bool {
 	found := false
 	for _, name := range n.AllInputs() {
 		switch {
@@ -184,8 +184,8 @@ func (h *halving) counts(n *onnx.NodeProto, counting map[string]bool) bool {
 	return found
 }
 
-// extremes returns the reason why a node's weights or measured ranges exceed float16, empty if they do not.
-func (h *halving) extremes(n *onnx.NodeProto) string {
+// rangeReason returns the reason why a node's weights or measured ranges exceed float16, empty if they do not.
+func (h *fp16Conversion) rangeReason(n *onnx.NodeProto) string {
 	for _, name := range append(n.AllInputs(), n.Output...) {
 		if r, measured := h.options.Ranges[name]; measured && max(r.Max, -r.Min) > onnx.MaxHalf {
 			return "measured values beyond float16 in " + name
@@ -206,7 +206,7 @@ func (h *halving) extremes(n *onnx.NodeProto) string {
 }
 
 // rewrite builds the new graph.
-func (h *halving) rewrite() error {
+func (h *fp16Conversion) rewrite() error {
 	for _, v := range h.graph.Input {
 		name := v.GetName()
 		if !h.float(name) || h.index.Initializer[name] != nil {
@@ -219,7 +219,7 @@ func (h *halving) rewrite() error {
 		}
 	}
 	for _, n := range h.graph.Node {
-		if err := h.place(n); err != nil {
+		if err := h.addNode(n); err != nil {
 			return err
 		}
 	}
@@ -235,8 +235,8 @@ func (h *halving) rewrite() error {
 	return nil
 }
 
-// place adds a node to the new graph after the casts that it needs.
-func (h *halving) place(n *onnx.NodeProto) error {
+// addNode adds a node to the new graph after the casts that it needs.
+func (h *fp16Conversion) addNode(n *onnx.NodeProto) error {
 	_, full := h.full[n]
 	any, _ := h.floats(n)
 	constant := n.GetOpType() == "Constant"
@@ -244,14 +244,14 @@ func (h *halving) place(n *onnx.NodeProto) error {
 		h.report.Converted++
 	}
 	for i, name := range n.Input {
-		if name == "" || !h.float(name) || indifferent(n) {
+		if name == "" || !h.float(name) || acceptsEither(n) {
 			continue
 		}
 		want := onnx.TensorProto_FLOAT16
-		if full || stays(n, i) {
+		if full || alwaysFloat32(n, i) {
 			want = onnx.TensorProto_FLOAT
 		}
-		other, err := h.as(name, want)
+		other, err := h.inType(name, want)
 		if err != nil {
 			return err
 		}
@@ -273,8 +273,8 @@ func (h *halving) place(n *onnx.NodeProto) error {
 	return nil
 }
 
-// indifferent reports whether the node accepts either float type.
-func indifferent(n *onnx.NodeProto) bool {
+// acceptsEither reports whether the node accepts either float type.
+func acceptsEither(n *onnx.NodeProto) bool {
 	switch n.GetOpType() {
 	case "Shape", "Size", "Cast", "NonZero":
 		return true
@@ -282,13 +282,13 @@ func indifferent(n *onnx.NodeProto) bool {
 	return false
 }
 
-// stays reports whether input i of the operator is float32 independently of the other inputs.
-func stays(n *onnx.NodeProto, i int) bool {
+// alwaysFloat32 reports whether input i of the operator is float32 independently of the other inputs.
+func alwaysFloat32(n *onnx.NodeProto, i int) bool {
 	return i > 0 && (n.GetOpType() == "Resize" || n.GetOpType() == "Upsample")
 }
 
-// as returns the name of a tensor in the wanted type; it adds a converted weight or a Cast the first time.
-func (h *halving) as(name string, want onnx.TensorProto_DataType) (string, error) {
+// inType returns the name of a tensor in the wanted type; it adds a converted weight or a Cast the first time.
+func (h *fp16Conversion) inType(name string, want onnx.TensorProto_DataType) (string, error) {
 	if t := h.index.Constant(name); t != nil {
 		if want == onnx.TensorProto_FLOAT {
 			return name, nil
@@ -312,7 +312,7 @@ func (h *halving) as(name string, want onnx.TensorProto_DataType) (string, error
 }
 
 // weight returns the name of the float16 copy of a constant.
-func (h *halving) weight(name string, t *onnx.TensorProto) (string, error) {
+func (h *fp16Conversion) weight(name string, t *onnx.TensorProto) (string, error) {
 	if other, done := h.copies[name]; done {
 		return other, nil
 	}
@@ -350,7 +350,7 @@ func (h *halving) weight(name string, t *onnx.TensorProto) (string, error) {
 }
 
 // output gives a graph output its external type: float32, or float16 with ConvertIO.
-func (h *halving) output(v *onnx.ValueInfoProto) {
+func (h *fp16Conversion) output(v *onnx.ValueInfoProto) {
 	name := v.GetName()
 	have, known := h.kind[name]
 	producer := h.index.Producer[name]

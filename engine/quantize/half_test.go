@@ -37,7 +37,7 @@ func apart(t *testing.T, a, b []float32) (largest float64) {
 	return largest
 }
 
-func TestHalfOfPublishedNetworks(t *testing.T) {
+func TestFP16OfPublishedNetworks(t *testing.T) {
 	for name, m := range map[string]*onnx.Model{
 		"v8": yolo(testnet.YOLO{Wide: 8}).V8(), "v11": yolo(testnet.YOLO{Wide: 8, Dynamic: true}).V11(),
 		"norms": yolo(testnet.YOLO{Norms: true, Wide: 8}).V11(),
@@ -64,7 +64,7 @@ func TestHalfOfPublishedNetworks(t *testing.T) {
 }
 
 // TopK of the boxes stays in float32: indices beyond 2048 do not fit float16.
-func TestHalfOfEndToEndNetwork(t *testing.T) {
+func TestFP16OfEndToEndNetwork(t *testing.T) {
 	m := yolo(testnet.YOLO{Wide: 8}).V10()
 	want := run(t, m, img(), 1, 3, side, side)["output0"]
 	half := m.Clone()
@@ -82,7 +82,7 @@ func TestHalfOfEndToEndNetwork(t *testing.T) {
 	}
 }
 
-func TestHalfInputsAndOutputs(t *testing.T) {
+func TestFP16InputsAndOutputs(t *testing.T) {
 	m := yolo(testnet.YOLO{Wide: 4}).V8()
 	_, err := quantize.ConvertFP16(m, quantize.FP16Options{ConvertIO: true, ConvertTail: true})
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func small(weights []float32, around func(b *testnet.Builder, x string) string) 
 	return b.Model(17)
 }
 
-func TestHalfReportsWhatItLoses(t *testing.T) {
+func TestFP16ReportsLosses(t *testing.T) {
 	m := small([]float32{1e-9, -1e-9, 1e-6, 0.5, 0}, nil)
 	report, err := quantize.ConvertFP16(m, quantize.FP16Options{})
 	require.NoError(t, err)
@@ -134,17 +134,24 @@ func TestHalfReportsWhatItLoses(t *testing.T) {
 	assert.Len(t, run(t, m, input, 1, 1, 4, 4)["y"], 32)
 
 	m = small([]float32{1, 1}, nil)
-	report, err = quantize.ConvertFP16(m, quantize.FP16Options{Ranges: quantize.Ranges{"conv/Conv_output_0": {Max: 1e5}}, Exclude: []string{"last/*"}})
+	report, err = quantize.ConvertFP16(
+		m,
+		quantize.FP16Options{Ranges: quantize.Ranges{"conv/Conv_output_0": {Max: 1e5}}, Exclude: []string{"last/*"}},
+	)
 	require.NoError(t, err)
-	assert.Equal(t, map[string]string{"conv/Conv": "measured values beyond float16 in conv/Conv_output_0", "last/Conv": "asked for"},
+	assert.Equal(t, map[string]string{"conv/Conv": "measured values beyond float16 in conv/Conv_output_0", "last/Conv": "excluded"},
 		report.KeptFP32)
 
 	_, err = quantize.ConvertFP16(small([]float32{1}, nil), quantize.FP16Options{Exclude: []string{"nowhere"}})
-	assert.EqualError(t, err, `quantize fp16: "nowhere" names no node of the model (give a node's name, a pattern such as /model.22/*/conv/Conv, or an operator such as MatMul)`)
+	assert.EqualError(
+		t,
+		err,
+		`quantize fp16: "nowhere" names no node of the model (give a node's name, a pattern such as /model.22/*/conv/Conv, or an operator such as MatMul)`,
+	)
 }
 
 // Sizes computed from the input's shape stay exact, a Resize's scales stay float32, and an output that float16 nodes read keeps its name.
-func TestHalfKeepsTypesThatOperatorsFix(t *testing.T) {
+func TestFP16KeepsFixedTypes(t *testing.T) {
 	m := small([]float32{1, 2}, func(b *testnet.Builder, x string) string {
 		shape := b.Node("Shape", "shape", []string{x})
 		sides := b.Node("Cast", "sides", []string{b.Node("Slice", "sides", []string{shape, b.Ints("two", 2), b.Ints("four", 4)})},
@@ -173,7 +180,7 @@ func TestHalfKeepsTypesThatOperatorsFix(t *testing.T) {
 }
 
 // INT8 with float16 in between: the file that a strongly typed TensorRT needs.
-func TestHalfOfQuantizedModel(t *testing.T) {
+func TestFP16OfQuantizedModel(t *testing.T) {
 	m := yolo(testnet.YOLO{}).V8()
 	_, p := plan(t, m, quantize.Options{Method: quantize.MinMax})
 	int8, err := p.Apply(uniform(p, 6))

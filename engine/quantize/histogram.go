@@ -91,7 +91,8 @@ func (h *Histogram) binsUnder(percent float64) int {
 	under := uint64(math.Ceil(float64(h.count) * percent / 100))
 	seen := uint64(0)
 	for i, c := range h.counts {
-		if seen += c; seen >= under {
+		seen += c
+		if seen >= under {
 			return i + 1
 		}
 	}

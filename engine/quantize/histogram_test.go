@@ -50,7 +50,7 @@ func TestHistogramKeepsEdges(t *testing.T) {
 	assert.Empty(t, NewHistogram().Range(99).Limits)
 }
 
-func TestHistogramRefusesWhatIsNoNumber(t *testing.T) {
+func TestHistogramRejectsNaN(t *testing.T) {
 	h := NewHistogram()
 	assert.EqualError(t, h.Add([]float32{1, float32(math.NaN())}), "value 1 is NaN")
 	assert.EqualError(t, h.Add([]float32{float32(math.Inf(-1))}), "value 0 is -Inf")

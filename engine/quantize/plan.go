@@ -151,7 +151,7 @@ func (p *Plan) Count() (quantized int) {
 func (p *Plan) Unquantized() (results []string) {
 	for i := range p.Layers {
 		n := p.Layers[i].node
-		if !p.tail[n] && (p.heads[n] && !p.options.QuantizeHead || matches(p.options.Exclude, n) || p.fragile(n)) {
+		if !p.tail[n] && (p.heads[n] && !p.options.QuantizeHead || matches(p.options.Exclude, n) || p.sensitive(n)) {
 			results = append(results, n.Out(0))
 		}
 	}
@@ -175,18 +175,18 @@ func (p *Plan) activations(n *onnx.NodeProto) []int {
 func (p *Plan) refuse(n *onnx.NodeProto) string {
 	weight := p.weight(n)
 	switch {
-	case p.average(n):
+	case p.isDFL(n):
 		return "averages a distribution (DFL)"
 	case p.tail[n]:
 		return "belongs to the decoding"
 	case matches(p.options.Exclude, n):
 		return "excluded"
-	case p.fragile(n):
+	case p.sensitive(n):
 		return "distorts the head's outputs"
 	case len(p.options.Only) > 0 && !matches(p.options.Only, n):
-		return "not chosen"
+		return "not selected"
 	case p.heads[n] && !p.options.QuantizeHead:
-		return "gives the head's output"
+		return "produces the head's output"
 	case !p.float(n.In(0)):
 		return "input is not float32"
 	case p.index.Constant(n.In(0)) != nil:
@@ -209,8 +209,8 @@ func (p *Plan) refuse(n *onnx.NodeProto) string {
 	return ""
 }
 
-// fragile reports whether the layer is listed as sensitive.
-func (p *Plan) fragile(n *onnx.NodeProto) bool {
+// sensitive reports whether the layer is listed as sensitive.
+func (p *Plan) sensitive(n *onnx.NodeProto) bool {
 	return slices.Contains(p.options.Sensitive, nodeName(n))
 }
 
@@ -240,7 +240,8 @@ func (p *Plan) narrow(n *onnx.NodeProto, weight *onnx.TensorProto) string {
 		return ""
 	}
 	group := n.IntOr("group", 1)
-	out, in, height, width := weight.Dims[0], weight.Dims[1]*group, weight.Dims[2], weight.Dims[3]
+	out, in := weight.Dims[0], weight.Dims[1]*group
+	height, width := weight.Dims[2], weight.Dims[3]
 	if group > 1 && (out%8 != 0 || height < 3) {
 		return fmt.Sprintf("%d groups of a %dx%d kernel", group, height, width)
 	}

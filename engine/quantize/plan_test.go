@@ -50,17 +50,17 @@ func reasons(p *quantize.Plan) map[string]int {
 
 func TestPlanOfPublishedNetworks(t *testing.T) {
 	_, p := plan(t, yolo(testnet.YOLO{}).V8(), quantize.Options{})
-	assert.Equal(t, map[string]int{"": 57, "gives the head's output": 6, "averages a distribution (DFL)": 1}, reasons(p))
+	assert.Equal(t, map[string]int{"": 57, "produces the head's output": 6, "averages a distribution (DFL)": 1}, reasons(p))
 	assert.Equal(t, 57, p.Count())
 	assert.Len(t, p.Unquantized(), 6, "the head's outputs; a calibrator learns of the DFL convolution by what follows them")
 
 	_, p = plan(t, yolo(testnet.YOLO{}).V10(), quantize.Options{})
 	const grouped = "in groups before an Add, for which TensorRT has no INT8 kernel"
-	assert.Equal(t, map[string]int{"": 77, "gives the head's output": 6, "averages a distribution (DFL)": 1, grouped: 1}, reasons(p))
+	assert.Equal(t, map[string]int{"": 77, "produces the head's output": 6, "averages a distribution (DFL)": 1, grouped: 1}, reasons(p))
 	assert.Len(t, p.Unquantized(), 6)
 
 	_, p = plan(t, yolo(testnet.YOLO{}).V11(), quantize.Options{})
-	assert.Equal(t, map[string]int{"": 82, "gives the head's output": 6, "averages a distribution (DFL)": 1, grouped: 1}, reasons(p))
+	assert.Equal(t, map[string]int{"": 82, "produces the head's output": 6, "averages a distribution (DFL)": 1, grouped: 1}, reasons(p))
 
 	_, p = plan(t, yolo(testnet.YOLO{Wide: 8}).V11(),
 		quantize.Options{Exclude: []string{"/model.10/*/*/attn/*", "MatMul", "/model.0/conv/Conv"}})

@@ -145,7 +145,7 @@ const maxUnreadable = 10
 func each(samples Samples, use func(i int, s Sample) error) (skipped []string, err error) {
 	total := samples.Len()
 	if total == 0 {
-		return nil, unsupported("samples", "there are none", "name a directory with images")
+		return nil, unsupported("samples", "no samples", "name a directory with images")
 	}
 	var last error
 	for i := range total {

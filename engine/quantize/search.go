@@ -88,7 +88,8 @@ func (s *Search) Run(ctx context.Context) (*SearchResult, error) {
 func FewestExclusions(layers int, passes func(count int) (bool, error)) (count int, passed bool, err error) {
 	failing, passing := 0, 0
 	for try := min(1, layers-1); try > failing; try = min(2*try, layers-1) {
-		if passed, err = passes(try); err != nil {
+		passed, err = passes(try)
+		if err != nil {
 			return 0, false, err
 		}
 		if passed {
@@ -127,7 +128,7 @@ func (s *Search) try(ctx context.Context, without []LayerError) (*SearchResult, 
 	if err != nil {
 		return nil, err
 	}
-	s.tell("judge with %d of %d layers in INT8", plan.Count(), len(plan.Layers))
+	s.report("judge with %d of %d layers in INT8", plan.Count(), len(plan.Layers))
 	verdict, err := s.Judge(ctx, m)
 	if err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func (s *Search) try(ctx context.Context, without []LayerError) (*SearchResult, 
 	return &SearchResult{Model: m, Plan: plan, Verdict: verdict, Judged: 1}, nil
 }
 
-func (s *Search) tell(format string, arguments ...any) {
+func (s *Search) report(format string, arguments ...any) {
 	if s.Progress != nil {
 		s.Progress(fmt.Sprintf(format, arguments...))
 	}
@@ -167,7 +168,7 @@ func (s *Search) Sensitivity(ctx context.Context) ([]LayerError, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.tell("measure layer %s", l.Name)
+		s.report("measure layer %s", l.Name)
 		outputs, err := s.outputs(ctx, m, heads)
 		if err != nil {
 			return nil, err

@@ -82,7 +82,7 @@ func search(t *testing.T, m *onnx.Model, limit float64) (*quantize.Search, *int)
 }
 
 // The search excludes exactly the layers that INT8 breaks.
-func TestSearchFindsFragileLayers(t *testing.T) {
+func TestSearchFindsSensitiveLayers(t *testing.T) {
 	s, judged := search(t, fragile(9, 2, 4, 7), 0.05)
 	found, err := s.Run(context.Background())
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestSearchGivesUp(t *testing.T) {
 }
 
 // Layers with a large error alone are excluded without a gate, also for calibrators.
-func TestFragileLayersStayInFloatingPoint(t *testing.T) {
+func TestSensitiveLayersStayInFloatingPoint(t *testing.T) {
 	s, _ := search(t, fragile(9, 2, 4, 7), 0.05)
 	layers, err := s.SensitiveLayers(t.Context(), quantize.DefaultLayerLoss*50)
 	require.NoError(t, err)

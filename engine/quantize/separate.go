@@ -16,7 +16,7 @@ func SeparateActivations(m *onnx.Model, results []string) (made *onnx.Model, sep
 	s := &separation{graph: g, index: onnx.NewIndex(g), values: made.Infer(nil), sigmoids: make(map[*onnx.NodeProto]string)}
 	products := make(map[*onnx.NodeProto]string)
 	for _, name := range results {
-		name = s.normed(name)
+		name = s.afterNorm(name)
 		if sigmoid, product := s.silu(name); product != nil {
 			s.sigmoids[sigmoid], products[product] = name, name
 		}
@@ -28,10 +28,10 @@ func SeparateActivations(m *onnx.Model, results []string) (made *onnx.Model, sep
 		name, computes := products[n]
 		switch {
 		case computes:
-			s.enter(name)
-			s.leave(n, name)
+			s.flatten(name)
+			s.unflatten(n, name)
 		case s.sigmoids[n] != "":
-			s.enter(s.sigmoids[n])
+			s.flatten(s.sigmoids[n])
 			n.Input[0] = s.flat[s.sigmoids[n]]
 			s.nodes = append(s.nodes, n)
 		default:
@@ -55,8 +55,8 @@ type separation struct {
 	nodes    []*onnx.NodeProto
 }
 
-// normed returns the output of the batch normalization after a layer, if there is one; TensorRT fuses the two.
-func (s *separation) normed(x string) string {
+// afterNorm returns the output of the batch normalization after a layer, if there is one; TensorRT fuses the two.
+func (s *separation) afterNorm(x string) string {
 	if readers := s.index.Readers[x]; len(readers) == 1 && readers[0].IsStandard() && readers[0].GetOpType() == "BatchNormalization" &&
 		readers[0].In(0) == x && !s.index.Outputs[x] {
 		return readers[0].Out(0)
@@ -84,8 +84,8 @@ func (s *separation) silu(x string) (sigmoid, product *onnx.NodeProto) {
 	return nil, nil
 }
 
-// enter reshapes an output to its other shape, once.
-func (s *separation) enter(x string) {
+// flatten reshapes an output to its other shape, once.
+func (s *separation) flatten(x string) {
 	if s.flat[x] != "" {
 		return
 	}
@@ -101,8 +101,8 @@ func (s *separation) enter(x string) {
 	s.reshape(x, s.flat[x], s.constant(x+"_flat_shape", 0, 0, pixels, 1))
 }
 
-// leave computes the product in the other shape and reshapes it back.
-func (s *separation) leave(product *onnx.NodeProto, x string) {
+// unflatten computes the product in the other shape and reshapes it back.
+func (s *separation) unflatten(product *onnx.NodeProto, x string) {
 	for i := range product.Input {
 		if product.Input[i] == x {
 			product.Input[i] = s.flat[x]

@@ -13,7 +13,7 @@ import (
 
 // A model with separated activations computes the same values under the same names, with fixed and dynamic sizes, and only these layers
 // change.
-func TestSeparateChangesNoNumber(t *testing.T) {
+func TestSeparateActivations(t *testing.T) {
 	for name, y := range map[string]testnet.YOLO{"fixed": {}, "open batch": {Dynamic: true}, "with norms": {Norms: true}} {
 		t.Run(name, func(t *testing.T) {
 			m := yolo(y).V8()
@@ -50,7 +50,7 @@ func openSides() (m *onnx.Model, layer string) {
 }
 
 // With dynamic sides the shape is read from the layer's output.
-func TestSeparateWithOpenSides(t *testing.T) {
+func TestSeparateActivationsWithDynamicSize(t *testing.T) {
 	m, layer := openSides()
 	made, separated := quantize.SeparateActivations(m, []string{layer})
 	assert.Equal(t, 1, separated)
@@ -62,7 +62,7 @@ func TestSeparateWithOpenSides(t *testing.T) {
 }
 
 // Without a SiLU the model itself is returned: after a ReLU, or if something else reads the output or it is an output of the network.
-func TestSeparateLeavesTheRest(t *testing.T) {
+func TestSeparateActivationsUnchanged(t *testing.T) {
 	m, layer := openSides()
 	for _, name := range []string{"x", "none", "z"} {
 		t.Run(name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func newStructure(m *onnx.Model) *structure {
 		if n == nil || s.tail[n] || s.heads[n] {
 			continue
 		}
-		if heavy(n) && !s.average(n) {
+		if heavy(n) && !s.isDFL(n) {
 			s.heads[n] = true
 			continue
 		}
@@ -63,8 +63,8 @@ func newStructure(m *onnx.Model) *structure {
 	return s
 }
 
-// average reports whether a Conv is that of a distribution focal loss: one output channel of kernel 1 with the weights 0, 1, 2...
-func (s *structure) average(n *onnx.NodeProto) bool {
+// isDFL reports whether a Conv is that of a distribution focal loss: one output channel of kernel 1 with the weights 0, 1, 2...
+func (s *structure) isDFL(n *onnx.NodeProto) bool {
 	weight := s.index.Constant(n.In(1))
 	if n.GetOpType() != "Conv" || weight == nil || len(weight.Dims) != 4 || weight.Dims[0] != 1 || weight.Dims[2] != 1 ||
 		weight.Dims[3] != 1 || weight.Dims[1] < 2 {

@@ -1,5 +1,5 @@
-// What all TensorRT releases share at the binary level: how an object is laid out and how a method of it is reached. Nothing here or in the
-// slot tables comes from a TensorRT header; `make abi-check` compares both with real ones.
+// The binary interface that all TensorRT versions share: the layout of objects and the call of their methods. Nothing here or in the slot
+// tables comes from a TensorRT header; `make abi-check` compares both with real ones.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace ei {
 
-// Object is every public library object: the methods live in the table of the object that impl points to.
+// Object is the layout of every public library object: the methods are in the virtual table of the object that impl points to.
 struct Object {
     void* vtable;
     void* impl;
 };
 
-// Slot is a method's place in its virtual table and the first library version that has it. Index -1 is a method that the family lacks.
+// Slot is the index of a method in its virtual table and the first library version with it. Index -1 is a method that the family lacks.
 struct Slot {
     int index;
     int since = 0;
@@ -23,25 +23,25 @@ struct Slot {
 
 constexpr Slot kAbsent{-1};
 
-// direct calls a virtual method in the object's own table, as the parser needs it.
+// direct calls a virtual method in the object's own table, for the parser.
 template <typename Result, typename... Arguments>
 Result direct(void* object, Slot slot, Arguments... arguments) {
     auto** table = *static_cast<void***>(object);
     return reinterpret_cast<Result (*)(void*, Arguments...)>(table[slot.index])(object, arguments...);
 }
 
-// call calls a method of a library object. The callee's this is the implementation, not the public object.
+// call calls a method of a library object. Its this is the implementation, not the public object.
 template <typename Result, typename... Arguments>
 Result call(const void* object, Slot slot, Arguments... arguments) {
     return direct<Result, Arguments...>(static_cast<const Object*>(object)->impl, slot, arguments...);
 }
 
-// destroy deletes a public object through its deleting destructor.
+// destroy deletes a public object with its deleting destructor.
 inline void destroy(void* object) {
     if (object != nullptr) direct<void>(object, Slot{1});
 }
 
-// Dims32 is the shape type up to TensorRT 9, Dims64 the one from 10 on and the one this shim computes with.
+// Dims32 is the shape type up to TensorRT 9, Dims64 the one from 10 on, which the shim uses internally.
 struct Dims32 {
     int32_t rank;
     int32_t d[8];
@@ -58,7 +58,7 @@ struct InterfaceInfo {
     int32_t minor;
 };
 
-// Values that are the same in every release.
+// Values that are equal in all versions.
 enum Severity : int32_t { kInternalError = 0, kError = 1, kWarning = 2, kInfo = 3, kVerbose = 4 };
 enum TensorMode : int32_t { kNoMode = 0, kInput = 1, kOutput = 2 };
 enum Type : int32_t { kFloat = 0, kHalf = 1 };

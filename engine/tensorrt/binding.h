@@ -1,4 +1,4 @@
-// Binding implements Family over one slot table. It is included by the three family files and by nothing else.
+// Binding implements Family with one slot table. Only the three family files include it.
 #pragma once
 
 #include <cstdio>

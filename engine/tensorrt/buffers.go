@@ -22,12 +22,12 @@ const pageSize = 4096
 // alloc returns pinned memory.
 func (b *buffers) alloc(device *cuda.Device, size int) (*engine.Buffer, error) {
 	if size < 1 {
-		return nil, refuse("alloc", engine.ErrShape, "", "%d bytes asked for", size)
+		return nil, newError("alloc", engine.ErrShape, "", "%d bytes requested", size)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return nil, refuse("alloc", engine.ErrClosed, "", "the engine is closed")
+		return nil, newError("alloc", engine.ErrClosed, "", "the engine is closed")
 	}
 	// The driver aligns small blocks to less than a page, but file and camera readers need page alignment.
 	memory, err := device.AllocHost(size + pageSize - 1)

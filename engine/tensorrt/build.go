@@ -57,8 +57,8 @@ type BuildOptions struct {
 	// Log receives TensorRT's messages; nil for none.
 	Log *slog.Logger `json:"-"`
 
-	// timings is the directory of the default TimingCache.
-	timings *Cache
+	// timingDir is the directory of the default TimingCache.
+	timingDir *Cache
 }
 
 // Range is the range of a dimension: minimum, optimum and maximum. Zeros stand for 1, Min and Opt.
@@ -139,7 +139,7 @@ type buildKey struct {
 func (o *BuildOptions) key(version Version, facts cuda.Facts, plugins []PluginFacts) (Key, error) {
 	width, height := o.sides()
 	build := buildKey{
-		Precision: o.resolve(version, facts), StronglyTyped: o.StronglyTyped, Batch: o.Batch.complete(), Width: width, Height: height,
+		Precision: o.resolvePrecision(version, facts), StronglyTyped: o.StronglyTyped, Batch: o.Batch.complete(), Width: width, Height: height,
 		Shapes: o.Shapes, Workspace: o.Workspace, Level: -1, DLA: -1, VersionCompatible: o.VersionCompatible,
 		HardwareCompatible: o.HardwareCompatible, MinMax: o.Calibration.MinMax,
 	}
@@ -154,7 +154,8 @@ func (o *BuildOptions) key(version Version, facts cuda.Facts, plugins []PluginFa
 	}
 	if build.Precision == engine.INT8 {
 		var err error
-		if build.Calibration, err = o.Calibration.hash(); err != nil {
+		build.Calibration, err = o.Calibration.hash()
+		if err != nil {
 			return Key{}, err
 		}
 		build.Unquantized = o.Calibration.Unquantized
@@ -180,7 +181,7 @@ func (o *BuildOptions) sides() (width, height int) {
 
 // resolve replaces Auto by FP16 if the GPU's FP16 rate exceeds its FP32 rate: compute capability 5.3 and later except 6.1. From TensorRT 11
 // on Auto stays, because the model specifies the precision.
-func (o *BuildOptions) resolve(version Version, facts cuda.Facts) engine.Precision {
+func (o *BuildOptions) resolvePrecision(version Version, facts cuda.Facts) engine.Precision {
 	if o.Precision != engine.Auto && o.Precision != "" {
 		return o.Precision
 	}
@@ -243,8 +244,9 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 	if err != nil {
 		return nil, err
 	}
-	if options.TimingCache == "" && options.timings != nil {
-		if options.TimingCache, err = options.timings.TimingFile(library.Version, device.Facts()); err != nil {
+	if options.TimingCache == "" && options.timingDir != nil {
+		options.TimingCache, err = options.timingDir.TimingFile(library.Version, device.Facts())
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -274,7 +276,7 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 	}
 	if !built {
 		if e.code == C.EI_CANCELLED {
-			return nil, refuse("build", nil, "", "cancelled: %v", context.Cause(ctx))
+			return nil, newError("build", nil, "", "cancelled: %v", context.Cause(ctx))
 		}
 		return nil, buildFailure(&e)
 	}
@@ -318,21 +320,21 @@ func readProgress(state *C.ei_progress, begun time.Time) Progress {
 	return Progress{Elapsed: time.Since(begun), Phase: C.GoString(&now.phase[0]), Step: int(now.step), Steps: int(now.steps)}
 }
 
-// wholeLibrary is the hint for a library that can run plans only.
-const wholeLibrary = "install the whole TensorRT with its ONNX parser, or name a plan that edge-infer build -o PLAN made where it is"
+// fullLibraryHint is the hint for a library that can run plans only.
+const fullLibraryHint = "install the whole TensorRT with its ONNX parser, or name a plan that edge-infer build -o PLAN made where it is"
 
 func buildFailure(e *C.ei_error) error {
-	err := failure("build", e)
+	err := shimError("build", e)
 	switch e.code {
 	case C.EI_MODEL:
-		err.Hint = "export the model with operators that this TensorRT release supports, give the library of its own ones with " +
+		err.Hint = "export the model with operators that this TensorRT version supports, load its own operators with " +
 			"--plugin LIB.so, or run it with --engine onnxruntime"
 	case C.EI_SHAPE:
 		err.Hint = "give the shape with --shape NAME=MIN,OPT,MAX or --batch MIN,OPT,MAX"
 	case C.EI_FILE:
 		err.Hint = "check the path, the free space and the permissions"
 	case C.EI_LEAN:
-		err.Kind, err.Hint = engine.ErrUnsupported, wholeLibrary
+		err.Kind, err.Hint = engine.ErrUnsupported, fullLibraryHint
 	}
 	return err
 }
@@ -340,11 +342,11 @@ func buildFailure(e *C.ei_error) error {
 // c returns the shim's options; the caller frees them and their unquantized with C.free.
 func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 	if key.Precision == engine.INT8 && o.StronglyTyped {
-		return nil, refuse("build", engine.ErrUnsupported, "leave the precision away",
+		return nil, newError("build", engine.ErrUnsupported, "omit the precision",
 			"a strongly typed network takes INT8 from the model's Q/DQ nodes")
 	}
 	if len(o.Shapes) > C.EI_MAX_TENSORS {
-		return nil, refuse("build", engine.ErrShape, "", "%d shapes, at most %d", len(o.Shapes), C.EI_MAX_TENSORS)
+		return nil, newError("build", engine.ErrShape, "", "%d shapes, at most %d", len(o.Shapes), C.EI_MAX_TENSORS)
 	}
 	c := (*C.ei_build_options)(C.calloc(1, C.sizeof_ei_build_options))
 	fill := func() error {
@@ -379,13 +381,13 @@ func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 func (s *ShapeRange) fill(c *C.ei_shape) error {
 	rank := len(s.Opt)
 	if rank > 8 || len(s.Min) != rank || len(s.Max) != rank {
-		return refuse("build", engine.ErrShape, "give MIN, OPT and MAX with the same number of dimensions, at most 8",
+		return newError("build", engine.ErrShape, "give MIN, OPT and MAX with the same number of dimensions, at most 8",
 			"shapes of %s have %d, %d and %d dimensions", s.Name, len(s.Min), rank, len(s.Max))
 	}
 	c.rank = C.int(rank)
 	for d := range rank {
 		if s.Min[d] < 0 || s.Min[d] > s.Opt[d] || s.Opt[d] > s.Max[d] {
-			return refuse("build", engine.ErrShape, "each dimension must grow from MIN over OPT to MAX", "dimension %d of %s is %d, %d, %d", d,
+			return newError("build", engine.ErrShape, "each dimension must have MIN <= OPT <= MAX", "dimension %d of %s is %d, %d, %d", d,
 				s.Name, s.Min[d], s.Opt[d], s.Max[d])
 		}
 		c.min[d], c.opt[d], c.max[d] = C.int64_t(s.Min[d]), C.int64_t(s.Opt[d]), C.int64_t(s.Max[d])
@@ -396,7 +398,7 @@ func (s *ShapeRange) fill(c *C.ei_shape) error {
 // fillText copies a text with a terminating zero into a C array.
 func fillText(to []C.char, text string) error {
 	if len(text) >= len(to) {
-		return refuse("build", nil, "use a shorter one", "%.80q... is %d bytes long, at most %d fit", text, len(text), len(to)-1)
+		return newError("build", nil, "use a shorter one", "%.80q... is %d bytes long, at most %d fit", text, len(text), len(to)-1)
 	}
 	for i := range len(text) {
 		to[i] = C.char(text[i])

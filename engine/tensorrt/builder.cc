@@ -1,4 +1,4 @@
-// Building a plan from an ONNX file.
+// Builds a plan from an ONNX file.
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ namespace ei {
 
 namespace {
 
-// File is a whole file in memory, or nothing when it cannot be read.
+// File is a whole file in memory, empty if it cannot be read.
 class File {
    public:
     explicit File(const char* path) {
@@ -49,7 +49,7 @@ class File {
     size_t size = 0;
 };
 
-// writeFile replaces a file in one step; it answers 0 or errno.
+// writeFile replaces a file atomically; it returns 0 or errno.
 int writeFile(const char* path, const void* data, size_t size) {
     char part[600];
     snprintf(part, sizeof(part), "%s.%d", path, static_cast<int>(getpid()));
@@ -87,7 +87,7 @@ class ProgressLock final {
 
 bool cancelled(const ei_progress* progress) { return __atomic_load_n(&progress->cancel, __ATOMIC_RELAXED) != 0; }
 
-// Progress turns the builder's nested phases into one position for the reader: the outermost phase with steps.
+// Progress reduces the builder's nested phases to one position: that of the outermost phase with steps.
 class Progress final : public Monitor {
    public:
     explicit Progress(ei_progress* progress) : progress_(progress) {}
@@ -110,12 +110,12 @@ class Progress final : public Monitor {
     ei_progress* progress_;
 };
 
-// Calibration serves the batches of a calibration file: a header, then for each batch the inputs' elements one after the other.
+// Calibration provides the batches of a calibration file: a header, then for each batch the elements of all inputs in order.
 //
-//     8 bytes "EICALIB1", uint32 inputs, uint32 batches, uint32 images of one batch,
-//     for each input: uint32 length of the name, the name, uint64 bytes of one batch
+// 8 bytes "EICALIB1", uint32 inputs, uint32 batches, uint32 images per batch, for each input: uint32 length of the name, the name, uint64
+// bytes per batch
 //
-// All numbers are little endian. Elements are what the network's input has, as a rule float32.
+// All numbers are little endian. Elements have the type of the network's input, usually float32.
 class Calibration final : public CalibrationFeed {
    public:
     Calibration(const char* batches, const char* cache) : file_(batches), path_(cache), cache_(cache) {}
@@ -123,7 +123,7 @@ class Calibration final : public CalibrationFeed {
         for (int i = 0; i < count_; i++) cuMemFree_v2(input_[i].device);
     }
 
-    // check reads the header; a file that is not one is refused with the reason.
+    // check reads the header and returns an error for other files.
     int check(const char* path, ei_error* error) {
         if (path[0] == 0)
             return cache_.data != nullptr ? EI_OK : fail(error, EI_FILE, "int8 needs calibration batches or a calibration cache");
@@ -148,7 +148,7 @@ class Calibration final : public CalibrationFeed {
             total += input.bytes;
         }
         if (batches_ == 0 || (file_.size - at_) / total < batches_) {
-            return fail(error, EI_FILE, "calibration batches %s: %u batches named, %zu present", path, batches_,
+            return fail(error, EI_FILE, "calibration batches %s: %u batches in the header, %zu present", path, batches_,
                         (file_.size - at_) / total);
         }
         return EI_OK;
@@ -208,7 +208,7 @@ class Calibration final : public CalibrationFeed {
     Input input_[EI_MAX_TENSORS] = {};
 };
 
-// Builder holds what one build makes and deletes it in the reverse order.
+// Builder holds the objects of one build and deletes them in reverse order.
 class Builder {
    public:
     Builder(ei_library* library, const ei_build_options* options, ei_progress* progress)
@@ -222,7 +222,7 @@ class Builder {
     ~Builder() {
         destroy(timing_);
         destroy(config_);
-        destroy(network_);  // before the parser: its weights may point into the parser's memory
+        destroy(network_);  // before the parser, whose memory may hold the network's weights
         family_.destroyParser(parser_);
         destroy(builder_);
         monitor_.drop();
@@ -239,13 +239,13 @@ class Builder {
         if (const int code = addProfile(error)) return code;
         plan->memory = family_.build(builder_, network_, config_);
         const bool timed = timing_ != nullptr && !library_->log.timingsRefused();
-        if (timing_ != nullptr && !timed) {  // TensorRT looked into it only now
+        if (timing_ != nullptr && !timed) {  // TensorRT reads it only now
             removeTimings();
-            warnOfTimings("could not be used, the next build begins a new one");
+            warnOfTimings("could not be used, the next build starts a new one");
         }
         if (const int count = library_->log.rangeless()) {
             char text[120];
-            snprintf(text, sizeof(text), "%d tensors have no INT8 range, and what reads or computes them stays in floating point", count);
+            snprintf(text, sizeof(text), "%d tensors have no INT8 range; layers that read or compute them stay in floating point", count);
             library_->log.write(kWarning, text);
         }
         if (plan->memory == nullptr) {
@@ -266,10 +266,10 @@ class Builder {
    private:
     int create(ei_error* error) {
         if (library_->createBuilder == nullptr) {
-            return fail(error, EI_LEAN, "%s is a lean runtime, which runs plans and cannot build them", library_->facts.path);
+            return fail(error, EI_LEAN, "%s is a lean runtime, which can run but not build plans", library_->facts.path);
         }
         if (library_->createParser == nullptr) {
-            return fail(error, EI_LEAN, "no ONNX parser beside %s: %s", library_->facts.path, library_->why);
+            return fail(error, EI_LEAN, "no ONNX parser next to %s: %s", library_->facts.path, library_->why);
         }
         builder_ = createBuilder(library_);
         if (builder_ == nullptr) return refused(library_, error, EI_TENSORRT, "no TensorRT builder");
@@ -300,7 +300,7 @@ class Builder {
         if (o.int8 && !o.strongly_typed && !family_.enableInt8(config_)) return precisionIsInTheModel(error);
         if (o.workspace > 0) family_.setWorkspace(config_, o.workspace);
         if (o.level >= 0 && !family_.setOptimizationLevel(config_, o.level, library_->version)) {
-            library_->log.write(kWarning, "this release has no optimization levels, the option is ignored");
+            library_->log.write(kWarning, "this TensorRT version has no optimization levels, the option is ignored");
         }
         if (o.version_compatible && !family_.enableVersionCompatible(config_, library_->version)) {
             return fail(error, EI_UNSUPPORTED, "version-compatible plans need TensorRT 8.6 or newer");
@@ -308,14 +308,14 @@ class Builder {
         if (o.hardware_compatible && !family_.enableHardwareCompatible(config_, library_->version)) {
             return fail(error, EI_UNSUPPORTED, "hardware-compatible plans need TensorRT 8.6 or newer");
         }
-        family_.setDetailedProfile(config_);  // costs nothing while the plan runs, and tells its layers and their precisions
+        family_.setDetailedProfile(config_);  // costs nothing at run time, and exposes the layers with their precisions
         if (o.dla >= 0) {
             const int32_t cores = family_.builderDLACores(builder_);
             if (o.dla >= cores) return fail(error, EI_UNSUPPORTED, "no DLA core %d, this device has %d", o.dla, cores);
             family_.useDLA(config_, o.dla);
             family_.enableGpuFallback(config_);
         }
-        // cuBLAS and cuDNN would have to be installed in the very version that the library names; its own kernels need neither.
+        // cuBLAS and cuDNN would be needed in the exact version that the library names; its own kernels need neither.
         family_.useInternalTactics(config_);
         if (const int code = loadTimings(error)) return code;
         monitor_ = family_.monitor(&progress_, library_->version);
@@ -328,13 +328,13 @@ class Builder {
                     library_->facts.major);
     }
 
-    // useCalibrator is left out for a model with Q/DQ nodes, which names neither batches nor a cache.
+    // useCalibrator is skipped for a model with Q/DQ nodes, which has neither batches nor a cache.
     int useCalibrator(void* profile, ei_error* error) {
         if (!options_.int8 || (options_.calibration[0] == 0 && options_.calibration_cache[0] == 0)) return EI_OK;
         if (const int code = calibration_.check(options_.calibration, error)) return code;
         calibrator_ = family_.calibrator(&calibration_, options_.minmax);
         if (calibrator_.object == nullptr) return precisionIsInTheModel(error);
-        // TensorRT calibrates with one batch, which need not be that for which the plan is tuned.
+        // The calibration batch need not be the plan's optimum batch.
         if (profile != nullptr && options_.calibration[0] != 0) {
             if (const int code = makeProfile(calibration_.batch(), &profile, error)) return code;
         }
@@ -343,10 +343,9 @@ class Builder {
         return keepFloat(error);
     }
 
-    // keepFloat holds the layers in floating point that calibrated INT8 would spoil: those that options name, as a rule the last
-    // convolutions of a detect head, and whatever turns their results into the network's outputs, since box coordinates in 256 steps are
-    // off by pixels. They run in FP16 as in a plan of that precision, which loses nothing, unless the device computes it slowly. Layers are
-    // in the order in which they compute.
+    // keepFloat keeps layers in floating point that calibrated INT8 would degrade: those in the options, usually the last convolutions of a
+    // detect head, and all layers between them and the network's outputs, because box coordinates in 256 steps are off by pixels. They run
+    // in FP16 without loss, or in FP32 if the device computes FP16 slowly. Layers are in execution order.
     int keepFloat(ei_error* error) {
         const int32_t count = family_.networkLayers(network_);
         int32_t named = 0, found = 0, decoding = 0;
@@ -356,8 +355,8 @@ class Builder {
         if (found != named) {
             char text[160];
             snprintf(text, sizeof(text),
-                     "%d of the %d layers that should stay in floating point have other names here, so none is held back", named - found,
-                     named);
+                     "%d of the %d layers that should stay in floating point are missing from the network, so all are quantized",
+                     named - found, named);
             library_->log.write(kWarning, text);
             return EI_OK;
         }
@@ -376,7 +375,7 @@ class Builder {
         }
         delete[] decodes;
         char text[120];
-        snprintf(text, sizeof(text), "beside INT8 %d layers and %d that decode stay in %s", named, decoding,
+        snprintf(text, sizeof(text), "%d layers and %d decoding layers are excluded from INT8 and stay in %s", named, decoding,
                  type == kHalf ? "FP16" : "FP32");
         library_->log.write(kInfo, text);
         return EI_OK;
@@ -391,7 +390,7 @@ class Builder {
         return false;
     }
 
-    // isRead reports whether a result of the layer leaves the network or enters one of the layers after it that decode.
+    // isRead reports whether an output of the layer is an output of the network or an input of one of the decoding layers after it.
     bool isRead(void* layer, int32_t index, const bool* decodes) const {
         for (int32_t o = 0; o < family_.layerOutputs(layer); o++) {
             void* result = family_.layerOutput(layer, o);
@@ -414,7 +413,7 @@ class Builder {
         return false;
     }
 
-    // constrain leaves layers alone that compute no floats, or have no inputs and so nothing to compute.
+    // constrain skips layers that compute no floats or have no inputs.
     bool constrain(void* layer, Type type) {
         if (family_.layerInputs(layer) == 0) return false;
         for (int32_t o = 0; o < family_.layerOutputs(layer); o++) {
@@ -423,7 +422,7 @@ class Builder {
         }
         family_.setLayerPrecision(layer, type);
         for (int32_t o = 0; o < family_.layerOutputs(layer); o++) {
-            // The type of the network's own outputs is the caller's.
+            // The caller selects the type of the network's outputs.
             if (!isOutput(family_.layerOutput(layer, o))) family_.setLayerOutputType(layer, o, type);
         }
         return true;
@@ -437,8 +436,8 @@ class Builder {
         return useCalibrator(profile, error);
     }
 
-    // makeProfile gives the shapes that inputs may have, or those of calibration, where free first dimensions are batch; null for a network
-    // that leaves none open.
+    // makeProfile returns a profile with the range of input shapes, or with the calibration shapes, in which dynamic first dimensions are
+    // batch; null for a network without dynamic inputs.
     int makeProfile(int32_t batch, void** made, ei_error* error) {
         void* profile = family_.createProfile(builder_);
         if (profile == nullptr) return refused(library_, error, EI_TENSORRT, "no optimization profile");
@@ -481,7 +480,7 @@ class Builder {
         return EI_OK;
     }
 
-    // preset is what a free dimension is without a shape of its own, 0 when that is unknown.
+    // preset returns the size of a dynamic dimension without an own shape, 0 if unknown.
     int64_t preset(const Dims64& dims, int d, Selector selector) const {
         if (d == 0) return options_.batch[selector];
         if (dims.rank != 4) return 0;
@@ -497,8 +496,7 @@ class Builder {
         return true;
     }
 
-    // readTimings gives a timing cache, null when the library refuses it: that of another release or device, or one whose parts it cannot
-    // read.
+    // readTimings returns a timing cache, null if the library rejects it: for another version or device, or with unreadable entries.
     void* readTimings(const void* data, size_t size) {
         library_->log.timingsRefused();
         void* timings = family_.createTimingCache(config_, data, size);
@@ -513,24 +511,24 @@ class Builder {
         if (file.data != nullptr) timing_ = readTimings(file.data, file.size);
         if (timing_ != nullptr && family_.setTimingCache(config_, timing_) && !library_->log.timingsRefused()) return EI_OK;
         void* unfit = timing_;
-        if (file.data != nullptr) warnOfTimings("does not fit this device and release, a new one is begun");
+        if (file.data != nullptr) warnOfTimings("does not fit this device and TensorRT version, starting a new one");
         timing_ = family_.createTimingCache(config_, nullptr, 0);
         const bool begun = timing_ != nullptr && family_.setTimingCache(config_, timing_);
-        destroy(unfit);  // only now does the configuration name another
+        destroy(unfit);  // the configuration refers to another one only now
         library_->log.timingsRefused();
-        if (begun) library_->log.mark();  // what the library said of the other is no reason of a failure to come
+        if (begun) library_->log.mark();  // messages about the rejected cache must not explain a later failure
         return begun ? EI_OK : refused(library_, error, EI_TENSORRT, "timing cache");
     }
 
-    // saveTimings is for the next build's sake; this one has taken minutes and is not given up for it. What this release could not read
-    // again is not kept: TensorRT 8.6 writes such caches, and would complain of them in every later build.
+    // saveTimings does not fail the build, which has taken minutes. It drops entries that this version cannot read again: TensorRT 8.6
+    // writes such caches and would complain about them in every later build.
     void saveTimings() {
         void* memory = family_.serializeTimingCache(timing_);
         if (memory == nullptr) return;
         void* again = readTimings(family_.memoryData(memory), family_.memorySize(memory));
         if (again == nullptr) {
             removeTimings();
-            library_->log.write(kInfo, "this release cannot read the timings of this build again, so they are not kept");
+            library_->log.write(kInfo, "this TensorRT version cannot read the timings of this build again, they are not saved");
         } else if (const int code = writeFile(options_.timing_cache, family_.memoryData(memory), family_.memorySize(memory))) {
             char why[100];
             snprintf(why, sizeof(why), "not written: %s", strerror(code));

@@ -33,7 +33,8 @@ func WriteCalibration(path string, inputs []CalibrationInput, images int, next f
 		if err == nil {
 			err = part.Commit()
 		}
-		if err = errors.Join(err, part.Close()); err != nil {
+		err = errors.Join(err, part.Close())
+		if err != nil {
 			err = fmt.Errorf("calibration file %s: %w", path, err)
 		}
 	}()

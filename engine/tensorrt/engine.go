@@ -56,34 +56,38 @@ func (o Options) Open() (engine.Engine, error) {
 
 func (e *Engine) load(o *Options) error {
 	var err error
-	if e.device, err = cuda.Open(o.Device); err != nil {
+	e.device, err = cuda.Open(o.Device)
+	if err != nil {
 		return err
 	}
 	build := o.BuildOptions()
-	if e.library, err = OpenLibrary(build.Library); err != nil {
+	e.library, err = OpenLibrary(build.Library)
+	if err != nil {
 		return err
 	}
 	defer e.library.Drain(e.log)
-	if e.plugins, err = e.library.LoadPlugins(build.Plugins, e.log); err != nil {
+	e.plugins, err = e.library.LoadPlugins(build.Plugins, e.log)
+	if err != nil {
 		return err
 	}
 	file := o.Bytes
 	var stale func() error // removes a cached plan that cannot be used
 	if !IsPlan(file) {
-		if file, stale, err = e.cached(o, &build); err != nil {
+		file, stale, err = e.cached(o, &build)
+		if err != nil {
 			return err
 		}
 	}
 	facts, plan, err := ReadPlan(file)
 	if err != nil {
-		return refuse("open", engine.ErrPlanMismatch, "run edge-infer build again", "%s: %v", o.Path, err)
+		return newError("open", engine.ErrPlanMismatch, "run edge-infer build again", "%s: %v", o.Path, err)
 	}
 	if err := missingPlugin(facts.Plugins, e.plugins, e.log); err != nil {
 		return err
 	}
 	if err := e.deserialize(o, &build, facts, plan); err != nil {
 		if stale != nil && errors.Is(err, engine.ErrPlanMismatch) {
-			return errors.Join(&noPlan{err}, stale())
+			return errors.Join(&rejectedPlan{err}, stale())
 		}
 		return err
 	}
@@ -93,11 +97,11 @@ func (e *Engine) load(o *Options) error {
 	return e.openSlots(o)
 }
 
-// noPlan is the error of a rejected cached plan: ErrNoPlan together with the reason.
-type noPlan struct{ error }
+// rejectedPlan is the error of a rejected cached plan: ErrNoPlan together with the reason.
+type rejectedPlan struct{ error }
 
-func (n *noPlan) Unwrap() error        { return n.error }
-func (n *noPlan) Is(target error) bool { return target == ErrNoPlan }
+func (n *rejectedPlan) Unwrap() error        { return n.error }
+func (n *rejectedPlan) Is(target error) bool { return target == ErrNoPlan }
 
 // cached returns the cached plan of an ONNX model.
 func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale func() error, err error) {
@@ -113,7 +117,7 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 		e.log.Warn("plan of the cache is not usable", "reason", err)
 	}
 	if !ok && !(e.library.Builder && e.library.Parser) { // nobody should try to build without builder or parser
-		return nil, nil, refuse("open", engine.ErrUnsupported, wholeLibrary, "%s runs plans and builds none, and %s is not a plan",
+		return nil, nil, newError("open", engine.ErrUnsupported, fullLibraryHint, "%s can run but not build plans, and %s is not a plan",
 			e.library.Path, o.Path)
 	}
 	if !ok || err != nil {
@@ -140,12 +144,12 @@ func (e *Engine) deserialize(o *Options, build *BuildOptions, facts PlanFacts, p
 		return e.mismatch(facts, &ee)
 	}
 	if code != 0 {
-		return failure("open", &ee)
+		return shimError("open", &ee)
 	}
 	e.tensors = make([]C.ei_tensor, info.tensors)
 	for i := range e.tensors {
 		if C.ei_engine_tensor(e.handle, C.int(i), &e.tensors[i], &ee) != 0 {
-			return failure("open", &ee)
+			return shimError("open", &ee)
 		}
 	}
 	return nil
@@ -165,7 +169,7 @@ func (e *Engine) mismatch(facts PlanFacts, ee *C.ei_error) error {
 	words := strings.TrimPrefix(C.GoString(&ee.message[0]), "plan refused: ")
 	hint := "run edge-infer build again"
 	if strings.Contains(words, "IPluginCreator") {
-		hint = "give the library of its operators with --plugin LIB.so"
+		hint = "load the library of its operators with --plugin LIB.so"
 	}
 	return &engine.Error{
 		Op: "open", Backend: Name, Code: int(ee.code), Kind: engine.ErrPlanMismatch,
@@ -189,7 +193,7 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	if m.Precision == "" && o.Precision != engine.Auto {
 		m.Precision = o.Precision
 	}
-	var tuned []engine.TensorInfo // inputs in the plan's optimum shapes
+	var optimum []engine.TensorInfo // inputs in the plan's optimum shapes
 	for i := range e.tensors {
 		t := &e.tensors[i]
 		info := engine.TensorInfo{Name: C.GoString(t.name), Type: types[t._type], Shape: make([]int64, t.rank)}
@@ -201,12 +205,12 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 			continue
 		}
 		m.Inputs = append(m.Inputs, info)
-		tuned = append(tuned, tunedFor(info, t))
+		optimum = append(optimum, withOptimumSides(info, t))
 		if len(info.Shape) > 0 && info.Shape[0] != 0 {
 			m.MaxBatch = int(min(t.max[0], C.EI_MAX_BATCH))
 		}
 	}
-	e.img, m.NoImage = engine.FindImageInput(tuned, m.Metadata)
+	e.img, m.NoImage = engine.FindImageInput(optimum, m.Metadata)
 	switch {
 	case e.img == nil:
 		m.MaxBatch = 1
@@ -228,8 +232,8 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	return nil
 }
 
-// tunedFor returns an input with the plan's optimum height and width in place of dynamic ones. The batch stays dynamic.
-func tunedFor(info engine.TensorInfo, t *C.ei_tensor) engine.TensorInfo {
+// withOptimumSides returns an input with the plan's optimum height and width in place of dynamic ones. The batch stays dynamic.
+func withOptimumSides(info engine.TensorInfo, t *C.ei_tensor) engine.TensorInfo {
 	info.Shape = slices.Clone(info.Shape)
 	for d := 1; d < len(info.Shape); d++ {
 		if info.Shape[d] < 0 {
@@ -243,21 +247,22 @@ func tunedFor(info engine.TensorInfo, t *C.ei_tensor) engine.TensorInfo {
 func ChooseMemory(wanted MemoryMode, device cuda.Facts) (mapped bool, why string) {
 	switch {
 	case wanted == MemoryCopy:
-		return false, "copies as asked for"
+		return false, "copies as configured"
 	case wanted == MemoryMapped:
-		return true, "mapped memory as asked for"
+		return true, "mapped memory as configured"
 	case !device.MapsHostMemory:
 		return false, "copies because the GPU cannot map host memory"
 	case device.Integrated:
 		return true, "mapped memory because the GPU shares the machine's memory"
 	}
-	return true, "images read in mapped memory, tensors copied because the GPU has memory of its own"
+	return true, "images read in mapped memory, tensors copied because the GPU has its own memory"
 }
 
 func (e *Engine) openSlots(o *Options) error {
 	var err error
 	if e.model.Width > 0 {
-		if e.kernels, err = newKernels(e); err != nil {
+		e.kernels, err = newKernels(e)
+		if err != nil {
 			return err
 		}
 		if o.Filter != nil {
@@ -291,7 +296,7 @@ func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
 	e.open.RLock()
 	defer e.open.RUnlock()
 	if e.closed {
-		return nil, refuse("alloc", engine.ErrClosed, "", "the engine is closed")
+		return nil, newError("alloc", engine.ErrClosed, "", "the engine is closed")
 	}
 	return e.memory.alloc(e.device, size)
 }

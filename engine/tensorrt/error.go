@@ -36,15 +36,15 @@ func hint(code int) string {
 	return ""
 }
 
-// failure converts an error of the shim.
-func failure(op string, e *C.ei_error) *engine.Error {
+// shimError converts an error of the shim.
+func shimError(op string, e *C.ei_error) *engine.Error {
 	code := int(e.code)
 	return &engine.Error{
 		Op: op, Backend: Name, Code: code, Kind: kind(code), Message: C.GoString(&e.message[0]), Hint: hint(code),
 	}
 }
 
-// refuse returns an error of this package.
-func refuse(op string, kind error, hint, format string, arguments ...any) error {
+// newError returns an error of this package.
+func newError(op string, kind error, hint, format string, arguments ...any) error {
 	return &engine.Error{Op: op, Backend: Name, Kind: kind, Message: fmt.Sprintf(format, arguments...), Hint: hint}
 }

@@ -50,7 +50,7 @@ func buildSmall(t testing.TB, version int, change func(*tensorrt.BuildOptions)) 
 	return plan
 }
 
-// TestBuildFailures is as long as its table of what TensorRT refuses.
+// TestBuildFailures is as long as its table of failures.
 func TestBuildFailures(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		for _, test := range []struct {
@@ -64,19 +64,19 @@ func TestBuildFailures(t *testing.T) {
 			{name: "configuration", script: "config", want: "tensorrt build: no network or builder configuration"},
 			{name: "parser", script: "parser-object", want: "tensorrt build: no ONNX parser"},
 			{
-				name: "parse", script: "parse", kind: engine.ErrUnsupported, want: "tensorrt build: ONNX model refused: parse failed as told " +
-					"(export the model with operators that this TensorRT release supports, give the library of its own ones with " +
+				name: "parse", script: "parse", kind: engine.ErrUnsupported, want: "tensorrt build: ONNX model refused: parse failed on request " +
+					"(export the model with operators that this TensorRT version supports, load its own operators with " +
 					"--plugin LIB.so, or run it with --engine onnxruntime)",
 			},
 			{
 				name: "truncated", change: func(o *tensorrt.BuildOptions) { o.Model = o.Model[:len(o.Model)-9] }, kind: engine.ErrUnsupported,
-				want: fmt.Sprintf("tensorrt build: damaged ONNX file: the end is missing of field 2 at byte 2 of %d "+
+				want: fmt.Sprintf("tensorrt build: damaged ONNX file: field 2 is truncated at byte 2 of %d "+
 					"(copy or export the model again)", len(small(nil))-9),
 			},
 			{
 				name: "not a model", change: func(o *tensorrt.BuildOptions) { o.Model = []byte("\x08\x09\x12\x02no") }, kind: engine.ErrUnsupported,
 				want: "tensorrt build: ONNX model refused: ModelImporter.cpp: Failed to parse ONNX model " +
-					"(export the model with operators that this TensorRT release supports, give the library of its own ones with " +
+					"(export the model with operators that this TensorRT version supports, load its own operators with " +
 					"--plugin LIB.so, or run it with --engine onnxruntime)",
 			},
 			{
@@ -114,7 +114,7 @@ func TestBuildFailures(t *testing.T) {
 				change: func(o *tensorrt.BuildOptions) {
 					o.Shapes = []tensorrt.ShapeRange{{Name: "images", Min: []int64{2, 3, 32, 32}, Opt: []int64{1, 3, 32, 32}, Max: []int64{4, 3, 32, 32}}}
 				},
-				want: "tensorrt build: dimension 0 of images is 2, 1, 4 (each dimension must grow from MIN over OPT to MAX)",
+				want: "tensorrt build: dimension 0 of images is 2, 1, 4 (each dimension must have MIN <= OPT <= MAX)",
 			},
 			{
 				name: "DLA", kind: engine.ErrUnsupported, change: func(o *tensorrt.BuildOptions) { core := 7; o.DLA = &core },
@@ -141,18 +141,18 @@ func TestBuildFailures(t *testing.T) {
 	})
 }
 
-// Minutes of building are not lost because the timings cannot be kept for the next time.
-func TestTimingsThatCannotBeKept(t *testing.T) {
+// A build does not fail because its timings cannot be saved.
+func TestTimingsThatCannotBeSaved(t *testing.T) {
 	log, text := logger()
 	buildSmall(t, 100300, func(o *tensorrt.BuildOptions) { o.TimingCache, o.Log = "/proc/none/timings", log })
 	require.Contains(t, text(), `level=WARN msg="timing cache /proc/none/timings not written: No such file or directory"`)
 }
 
-// A timing cache that the library refuses costs one warning: it is no part of another failure's reason, and no later build meets it again.
-func TestTimingsThatAreRefused(t *testing.T) {
+// A rejected timing cache causes one warning: it is not part of another failure's reason, and later builds do not read it again.
+func TestRejectedTimings(t *testing.T) {
 	const (
-		fit   = "does not fit this device and release, a new one is begun"
-		late  = "could not be used, the next build begins a new one"
+		fit   = "does not fit this device and TensorRT version, starting a new one"
+		late  = "could not be used, the next build starts a new one"
 		cause = "tensorrt build: build: Error Code 10: Internal Error (Could not find any implementation for node Conv_0.)"
 	)
 	for _, test := range []struct {
@@ -203,7 +203,7 @@ func TestTimingsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestUnsupportedOperatorIsNamed(t *testing.T) {
+func TestUnsupportedOperator(t *testing.T) {
 	model := small(func(m *fake.Model) { m.Operators = []string{"Conv", "UnsupportedSpline", "UnsupportedSpline"} })
 	for version, want := range map[int]string{
 		8502:   "node 1: No importer registered for op: UnsupportedSpline",
@@ -213,7 +213,7 @@ func TestUnsupportedOperatorIsNamed(t *testing.T) {
 	} {
 		_, err := tensorrt.Build(t.Context(), buildOptions(version, model), nil)
 		require.EqualError(t, err, "tensorrt build: ONNX model refused: "+want+" (and 1 more) "+
-			"(export the model with operators that this TensorRT release supports, give the library of its own ones with "+
+			"(export the model with operators that this TensorRT version supports, load its own operators with "+
 			"--plugin LIB.so, or run it with --engine onnxruntime)")
 		require.ErrorIs(t, err, engine.ErrUnsupported)
 	}
@@ -276,7 +276,7 @@ func TestOpenFailures(t *testing.T) {
 	})
 }
 
-func TestPlanOfAnotherRelease(t *testing.T) {
+func TestPlanOfAnotherVersion(t *testing.T) {
 	for _, test := range []struct {
 		built, here int
 		want        string
@@ -290,7 +290,7 @@ func TestPlanOfAnotherRelease(t *testing.T) {
 		_, err := open(t, test.here, plan, nil)
 		require.EqualError(t, err, test.want)
 		require.ErrorIs(t, err, engine.ErrPlanMismatch)
-		// Without our header TensorRT's own still tells the release, from 8.6 on.
+		// Without this project's header, TensorRT's own contains the version from 8.6 on.
 		_, raw, err := tensorrt.ReadPlan(plan.File)
 		require.NoError(t, err)
 		_, err = open(t, test.here, &tensorrt.Plan{File: raw}, nil)
@@ -310,11 +310,11 @@ func TestPlanOfAnotherGPU(t *testing.T) {
 	script(t, "deserialize")
 	_, err = open(t, 100300, &tensorrt.Plan{File: file}, nil)
 	require.EqualError(t, err, "tensorrt open: built for TensorRT 10.3.0.30 on sm_90 (NVIDIA H200), this is 10.3.0.30 on sm_87 (Fake GPU 0): "+
-		"deserializeCudaEngine failed as told (run edge-infer build again)")
+		"deserializeCudaEngine failed on request (run edge-infer build again)")
 	require.ErrorIs(t, err, engine.ErrPlanMismatch)
 }
 
-// Files that are plans but damaged ones, each told in one line.
+// Every damaged plan file is an error of one line.
 func TestDamagedPlans(t *testing.T) {
 	file := buildSmall(t, 100300, nil).File
 	_, raw, err := tensorrt.ReadPlan(file)
@@ -325,7 +325,7 @@ func TestDamagedPlans(t *testing.T) {
 	}{
 		"truncated": {
 			file[:len(file)-5],
-			"small.plan: checksum of the plan file does not fit: it is damaged or incomplete (run edge-infer build again)",
+			"small.plan: checksum mismatch: the plan file is damaged or incomplete (run edge-infer build again)",
 		},
 		"truncated header":   {file[:20], "small.plan: truncated plan file (run edge-infer build again)"},
 		"only a header":      {[]byte("EIPLAN1\n"), "small.plan: truncated plan file (run edge-infer build again)"},
@@ -349,7 +349,7 @@ func TestRunFailures(t *testing.T) {
 		plan := buildSmall(t, version, nil)
 		im := engine.Image{Data: make([]byte, 3*32*32), Width: 32, Height: 32, Stride: 96, Format: engine.BGR}
 		for _, test := range []struct{ name, script, cuda, want string }{
-			{name: "enqueue", script: "enqueue", want: "tensorrt submit: enqueue: enqueueV3 failed as told"},
+			{name: "enqueue", script: "enqueue", want: "tensorrt submit: enqueue: enqueueV3 failed on request"},
 			{name: "exception", script: "throw", want: "tensorrt submit: exception out of TensorRT"},
 			{
 				name: "launch", cuda: "fail=cuLaunchKernel:719", want: "tensorrt submit: letterbox: CUDA error 719: launch failed " +
@@ -370,7 +370,7 @@ func TestRunFailures(t *testing.T) {
 					_, err = e.Wait(0)
 				}
 				require.EqualError(t, err, test.want)
-				// The slot is free again, and works once the trouble is over.
+				// The slot is free again, and works after the failure.
 				script(t, "")
 				t.Setenv("FAKE_CUDA", "")
 				for range 3 {
@@ -415,7 +415,7 @@ func TestGraphRefusal(t *testing.T) {
 	})
 }
 
-// logger returns a log and what was written to it.
+// logger returns a log and its output.
 func logger() (*slog.Logger, func() string) {
 	var mu sync.Mutex
 	var text bytes.Buffer
@@ -435,7 +435,7 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func TestMemoryChoiceIsLogged(t *testing.T) {
+func TestMemoryModeIsLogged(t *testing.T) {
 	plan := buildSmall(t, 100300, nil)
 	for _, test := range []struct {
 		cuda string
@@ -448,10 +448,10 @@ func TestMemoryChoiceIsLogged(t *testing.T) {
 		},
 		{
 			"integrated=0", tensorrt.MemoryAuto,
-			`in_place=true tensors_in_place=false reason="images read in mapped memory, tensors copied because the GPU has memory of its own"`,
+			`in_place=true tensors_in_place=false reason="images read in mapped memory, tensors copied because the GPU has its own memory"`,
 		},
-		{"integrated=0", tensorrt.MemoryMapped, `in_place=true tensors_in_place=false reason="mapped memory as asked for"`},
-		{"integrated=1", tensorrt.MemoryCopy, `in_place=false tensors_in_place=false reason="copies as asked for"`},
+		{"integrated=0", tensorrt.MemoryMapped, `in_place=true tensors_in_place=false reason="mapped memory as configured"`},
+		{"integrated=1", tensorrt.MemoryCopy, `in_place=false tensors_in_place=false reason="copies as configured"`},
 	} {
 		t.Setenv("FAKE_CUDA", test.cuda)
 		log, text := logger()
@@ -497,10 +497,10 @@ func TestLibrarySearch(t *testing.T) {
 	o.Library.Path = parserless
 	_, err = tensorrt.Build(t.Context(), o, nil)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
-	require.ErrorContains(t, err, "tensorrt build: no ONNX parser beside "+parserless+": ")
+	require.ErrorContains(t, err, "tensorrt build: no ONNX parser next to "+parserless+": ")
 }
 
-func TestLeanRuntimeOnlyRuns(t *testing.T) {
+func TestLeanRuntime(t *testing.T) {
 	plan := buildSmall(t, 100300, nil)
 	l, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: filepath.Dir(lean)})
 	require.NoError(t, err)
@@ -509,15 +509,15 @@ func TestLeanRuntimeOnlyRuns(t *testing.T) {
 	o.Library.Path = lean
 	_, err = tensorrt.Build(t.Context(), o, nil)
 	const hint = " (install the whole TensorRT with its ONNX parser, or name a plan that edge-infer build -o PLAN made where it is)"
-	require.EqualError(t, err, "tensorrt build: "+lean+" is a lean runtime, which runs plans and cannot build them"+hint)
+	require.EqualError(t, err, "tensorrt build: "+lean+" is a lean runtime, which can run but not build plans"+hint)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
-	// A model without a plan is refused outright: nobody shall wait for a build that cannot be.
+	// A model without a plan is rejected if no plan can be built.
 	for _, library := range []string{lean, parserless} {
 		options := tensorrt.Options{
 			Options: engine.Options{Path: "small.onnx", Bytes: small(nil), Library: library}, Cache: tensorrt.Cache{Dir: t.TempDir()}, Log: quiet,
 		}
 		_, err = options.Open()
-		require.EqualError(t, err, "tensorrt open: "+library+" runs plans and builds none, and small.onnx is not a plan"+hint)
+		require.EqualError(t, err, "tensorrt open: "+library+" can run but not build plans, and small.onnx is not a plan"+hint)
 		require.ErrorIs(t, err, engine.ErrUnsupported)
 		require.NotErrorIs(t, err, tensorrt.ErrNoPlan)
 	}

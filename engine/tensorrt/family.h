@@ -1,5 +1,5 @@
-// Family is what the runtime and the builder need of TensorRT, in one form for every release. Three translation units implement it, one per
-// ABI family, from the same code over their slot tables. Objects are the library's own and travel as void*.
+// Family is the part of TensorRT that the runtime and the builder use, in one form for all versions. Three translation units, one per ABI
+// family, implement it from the same code with their slot tables. The library's objects are passed as void*.
 #pragma once
 
 #include "abi.h"
@@ -8,7 +8,7 @@ namespace ei {
 
 class Log;
 
-// Monitor receives a build's progress. Its answer to step says whether to go on.
+// Monitor receives a build's progress. step returns false to cancel.
 struct Monitor {
     virtual void start(const char* phase, const char* parent, int32_t steps) = 0;
     virtual bool step(const char* phase, int32_t step) = 0;
@@ -20,7 +20,7 @@ struct LayerTimes {
     virtual void add(const char* layer, float milliseconds) = 0;
 };
 
-// CalibrationFeed hands device pointers of calibration batches to the builder.
+// CalibrationFeed provides the builder with device pointers of calibration batches.
 struct CalibrationFeed {
     virtual int32_t batch() = 0;
     virtual bool next(void** bindings, const char** names, int32_t count) = 0;
@@ -28,14 +28,14 @@ struct CalibrationFeed {
     virtual void writeCache(const void* data, size_t size) = 0;
 };
 
-// OutputSink owns the memory of an output whose size is known only after the run.
+// OutputSink owns the memory of an output of data-dependent size.
 struct OutputSink {
     virtual void* allocate(uint64_t bytes) = 0;
     virtual void shape(const Dims64& dims) = 0;
 };
 
-// Adapter wraps one of the receivers above in an object of the family's layout. The object is null where the release has no such interface.
-// It must outlive the library object that was given it.
+// Adapter wraps one of the receivers above in an object with the family's layout. The object is null if the version has no such interface.
+// It must outlive the library object that uses it.
 struct Adapter {
     void* object = nullptr;
     void (*destroy)(void* object) = nullptr;
@@ -85,7 +85,7 @@ class Family {
     virtual bool setAllocator(void* context, const char* name, void* allocator) const = 0;
     virtual int32_t inferShapes(void* context, int32_t capacity, const char** names) const = 0;
     virtual bool enqueue(void* context, void* stream) const = 0;
-    // setProfiler is for good: see profile in runtime.cc. Times come with reportToProfiler.
+    // setProfiler cannot be undone: see profile in runtime.cc. reportToProfiler reports the times.
     virtual void setProfiler(void* context, void* profiler) const = 0;
     virtual bool reportToProfiler(void* context) const = 0;
 
@@ -99,9 +99,9 @@ class Family {
     virtual bool fastInt8(void* builder) const = 0;
     virtual bool stronglyTypedOnly() const = 0;
     virtual bool canBeStronglyTyped(int version) const = 0;
-    virtual bool enableFp16(void* config) const = 0;  // false where the release has no precision flags
+    virtual bool enableFp16(void* config) const = 0;  // false if the version has no precision flags
     virtual bool enableInt8(void* config) const = 0;
-    virtual void preferPrecisions(void* config) const = 0;  // those of setLayerType; the release has calibrators
+    virtual void preferPrecisions(void* config) const = 0;  // those of setLayerType; the version has calibrators
     virtual void enableGpuFallback(void* config) const = 0;
     virtual void disableTimingCache(void* config) const = 0;
     virtual bool enableVersionCompatible(void* config, int version) const = 0;
@@ -130,13 +130,13 @@ class Family {
     virtual Dims64 networkTensorShape(void* tensor) const = 0;
     virtual int32_t networkTensorType(void* tensor) const = 0;
     virtual int32_t layerInputs(void* layer) const = 0;
-    virtual void* layerInput(void* layer, int32_t index) const = 0;  // null for one that is left out
+    virtual void* layerInput(void* layer, int32_t index) const = 0;  // null for an omitted one
     virtual int32_t layerOutputs(void* layer) const = 0;
     virtual void* layerOutput(void* layer, int32_t index) const = 0;
     virtual void setLayerPrecision(void* layer, int32_t type) const = 0;
     virtual void setLayerOutputType(void* layer, int32_t index, int32_t type) const = 0;
 
-    // IPluginRegistry. The number of creators; whether a shared object with a list of its creators was taken.
+    // IPluginRegistry: the number of creators; whether a shared object with a list of its creators was loaded.
     virtual int32_t creators(void* registry) const = 0;
     virtual bool loadPlugins(void* registry, const char* path, int version) const = 0;
 

@@ -44,7 +44,7 @@ import (
 //	EDGE_INFER_TEST_PRECISIONS  comma-separated, fp32,fp16,int8 by default
 //	EDGE_INFER_TEST_LEVEL       builder optimization level
 //	EDGE_INFER_TEST_SECONDS     length of one measurement, 2 by default
-//	EDGE_INFER_TEST_FLOOR       the program of floor/build, for the ratio to it
+//	EDGE_INFER_TEST_FLOOR       the program of baseline/build, for the ratio to it
 const (
 	hardwareEnvironment   = "EDGE_INFER_TEST_TENSORRT"
 	modelsEnvironment     = "EDGE_INFER_TEST_MODELS"
@@ -102,13 +102,13 @@ func precisions() []engine.Precision {
 	return all
 }
 
-// route is a way to a plan: a precision, and for INT8 the ending of the file that its ranges come from.
+// route is a way to build a plan: a precision, and for INT8 the extension of the file with its ranges.
 type route struct {
 	precision engine.Precision
 	ranges    string
 }
 
-// The ways to INT8.
+// Sources of INT8 ranges.
 const (
 	byImages = ".calibration" // TensorRT's own calibrator
 	byTable  = ".table"       // its calibrator given ranges
@@ -119,7 +119,7 @@ func (r route) String() string {
 	return string(r.precision) + map[string]string{byImages: "-calibrator", byTable: "-ranges", byModel: "-qdq"}[r.ranges]
 }
 
-// routes are the precisions of the environment, with every way to INT8 that the model's files allow.
+// routes returns the precisions of the environment, with every INT8 source that the model has files for.
 func routes(t *testing.T, path string) (all []route) {
 	for _, precision := range precisions() {
 		if precision != engine.INT8 {
@@ -144,7 +144,7 @@ func models(t *testing.T) []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, ".qdq.onnx") })
 }
 
-// readFloats reads float32 from a file; nil when there is none.
+// readFloats reads float32 values from a file, nil if there is none.
 func readFloats(t *testing.T, path string) []float32 {
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
@@ -158,7 +158,7 @@ func readFloats(t *testing.T, path string) []float32 {
 	return values
 }
 
-// TestHardwareImages gives images to networks of every input in the ways of several projects.
+// TestHardwareImages runs networks with every kind of image input and the preprocessing of several projects.
 func TestHardwareImages(t *testing.T) {
 	library, _ := hardware(t)
 	enginetest.RunImages(t, enginetest.Backend{FreeSides: true, Open: func(o engine.Options) (engine.Engine, error) {
@@ -187,7 +187,7 @@ func TestHardwareImages(t *testing.T) {
 }
 
 // TestHardwareBuildAndRun builds every model in every precision in a child process, compares the outputs with those of another runtime, and
-// measures what the plan costs and how fast it runs.
+// measures build time and speed of the plan.
 func TestHardwareBuildAndRun(t *testing.T) {
 	library, plans := hardware(t)
 	require.NotEmpty(t, models(t), modelsEnvironment)
@@ -206,7 +206,7 @@ func TestHardwareBuildAndRun(t *testing.T) {
 	}
 }
 
-// hardwarePlan builds a plan unless the directory holds it, and returns its path.
+// hardwarePlan returns the path of a plan and builds it if it does not exist.
 func hardwarePlan(t *testing.T, library, plans, path string, route route, batch int) string {
 	name := strings.TrimSuffix(filepath.Base(path), ".onnx")
 	release := filepath.Base(library)
@@ -261,7 +261,7 @@ func hardwarePlan(t *testing.T, library, plans, path string, route route, batch 
 	return built.Path
 }
 
-// variants are the ways in which a frame can travel.
+// variants are the memory and graph modes of a frame.
 var variants = []struct {
 	name   string
 	change func(*tensorrt.Options)
@@ -286,7 +286,7 @@ func openPlan(t testing.TB, library, plan string, change func(*tensorrt.Options)
 	return e.(*tensorrt.Engine)
 }
 
-// tolerance is how far an output may be from FP32 on a CPU, relative to the largest value.
+// tolerance is the largest error of an output against FP32 on a CPU, relative to the largest value.
 var tolerance = map[engine.Precision]float64{engine.FP32: 5e-3, engine.FP16: 3e-2, engine.INT8: 1}
 
 func compareWithReference(t *testing.T, library, plan, base string, route route) {
@@ -333,10 +333,10 @@ func compareWithReference(t *testing.T, library, plan, base string, route route)
 	}
 }
 
-// endToEnd reports whether an output has one row for each box, best score first, as YOLOv10's.
+// endToEnd reports whether an output has one row per box, best score first, like YOLOv10's.
 func endToEnd(shape []int64) bool { return len(shape) == 3 && shape[2] == 6 }
 
-// scoreError is the error of the class scores alone, beside which boxes are as large as the image; nil for outputs of another layout.
+// scoreError returns the error of the class scores only, because boxes are as large as the image; nil for outputs of another layout.
 func scoreError(shape []int64, got, want []float32) map[string]float64 {
 	var scores []int
 	switch {
@@ -359,7 +359,7 @@ func scoreError(shape []int64, got, want []float32) map[string]float64 {
 	return map[string]float64{"max_error": worst, "mean_error": sum / float64(len(scores))}
 }
 
-// countLayers prints in which precisions the layers of a plan compute, all of them and the convolutions alone.
+// countLayers prints the precisions of all layers and of the convolutions of a plan.
 func countLayers(t *testing.T, library, plan, name string, route route) {
 	placed, err := openPlan(t, library, plan, nil).Placement()
 	require.NoError(t, err)
@@ -371,10 +371,10 @@ func countLayers(t *testing.T, library, plan, name string, route route) {
 		}
 	}
 	report{"what": "placement", "model": name, "precision": route.String(), "layers": counts, "convolutions": convolutions}.print()
-	require.NotContains(t, convolutions, "", "every convolution says its precision")
+	require.NotContains(t, convolutions, "", "every convolution reports its precision")
 }
 
-// ring fills 64 distinct 1080p images in the engine's memory.
+// ring returns 64 different 1080p images in the engine's memory.
 func ring(t testing.TB, e *tensorrt.Engine) []engine.Image {
 	const width, height, count = 1920, 1080, 64
 	random := rand.New(rand.NewPCG(1, 2))
@@ -476,8 +476,8 @@ func percentile(values []float64, p float64) float64 {
 	return values[min(max(n-1-int((1-p)*float64(n)), 0), n-1)]
 }
 
-// TestHardwareFloor compares the engine with the floor program on the same plan, A B B A.
-func TestHardwareFloor(t *testing.T) {
+// TestHardwareBaseline compares the engine with the baseline program on the same plan, in the order A B B A.
+func TestHardwareBaseline(t *testing.T) {
 	library, plans := hardware(t)
 	floor := os.Getenv(floorEnvironment)
 	if floor == "" {
@@ -538,7 +538,7 @@ func TestHardwareFloor(t *testing.T) {
 	}
 }
 
-// TestHardwareBatches measures requests of 16 images on one to four slots, each with a stream of its own.
+// TestHardwareBatches measures requests of 16 images on one to four slots.
 func TestHardwareBatches(t *testing.T) {
 	library, plans := hardware(t)
 	const batch = 16
@@ -564,7 +564,7 @@ func TestHardwareBatches(t *testing.T) {
 	}
 }
 
-// runBatches keeps every slot of an engine busy with requests of batch images of the network's own size.
+// runBatches keeps every slot of an engine busy with requests of batch images in the network's input size.
 func runBatches(t *testing.T, library, plan string, slots, batch int) report {
 	e := openPlan(t, library, plan, func(o *tensorrt.Options) { o.Slots, o.MaxBatch = slots, batch })
 	images := make([]engine.Image, batch)
@@ -631,8 +631,8 @@ func TestHardwareCycles(t *testing.T) {
 	assert.LessOrEqual(t, early-late, int64(4<<20))
 }
 
-// TestHardwareFrames compares the GPU's way of a frame with the CPU's: letterbox on the CPU and the same network, and the candidates of the
-// device filter with those of the whole output. It is short, for compute-sanitizer.
+// TestHardwareFrames compares the GPU's preprocessing with that of the CPU, and the candidates of the device filter with those of the whole
+// output. It is short, for compute-sanitizer.
 func TestHardwareFrames(t *testing.T) {
 	library, plans := hardware(t)
 	for _, path := range models(t) {
@@ -715,7 +715,7 @@ func TestHardwareProfile(t *testing.T) {
 	}
 }
 
-// TestHardwareRefusals checks what a real library says of bad input.
+// TestHardwareRefusals checks a real library's errors for bad input.
 func TestHardwareRefusals(t *testing.T) {
 	library, plans := hardware(t)
 	path := models(t)[0]
@@ -745,7 +745,7 @@ func TestHardwareRefusals(t *testing.T) {
 	require.NoError(t, err)
 	_, raw, err := tensorrt.ReadPlan(file)
 	require.NoError(t, err)
-	// A plan of another release cannot be made here: 10.6.0 runs its own whatever release the head names. The fakes have that case.
+	// Another version's plan cannot be tested here: 10.6.0 runs its own plans whatever version the header names. The fakes have that case.
 	for name, plan := range map[string][]byte{
 		"damaged file":   append(slices.Clone(file[:len(file)-1]), ^file[len(file)-1]),
 		"truncated plan": raw[:len(raw)/2],
@@ -756,7 +756,7 @@ func TestHardwareRefusals(t *testing.T) {
 	}
 }
 
-// freeMemory is how many bytes of a device's memory nobody has.
+// freeMemory returns the free bytes of a device's memory.
 func freeMemory(device *cuda.Device) (free int64, err error) {
 	err = device.Do(func() (err error) {
 		free, _, err = cu.MemInfo()

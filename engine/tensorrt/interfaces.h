@@ -1,5 +1,5 @@
-// The interfaces that TensorRT expects the application to implement, in the layouts of the families: plain ones, and ones that start with
-// the version methods. The order of the virtual functions is the order of the slots.
+// The interfaces that the application implements, in the layouts of the families: plain ones, and ones that start with the version methods.
+// The order of the virtual functions is the order of the slots.
 #pragma once
 
 #include "family.h"

@@ -136,8 +136,8 @@ func FuzzCheckModel(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, file []byte) { _ = checkModel(file) })
 }
 
-// A plan is kept for the shape and the calibration that it was built for.
-func TestKeyHoldsShapeAndPreprocess(t *testing.T) {
+// A plan's cache key depends on the shape and the calibration of its build.
+func TestKeyContainsShapeAndPreprocess(t *testing.T) {
 	file := func(o BuildOptions) string {
 		key, err := o.key(Version{Major: 10, Minor: 3}, cuda.Facts{Name: "GPU", Major: 8, Minor: 7}, nil)
 		require.NoError(t, err)
@@ -151,10 +151,10 @@ func TestKeyHoldsShapeAndPreprocess(t *testing.T) {
 	}
 	metadata := engine.Metadata{Width: 640, Height: 640, Stride: 32}
 	square, wide := engine.Options{Metadata: metadata}, engine.Options{Metadata: metadata, Sources: []engine.Size{{Width: 1920, Height: 1080}}}
-	asked := engine.Options{Metadata: metadata, Width: 640, Height: 384}
+	options := engine.Options{Metadata: metadata, Width: 640, Height: 384}
 	require.Equal(t, []int{640, 384}, []int{of(wide).Width, of(wide).Height})
 	require.NotEqual(t, file(of(square)), file(of(wide)))
-	require.Equal(t, file(of(asked)), file(of(wide)))
+	require.Equal(t, file(of(options)), file(of(wide)))
 	require.Equal(t, file(of(square)), file(BuildOptions{Metadata: metadata}), "no source is the shape of the metadata")
 
 	ways := map[string]bool{}

@@ -25,10 +25,12 @@ const listCapacity = 4096
 func newKernels(e *Engine) (*kernels, error) {
 	k := &kernels{input: e.img}
 	var err error
-	if k.module, err = e.device.NewModule(preprocess.PTX()); err != nil {
+	k.module, err = e.device.NewModule(preprocess.PTX())
+	if err != nil {
 		return nil, err
 	}
-	if k.letterboxFunction, err = k.module.Function(preprocess.ImageKernel(k.input)); err == nil {
+	k.letterboxFunction, err = k.module.Function(preprocess.ImageKernel(k.input))
+	if err == nil {
 		k.filterFunction, err = k.module.Function(preprocess.FilterKernel)
 	}
 	if err != nil {
@@ -87,7 +89,8 @@ func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
 	c := &candidates{images: images, function: e.kernels.filterFunction, inPlace: e.mapped}
 	bytes := countBytes(images) + images*listCapacity*engine.CandidateFields*4
 	var err error
-	if c.host, err = e.device.AllocHost(bytes); err != nil {
+	c.host, err = e.device.AllocHost(bytes)
+	if err != nil {
 		return c, err
 	}
 	clear(c.host.Data)
@@ -95,7 +98,8 @@ func (e *Engine) newCandidates(r *C.ei_request) (*candidates, error) {
 	if c.inPlace {
 		onDevice = countBytes(images)
 	}
-	if c.device, err = e.device.Alloc(onDevice); err != nil {
+	c.device, err = e.device.Alloc(onDevice)
+	if err != nil {
 		return c, err
 	}
 	list := c.device.Address

@@ -56,7 +56,7 @@ int64_t now() {
     return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
 }
 
-// familyOf chooses the slot tables. From 10 on a version number has two digits for the minor release; numbers between are TensorRT RTX.
+// familyOf selects the slot tables. From 10 on a version number has two digits for the minor version; numbers in between are TensorRT RTX.
 static const Family* familyOf(int version) {
     if (version >= 8500 && version < 10000) return &family8;
     if (version >= 100000 && version < 110000) return &family10;
@@ -72,7 +72,7 @@ static void splitVersion(int number, ei_version* version) {
     version->patch = number % 100;
 }
 
-// beside names a companion library in the directory and with the suffix of the main one: libnvinfer.so.8 goes with libnvonnxparser.so.8.
+// beside returns a companion library with the directory and suffix of the main one: libnvonnxparser.so.8 for libnvinfer.so.8.
 static void beside(const char* path, const char* companion, char* result, size_t size) {
     const char* slash = strrchr(path, '/');
     const char* file = slash != nullptr ? slash + 1 : path;
@@ -96,8 +96,8 @@ static void* openCompanion(const char* path, const char* given, const char* comp
     return handle;
 }
 
-// openResources opens the libraries of the builder's kernels that lie beside libnvinfer. It asks the loader for them by name, which finds
-// those that are open already, and does not find a directory that is in nobody's search path.
+// openResources opens the builder's kernel libraries next to libnvinfer. TensorRT opens them by name, which finds open libraries but not a
+// directory outside the loader's search path.
 static void openResources(const ei_library* library) {
     const ei_version& facts = library->facts;
     const char* slash = strrchr(facts.path, '/');
@@ -112,10 +112,10 @@ static void openResources(const ei_library* library) {
         const size_t length = strlen(entry->d_name), tail = strlen(release);
         if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) != 0 || length < tail) continue;
         if (strcmp(entry->d_name + length - tail, release) != 0) continue;
-        if (strstr(entry->d_name, "_win") != nullptr) continue;  // kernels for another system
+        if (strstr(entry->d_name, "_win") != nullptr) continue;  // kernels for Windows
         char path[sizeof(directory) + sizeof(entry->d_name)];
         snprintf(path, sizeof(path), "%s%s", directory, entry->d_name);
-        dlopen(path, RTLD_LAZY | RTLD_LOCAL);  // what cannot be opened TensorRT names itself
+        dlopen(path, RTLD_LAZY | RTLD_LOCAL);  // TensorRT itself reports what cannot be opened
     }
     closedir(entries);
 }

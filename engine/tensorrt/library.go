@@ -81,7 +81,7 @@ func OpenLibrary(options LibraryOptions) (*Library, error) {
 			reasons = append(reasons, a.Reason)
 		}
 	}
-	return nil, refuse("open", engine.ErrUnavailable,
+	return nil, newError("open", engine.ErrUnavailable,
 		"install TensorRT (on a Jetson: apt install nvidia-jetpack) or set "+LibraryEnvironment+" to its directory",
 		"no usable TensorRT library: %s", strings.Join(reasons, "; "))
 }
@@ -217,7 +217,7 @@ func load(path string, options LibraryOptions) (*Library, error) {
 	defer C.free(unsafe.Pointer(why))
 	l := &Library{}
 	if C.ei_library_open(c[0], c[1], c[2], 3, &l.handle, &version, why, 1024, &e) != 0 {
-		return nil, failure("open", &e)
+		return nil, shimError("open", &e)
 	}
 	l.Version = Version{
 		Number: int(version.number), Major: int(version.major), Minor: int(version.minor), Patch: int(version.patch), Build: int(version.build),
@@ -237,7 +237,7 @@ func (l *Library) Drain(log *slog.Logger) {
 		var lost C.uint64_t
 		n := int(C.ei_library_log(l.handle, text, size, &lost))
 		if lost > 0 {
-			log.Warn("TensorRT messages lost", "count", uint64(lost))
+			log.Warn("TensorRT messages dropped", "count", uint64(lost))
 		}
 		if n == 0 {
 			return

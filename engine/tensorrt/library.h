@@ -1,4 +1,4 @@
-// What an open TensorRT library is to the runtime and the builder.
+// An open TensorRT library for the runtime and the builder.
 #pragma once
 
 #include "family.h"
@@ -17,22 +17,22 @@ struct ei_library {
     int parserVersion = 100;
     ei_version facts = {};
     char why[1024] = {};
-    bool resources = false;  // those of the builder have been opened
-    void* plugin[32] = {};   // those of ei_library_plugin that are loaded
+    bool resources = false;  // the builder's kernel libraries are open
+    void* plugin[32] = {};   // loaded by ei_library_plugin
     int plugins = 0;
     ei_library* next = nullptr;
 };
 
 namespace ei {
 
-// fail fills the error and returns its code.
+// fail sets the error and returns its code.
 __attribute__((format(printf, 3, 4))) int fail(ei_error* error, int code, const char* format, ...);
-// refused is fail with the library's own error lines of this operation after the text.
+// refused is fail with the library's error lines of this operation appended.
 __attribute__((format(printf, 4, 5))) int refused(ei_library* library, ei_error* error, int code, const char* format, ...);
-// driver is fail for a code of the CUDA driver.
+// driver is fail for an error code of the CUDA driver.
 int driver(ei_error* error, int code, const char* what);
 
-// guarded runs the body and turns an exception that the library lets out into an error.
+// guarded runs the body and converts exceptions into errors.
 template <typename Body>
 int guarded(ei_error* error, Body body) {
     try {
@@ -44,7 +44,7 @@ int guarded(ei_error* error, Body body) {
 
 int64_t now();
 
-// Loading is a turn at what changes the libraries of this process; they are loaded one after another.
+// Loading holds the lock under which libraries are loaded one after another.
 class Loading {
    public:
     Loading() { pthread_mutex_lock(&mutex); }
@@ -56,7 +56,7 @@ class Loading {
     static pthread_mutex_t mutex;
 };
 
-// createBuilder makes a builder with the kernels that lie beside the library; null when TensorRT refuses.
+// createBuilder creates a builder with the kernel libraries next to the library; null if TensorRT fails.
 void* createBuilder(ei_library* library);
 
 }  // namespace ei

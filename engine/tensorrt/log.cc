@@ -18,7 +18,7 @@ class Lock {
     pthread_mutex_t* mutex_;
 };
 
-// copyLine copies without the line breaks, which separate messages in drain.
+// copyLine copies without line breaks, which separate messages in drain.
 size_t copyLine(char* target, size_t size, const char* source) {
     size_t n = 0;
     for (; n + 1 < size && source[n] != 0; n++) target[n] = source[n] == '\n' || source[n] == '\r' ? ' ' : source[n];
@@ -26,7 +26,7 @@ size_t copyLine(char* target, size_t size, const char* source) {
     return n;
 }
 
-// isAboutTimings knows the lines by which TensorRT 8 refuses a timing cache, or the part of its graph compiler in it.
+// isAboutTimings recognises TensorRT 8's messages about rejecting a timing cache, or the part of its graph compiler in it.
 bool isAboutTimings(const char* message) {
     return strcasestr(message, "timing cache") != nullptr || strcasestr(message, "myelinCache") != nullptr;
 }

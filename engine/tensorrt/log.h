@@ -1,4 +1,4 @@
-// Log is where TensorRT's messages go: a bounded ring that the owner drains, oldest lines first out. Any thread may write.
+// Log is a bounded ring of TensorRT's messages; the oldest lines are overwritten first. Any thread may write.
 #pragma once
 
 #include <pthread.h>
@@ -10,20 +10,20 @@ namespace ei {
 
 class Log {
    public:
-    // setThreshold says which messages write keeps: those of this severity or graver.
+    // setThreshold sets the highest severity number that write keeps.
     void setThreshold(int32_t severity);
-    // write keeps a message; a long one is cut. What the library says of a timing cache that it refuses is information and no error: it
-    // builds without, and such a line before the reason of another failure would only mislead.
+    // write stores a message and truncates long ones. Messages about a rejected timing cache are downgraded to information, because
+    // TensorRT builds without it and they would be misleading next to another failure.
     void write(int32_t severity, const char* message);
-    // drain moves whole lines "<severity> <message>\n" into the text and returns how many bytes it used. Lines that were overwritten
-    // before they were read are counted in lost.
+    // drain moves whole lines "<severity> <message>\n" into the text and returns the number of bytes. lost is the number of lines that were
+    // overwritten before.
     size_t drain(char* text, size_t size, uint64_t* lost);
-    // mark starts a new operation; errors() then gives the error lines since, joined by "; ".
+    // mark starts a new operation; errors() returns its error lines, joined by "; ".
     void mark();
     void errors(char* text, size_t size);
-    // rangeless is how many tensors the library has missed an INT8 range of since the last call. Its line for each is kept back as detail.
+    // rangeless returns the number of tensors without an INT8 range since the last call. Their messages are stored as details.
     int rangeless();
-    // timingsRefused reports whether the library has refused a timing cache since the last call.
+    // timingsRefused reports whether the library has rejected a timing cache since the last call.
     bool timingsRefused();
 
    private:

@@ -23,16 +23,16 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// childEnvironment makes the test binary serve one build, as the program's hidden command does.
+// childEnvironment makes the test binary serve one build, like the program's hidden command.
 const childEnvironment = "EDGE_INFER_TEST_BUILD_CHILD"
 
-// versions are one release of each JetPack's ABI family, as getInferLibVersion gives them, and the oldest.
+// versions are one version per ABI family of JetPack, as getInferLibVersion returns them, and the oldest.
 var versions = []int{8502, 8602, 100300, 110100}
 
 // libraries are the fake TensorRT libraries by version; empty on a run against real ones.
 var libraries map[int]string
 
-// lean is a fake runtime without a builder, parserless a library without a parser beside it.
+// lean is a fake runtime without a builder, parserless a library without a parser next to it.
 var lean, parserless string
 
 func TestMain(m *testing.M) {
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse()
-	// Fuzzing starts this binary once for each worker, and its targets need no library.
+	// Fuzzing starts this binary once per worker, and its targets need no library.
 	if os.Getenv(hardwareEnvironment) != "" || flag.Lookup("test.fuzz").Value.String() != "" {
 		os.Exit(m.Run())
 	}
@@ -127,10 +127,10 @@ func eachVersion(t *testing.T, test func(t *testing.T, version int)) {
 	}
 }
 
-// quiet drops log records.
+// quiet discards log records.
 var quiet = slog.New(slog.DiscardHandler)
 
-// translate turns an ONNX file into the text that the fake parser reads. The network's name is the file's up to an underscore.
+// translate converts an ONNX file into the text of the fake parser. The network's name is the file's up to an underscore.
 func translate(t testing.TB, path string, data []byte) ([]byte, engine.Metadata) {
 	m, err := onnx.Parse(path, data)
 	require.NoError(t, err)
@@ -148,10 +148,10 @@ func translate(t testing.TB, path string, data []byte) ([]byte, engine.Metadata)
 	return model.Bytes(), metadata
 }
 
-// script directs the fake library for the rest of the test.
+// script sets the failures of the fake library for the rest of the test.
 func script(t *testing.T, settings string) { t.Setenv("FAKE_TRT", settings) }
 
-// record makes the fake library write down what is called and returns a function that reads it.
+// record makes the fake library log its calls and returns a function that reads them.
 func record(t *testing.T) func() string {
 	path := filepath.Join(t.TempDir(), "calls")
 	t.Setenv("FAKE_TRT_LOG", path)

@@ -11,16 +11,16 @@ import (
 // minutes on them.
 func checkModel(file []byte) error {
 	if len(file) == 0 {
-		return refuse("build", engine.ErrUnsupported, "name an .onnx file", "the model is empty")
+		return newError("build", engine.ErrUnsupported, "name an .onnx file", "the model is empty")
 	}
 	damaged := func(at int, what string) error {
-		return refuse("build", engine.ErrUnsupported, "copy or export the model again", "damaged ONNX file: %s at byte %d of %d", what, at,
+		return newError("build", engine.ErrUnsupported, "copy or export the model again", "damaged ONNX file: %s at byte %d of %d", what, at,
 			len(file))
 	}
 	for at := 0; at < len(file); {
 		tag, n := binary.Uvarint(file[at:])
 		if n <= 0 || tag>>3 == 0 {
-			return damaged(at, "no field")
+			return damaged(at, "invalid field")
 		}
 		start := at
 		at += n
@@ -28,7 +28,7 @@ func checkModel(file []byte) error {
 		case 0:
 			_, n := binary.Uvarint(file[at:])
 			if n <= 0 {
-				return damaged(start, "broken number")
+				return damaged(start, "invalid varint")
 			}
 			at += n
 		case 1:
@@ -36,16 +36,16 @@ func checkModel(file []byte) error {
 		case 2:
 			length, n := binary.Uvarint(file[at:])
 			if n <= 0 {
-				return damaged(start, "broken length")
+				return damaged(start, "invalid length")
 			}
 			at += n + int(min(length, uint64(len(file))))
 		case 5:
 			at += 4
 		default:
-			return damaged(start, "unknown kind of field")
+			return damaged(start, "unknown field type")
 		}
 		if at > len(file) {
-			return damaged(start, fmt.Sprintf("the end is missing of field %d", tag>>3))
+			return damaged(start, fmt.Sprintf("field %d is truncated", tag>>3))
 		}
 	}
 	return nil

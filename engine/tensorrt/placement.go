@@ -29,17 +29,17 @@ func (e *Engine) Placement() ([]Layer, error) {
 	e.open.RLock()
 	defer e.open.RUnlock()
 	if e.closed {
-		return nil, refuse("placement", engine.ErrClosed, "", "the engine is closed")
+		return nil, newError("placement", engine.ErrClosed, "", "the engine is closed")
 	}
 	length := C.ei_engine_layers(e.handle, nil, 0)
 	if length == 0 {
-		return nil, refuse("placement", engine.ErrUnsupported, "", "the plan holds no description of its layers")
+		return nil, newError("placement", engine.ErrUnsupported, "", "the plan has no layer information")
 	}
 	text := make([]byte, length+1)
 	C.ei_engine_layers(e.handle, (*C.char)(unsafe.Pointer(&text[0])), length+1)
 	layers, err := readLayers(text[:length])
 	if err != nil {
-		return nil, refuse("placement", engine.ErrUnsupported, "", "%v", err)
+		return nil, newError("placement", engine.ErrUnsupported, "", "%v", err)
 	}
 	return layers, nil
 }
@@ -74,7 +74,8 @@ func readLayers(text []byte) ([]Layer, error) {
 			layer.Name, layer.Type = in.Name, in.LayerType
 		}
 		for _, t := range append(in.Inputs, in.Outputs...) {
-			if layer.Precision = precisionOf(t.Datatype + " " + t.Format); layer.Precision != "" {
+			layer.Precision = precisionOf(t.Datatype + " " + t.Format)
+			if layer.Precision != "" {
 				break
 			}
 		}

@@ -114,7 +114,7 @@ func readOwn(rest []byte) (PlanFacts, []byte, error) {
 	}
 	header, sum, plan := rest[:length], rest[length:length+sha256.Size], rest[length+sha256.Size:]
 	if want := planSum(header, plan); !bytes.Equal(sum, want[:]) {
-		return facts, nil, errors.New("checksum of the plan file does not fit: it is damaged or incomplete")
+		return facts, nil, errors.New("checksum mismatch: the plan file is damaged or incomplete")
 	}
 	if err := json.Unmarshal(header, &facts); err != nil {
 		return facts, nil, fmt.Errorf("header of the plan file: %w", err)

@@ -46,7 +46,7 @@ func TestPlanFile(t *testing.T) {
 	require.ErrorContains(t, err, "encode plan header: ")
 }
 
-// ultralytics writes a file as its exporter does.
+// ultralytics writes a file like its exporter.
 func ultralytics(header string, plan []byte) []byte {
 	file := binary.LittleEndian.AppendUint32(nil, uint32(len(header)))
 	return append(append(file, header...), plan...)

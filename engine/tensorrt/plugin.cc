@@ -1,4 +1,4 @@
-// Plugins: shared objects that register creators of further operators with TensorRT. Most do so from static initialisers; those made for
+// Plugins: shared objects that register creators of further operators with TensorRT. Most do so in static initialisers; those for
 // IPluginRegistry::loadLibrary export a list of their creators instead.
 #include <dlfcn.h>
 #include <link.h>
@@ -10,7 +10,7 @@
 
 namespace ei {
 
-// otherMajor finds the first libnvinfer of another major release that a text names; 0 when there is none.
+// otherMajor returns the first libnvinfer of another major version in a text, 0 if there is none.
 static int otherMajor(const char* text, int major) {
     static const char name[] = "libnvinfer.so.";
     while (text != nullptr && (text = strstr(text, name)) != nullptr) {
@@ -21,13 +21,13 @@ static int otherMajor(const char* text, int major) {
     return 0;
 }
 
-// neededMajor is otherMajor over the names of the libraries that an open object was linked with.
+// neededMajor applies otherMajor to the names of the libraries that an open object was linked with.
 static int neededMajor(void* handle, int major) {
     const link_map* map = nullptr;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr || map->l_ld == nullptr) return 0;
     const char* texts = nullptr;
     for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_STRTAB) texts = reinterpret_cast<const char*>(entry->d_un.d_ptr);  // the loader made it an address
+        if (entry->d_tag == DT_STRTAB) texts = reinterpret_cast<const char*>(entry->d_un.d_ptr);  // relocated by the loader
     }
     if (texts == nullptr) return 0;
     for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
@@ -42,7 +42,8 @@ static int builtForOther(const char* path, int other, const ei_version& here, ei
                 here.patch);
 }
 
-// openPlugin opens the file. A plugin that does not say which libnvinfer it needs takes it from the program, so that one is made visible.
+// openPlugin opens the file. A plugin without a dependency on libnvinfer resolves its symbols in the program, so the library's symbols are
+// made global.
 static void* openPlugin(const ei_library* library, const char* path, const char** why) {
     void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr) return handle;
@@ -58,7 +59,7 @@ static int loadPlugin(ei_library* library, const char* path, ei_error* error) {
     const ei_version& here = library->facts;
     auto getRegistry = reinterpret_cast<void* (*)()>(dlsym(library->handle, "getPluginRegistry"));
     void* registry = getRegistry != nullptr ? getRegistry() : nullptr;
-    if (registry == nullptr) return fail(error, EI_UNSUPPORTED, "%s takes no plugins", here.path);
+    if (registry == nullptr) return fail(error, EI_UNSUPPORTED, "%s does not support plugins", here.path);
     const int32_t before = library->family->creators(registry);
 
     const char* why = "unknown error";
@@ -78,8 +79,8 @@ static int loadPlugin(ei_library* library, const char* path, ei_error* error) {
         return refused(library, error, EI_UNSUPPORTED, "plugin %s refused by TensorRT %d.%d.%d", path, here.major, here.minor, here.patch);
     }
     if (library->family->creators(registry) == before) {
-        return fail(error, EI_UNSUPPORTED, "plugin %s registers no operator with TensorRT %d.%d.%d that it did not have", path, here.major,
-                    here.minor, here.patch);
+        return fail(error, EI_UNSUPPORTED, "plugin %s registers no new operator with TensorRT %d.%d.%d", path, here.major, here.minor,
+                    here.patch);
     }
     if (library->plugins == sizeof(library->plugin) / sizeof(library->plugin[0])) return fail(error, EI_UNSUPPORTED, "too many plugins");
     library->plugin[library->plugins++] = handle;

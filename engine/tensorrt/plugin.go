@@ -38,12 +38,12 @@ func (l *Library) LoadPlugins(paths []string, log *slog.Logger) ([]PluginFacts, 
 		if err != nil {
 			return nil, fmt.Errorf("plugin: %w", err)
 		}
-		warning, err := checkNamed("plugin", path, "install it again")
+		warning, err := checkCodeFile("plugin", path, "install it again")
 		if err != nil {
 			return nil, noPlugin(path, err)
 		}
 		if warning != "" && log != nil {
-			log.Warn("plugin of somebody else", "warning", warning)
+			log.Warn("plugin file is owned by another user", "warning", warning)
 		}
 		facts, err := readPlugin(path)
 		if err != nil {
@@ -64,7 +64,7 @@ func (l *Library) loadPlugin(path string) error {
 	if C.ei_library_plugin(l.handle, c, &e) == 0 {
 		return nil
 	}
-	err := failure("open", &e)
+	err := shimError("open", &e)
 	if e.code == C.EI_UNSUPPORTED {
 		err.Hint = fmt.Sprintf("build the plugin against the headers of TensorRT %s", l.Version)
 	}
@@ -80,13 +80,13 @@ func readPlugin(path string) (PluginFacts, error) {
 	defer file.Close()
 	var head [20]byte
 	if _, err := io.ReadFull(file, head[:]); err != nil || string(head[:4]) != "\x7fELF" {
-		return PluginFacts{}, refuse("open", engine.ErrUnsupported, "name the .so file", "plugin %s is no shared object", path)
+		return PluginFacts{}, newError("open", engine.ErrUnsupported, "name the .so file", "plugin %s is not a shared object", path)
 	}
 	const x86, arm = 62, 183 // e_machine of elf(5)
 	machine := binary.LittleEndian.Uint16(head[18:])
 	if machine != map[string]uint16{"amd64": x86, "arm64": arm}[runtime.GOARCH] {
-		return PluginFacts{}, refuse("open", engine.ErrUnsupported, "build it for "+runtime.GOARCH, "plugin %s is for another kind of processor",
-			path)
+		return PluginFacts{}, newError("open", engine.ErrUnsupported, "build it for "+runtime.GOARCH,
+			"plugin %s is for another processor architecture", path)
 	}
 	h := sha256.New()
 	h.Write(head[:])
@@ -112,8 +112,8 @@ func missingPlugin(plan, loaded []PluginFacts, log *slog.Logger) error {
 		case slices.ContainsFunc(loaded, func(l PluginFacts) bool { return l.Name == p.Name }):
 			log.Warn("the plan was built with another build of this plugin", "plugin", p.Name, "sha256", p.SHA256)
 		default:
-			return refuse("open", engine.ErrPlanMismatch, "give it with --plugin "+p.Name, "the plan was built with plugin %s, which is not loaded",
-				p.Name)
+			return newError("open", engine.ErrPlanMismatch, "give it with --plugin "+p.Name,
+				"the plan was built with plugin %s, which is not loaded", p.Name)
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func TestPlugin(t *testing.T) {
 				cache := tensorrt.Cache{Dir: t.TempDir()}
 				o := buildOptions(version, spline(operator))
 
-				// Without its plugin neither the model nor the plan is understood, and both say how to give one.
+				// Without the plugin neither the model nor the plan can be opened, and both errors name --plugin.
 				_, err := child(t).Build(t.Context(), o, "", cache, nil)
 				require.ErrorIs(t, err, engine.ErrUnsupported)
 				require.ErrorContains(t, err, "Plugin not found")
@@ -66,14 +66,14 @@ func TestPlugin(t *testing.T) {
 				options.Bytes = bare // as trtexec leaves it
 				_, err = options.Open()
 				require.ErrorIs(t, err, engine.ErrPlanMismatch)
-				require.ErrorContains(t, err, "(give the library of its operators with --plugin LIB.so)")
+				require.ErrorContains(t, err, "(load the library of its operators with --plugin LIB.so)")
 
 				options.Bytes, options.Plugins = file, o.Plugins
 				e, err := options.Open()
 				require.NoError(t, err)
 				require.NoError(t, e.Close())
 
-				// The cache finds the plan by the model and by what is in the plugin.
+				// The cache key contains the model and the plugin's hash.
 				options.Bytes = o.Model
 				e, err = options.Open() // it is loaded already
 				require.NoError(t, err)
@@ -86,8 +86,8 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
-// TestPluginIsPartOfTheKey builds with two plugins that differ in another operator only.
-func TestPluginIsPartOfTheKey(t *testing.T) {
+// TestKeyContainsPlugins builds with two plugins that differ in another operator only.
+func TestKeyContainsPlugins(t *testing.T) {
 	cache := tensorrt.Cache{Dir: t.TempDir()}
 	o := buildOptions(100300, small(nil))
 	var paths []string
@@ -99,7 +99,7 @@ func TestPluginIsPartOfTheKey(t *testing.T) {
 	}
 	require.NotEqual(t, paths[0], paths[1])
 
-	// A plan of the first opens with the second, which has its name, and says so.
+	// A plan of the first opens with the second, which has the same name, with a warning.
 	file, err := os.ReadFile(paths[0])
 	require.NoError(t, err)
 	log, text := logger()
@@ -112,7 +112,7 @@ func TestPluginIsPartOfTheKey(t *testing.T) {
 	require.Contains(t, text(), "the plan was built with another build of this plugin")
 }
 
-// TestPluginsFindTheirLibrary leaves the registry to the linker: to what the plugin was linked with, or to the program.
+// TestPluginsFindTheirLibrary lets the linker resolve the registry: in the plugin's libraries or in the program.
 func TestPluginsFindTheirLibrary(t *testing.T) {
 	p := fake.Plugin{Operator: "CustomLinked", Version: 110100, Library: libraries[110100], Linked: true}
 	o := buildOptions(110100, spline("CustomLinked"))
@@ -121,7 +121,7 @@ func TestPluginsFindTheirLibrary(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestPluginsThatCannotBeUsed(t *testing.T) {
+func TestUnusablePlugins(t *testing.T) {
 	library, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{Path: libraries[100300]})
 	require.NoError(t, err)
 	p := fake.Plugin{Operator: "CustomRefused", Version: 100300, Library: libraries[100300]}
@@ -134,10 +134,10 @@ func TestPluginsThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
 	refused(filepath.Join(dir, "none.so"), "tensorrt open: plugin "+filepath.Join(dir, "none.so")+": ")
 	refused("none.so", "/none.so: ") // not the loader's directories
-	refused(dir, "plugin "+dir+" is no shared object (name the .so file)")
+	refused(dir, "plugin "+dir+" is not a shared object (name the .so file)")
 	text := filepath.Join(dir, "text.so")
 	require.NoError(t, os.WriteFile(text, []byte("not a library, but longer than a header"), 0o600))
-	refused(text, "plugin "+text+" is no shared object (name the .so file)")
+	refused(text, "plugin "+text+" is not a shared object (name the .so file)")
 
 	good, err := os.ReadFile(buildPlugin(t, "libgood.so", p))
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestPluginsThatCannotBeUsed(t *testing.T) {
 	foreign[18], foreign[19] = 8, 0 // MIPS
 	path := filepath.Join(dir, "foreign.so")
 	require.NoError(t, os.WriteFile(path, foreign, 0o600))
-	refused(path, "plugin "+path+" is for another kind of processor (build it for ")
+	refused(path, "plugin "+path+" is for another processor architecture (build it for ")
 	short := filepath.Join(dir, "short.so")
 	require.NoError(t, os.WriteFile(short, good[:200], 0o600))
 	refused(short, "plugin not loaded: "+short+": ")
@@ -158,18 +158,18 @@ func TestPluginsThatCannotBeUsed(t *testing.T) {
 
 	idle := p
 	idle.Idle = true
-	refused(buildPlugin(t, "libidle.so", idle), "registers no operator with TensorRT 10.3.0 that it did not have "+
+	refused(buildPlugin(t, "libidle.so", idle), "registers no new operator with TensorRT 10.3.0 "+
 		"(build the plugin against the headers of TensorRT 10.3.0")
 	old := p
 	old.Needs = "libnvinfer.so.7"
 	refused(buildPlugin(t, "libold.so", old), "libold.so was built for TensorRT 7, this is 10.3.0 (build the plugin against")
 
-	// The same operator twice is no new one, neither from an initialiser nor from a list.
+	// Registering the same operator again has no effect, neither from an initialiser nor from a list.
 	_, err = library.LoadPlugins([]string{open}, quiet)
 	require.NoError(t, err)
 	_, err = library.LoadPlugins([]string{open}, quiet)
 	require.NoError(t, err, "one that is loaded may be named again")
-	refused(buildPlugin(t, "libtwice.so", p), "registers no operator")
+	refused(buildPlugin(t, "libtwice.so", p), "registers no new operator")
 	listed := p
 	listed.Listed = true
 	refused(buildPlugin(t, "liblisted.so", listed), "refused by TensorRT 10.3.0: Plugin CustomRefused is registered already")

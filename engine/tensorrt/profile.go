@@ -36,14 +36,14 @@ func (e *Engine) Profile(number, runs int) ([]LayerTime, error) {
 	length := int(C.ei_slot_profile(s.handle, C.int(max(runs, 1)), (*C.char)(unsafe.Pointer(&text[0])), C.size_t(len(text)), &ee))
 	switch {
 	case length == 0:
-		return nil, failure("profile", &ee)
+		return nil, shimError("profile", &ee)
 	case length >= len(text):
-		return nil, refuse("profile", engine.ErrUnsupported, "ask for fewer runs", "the times of all layers take %d bytes, at most %d are read",
+		return nil, newError("profile", engine.ErrUnsupported, "ask for fewer runs", "the times of all layers take %d bytes, at most %d are read",
 			length, len(text)-1)
 	}
 	times, err := readProfile(string(text[:length]))
 	if err != nil {
-		return nil, refuse("profile", nil, "", "%v", err)
+		return nil, newError("profile", nil, "", "%v", err)
 	}
 	return times, nil
 }

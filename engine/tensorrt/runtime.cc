@@ -1,4 +1,4 @@
-// Plans that run: an engine with its tensors, and slots, each one execution context with its stream, memory and CUDA graphs.
+// Runs plans: an engine with its tensors, and slots, each with one execution context, stream, memory and CUDA graphs.
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -9,7 +9,7 @@
 
 #include "library.h"
 
-// Served by the trampoline beside the calls that ei_cuda.h declares.
+// Provided by the trampoline in addition to the calls that ei_cuda.h declares.
 extern "C" {
 int cuMemAlloc_v2(ei_cuda_pointer* device, size_t bytes);
 int cuMemFree_v2(ei_cuda_pointer device);
@@ -33,10 +33,10 @@ namespace ei {
 namespace {
 
 enum { kMapped = 1 | 2, kNonBlocking = 1, kBlockingSync = 1 };
-constexpr int kGraphs = 16;        // captured requests of one slot; further ones are enqueued plainly
-constexpr size_t kSmallest = 256;  // TensorRT wants addresses aligned to this
+constexpr int kGraphs = 16;        // captured requests per slot; further ones are enqueued without a graph
+constexpr size_t kSmallest = 256;  // TensorRT's alignment of addresses
 
-// Growing owns the memory of an output whose size is known only after the run. The library asks for memory while it works.
+// Growing owns the memory of an output of data-dependent size, which the library requests during the run.
 struct Growing final : OutputSink {
     ei_cuda_pointer device = 0;
     size_t capacity = 0;
@@ -57,8 +57,8 @@ struct Growing final : OutputSink {
     void shape(const Dims64& dimensions) override { dims = dimensions; }
 };
 
-// Captured is one shape of request. It is enqueued plainly once, because TensorRT settles its resources in the first run, and captured when
-// it comes again.
+// Captured is one shape of request. It runs without a graph once, because TensorRT allocates its resources in the first run, and is
+// captured the second time.
 struct Captured {
     bool used = false, refused = false;
     int images = 0;
@@ -66,7 +66,7 @@ struct Captured {
     ei_cuda_graph graph = nullptr;
     ei_cuda_graph_exec exec = nullptr;
     ei_cuda_node letterbox[EI_MAX_BATCH];
-    ei_cuda_kernel kernel[EI_MAX_BATCH];  // what the nodes were captured with or replaced by
+    ei_cuda_kernel kernel[EI_MAX_BATCH];  // at capture or at the last update of the node
     unsigned char arguments[EI_MAX_BATCH][EI_MAX_ARGUMENTS];
 };
 
@@ -147,9 +147,9 @@ struct ei_slot {
     ei_cuda_stream stream;
     ei_cuda_event begun, prepared, inferred, finished;
     bool inFlight, graphs;
-    int64_t expected;                    // nanoseconds that a request takes at least, 0 before the first
-    int64_t oversleep;                   // nanoseconds that this machine wakes threads up late, smoothed
-    ei::Dims64 current[EI_MAX_TENSORS];  // what the context was told and answered
+    int64_t expected;                    // shortest duration of a request in nanoseconds, 0 before the first
+    int64_t oversleep;                   // smoothed delay of this machine's timers in nanoseconds
+    ei::Dims64 current[EI_MAX_TENSORS];  // shapes set in and returned by the context
     ei::Dims64 ran[EI_MAX_TENSORS];      // shapes of the request in flight
     ei::Growing growing[EI_MAX_TENSORS];
     bool unsized[EI_MAX_TENSORS];
@@ -199,7 +199,7 @@ int openEngine(ei_engine* e, const void* plan, size_t size, int profile, int dla
         t.host = family.tensorLocation(e->engine, t.name) == 1;
         if (elementSize(t.type) == 0) return fail(error, EI_UNSUPPORTED, "tensor %s has element type %d", t.name, t.type);
         if (const int form = family.tensorFormat(e->engine, t.name)) {
-            return fail(error, EI_UNSUPPORTED, "tensor %s has memory format %d, only linear ones cross the border", t.name, form);
+            return fail(error, EI_UNSUPPORTED, "tensor %s has memory format %d, only linear formats are supported", t.name, form);
         }
         const Dims64 shape = family.tensorShape(e->engine, t.name);
         if (shape.rank < 0 || shape.rank > 8) return fail(error, EI_UNSUPPORTED, "tensor %s has %d dimensions", t.name, shape.rank);
@@ -227,7 +227,7 @@ void setDims(ei_io* io, const Dims64& dims) {
     memcpy(io->shape, dims.d, sizeof(io->shape));
 }
 
-// applyShapes tells the context the inputs' shapes and reads the outputs' back.
+// applyShapes sets the context's input shapes and reads its output shapes.
 int applyShapes(ei_slot* s, ei_error* error) {
     ei_library* library = s->engine->library;
     const Family& family = *library->family;
@@ -249,7 +249,7 @@ int applyShapes(ei_slot* s, ei_error* error) {
     if (!changed) return EI_OK;
     const char* missing[EI_MAX_TENSORS] = {};
     if (const int count = family.inferShapes(s->context, EI_MAX_TENSORS, missing)) {
-        return refused(library, error, EI_SHAPE, "shapes of the outputs do not follow from the inputs%s%s", count > 0 ? ", missing " : "",
+        return refused(library, error, EI_SHAPE, "output shapes cannot be inferred from the inputs%s%s", count > 0 ? ", missing " : "",
                        count > 0 && missing[0] != nullptr ? missing[0] : "");
     }
     for (int i = 0; i < s->engine->count; i++) {
@@ -322,7 +322,7 @@ int openSlot(ei_slot* s, ei_error* error) {
         }
         CUDA(cuStreamSynchronize(s->stream), "set the optimization profile");
     }
-    bool shaped = false;  // shape tensors decide output shapes; their values come with the first request
+    bool shaped = false;  // output shapes depend on shape tensors, whose values come with the first request
     for (int i = 0; i < s->engine->count; i++) {
         const ei_tensor& t = s->engine->tensor[i];
         s->current[i].rank = s->ran[i].rank = -1;
@@ -333,7 +333,7 @@ int openSlot(ei_slot* s, ei_error* error) {
         shaped |= t.host != 0;
     }
     if (shaped) s->graphs = false;
-    for (int pass = 0; pass < 2; pass++) {  // inputs first: the outputs' sizes follow from their shapes
+    for (int pass = 0; pass < 2; pass++) {  // inputs first, because the outputs' sizes depend on their shapes
         for (int i = 0; i < s->engine->count; i++) {
             if (s->engine->tensor[i].input != (pass == 0)) continue;
             if (const int code = allocateTensor(s, i, error)) return code;
@@ -345,10 +345,11 @@ int openSlot(ei_slot* s, ei_error* error) {
     return EI_OK;
 }
 
-// filters says that the boxes of the request are listed on the device.
+// filters reports whether the device filters the boxes of the request.
 bool filters(const ei_request& r) { return r.filter.enabled && r.images > 0; }
 
-// enqueue puts the request's work on the stream; captured says that the stream is in capture mode and nodes gets the letterbox launches.
+// enqueue adds the request's work to the stream. While the stream is being captured, captured receives the letterbox nodes; otherwise it is
+// null.
 int enqueue(ei_slot* s, Captured* captured, ei_error* error) {
     ei_request& r = s->request;
     ei_library* library = s->engine->library;
@@ -414,8 +415,7 @@ bool capture(ei_slot* s, Captured* c, ei_error* error) {
 int replay(ei_slot* s, Captured* c, ei_error* error) {
     for (int i = 0; i < s->request.images; i++) {
         const ei_image& image = s->request.image[i];
-        if (sameKernel(c->kernel[i], image.letterbox) && memcmp(c->arguments[i], image.arguments, image.letterbox.size) == 0)
-            continue;
+        if (sameKernel(c->kernel[i], image.letterbox) && memcmp(c->arguments[i], image.arguments, image.letterbox.size) == 0) continue;
         CUDA(ei_cuda_replace_kernel(c->exec, c->letterbox[i], &image.letterbox), "replace the letterbox");
         keep(c, i, image);
     }
@@ -424,7 +424,7 @@ int replay(ei_slot* s, Captured* c, ei_error* error) {
     return EI_OK;
 }
 
-// find gives the entry of a request of this shape, an unused one when there is none, or null when all are taken.
+// find returns the entry for requests of this shape, an unused one if there is none, or null if all are in use.
 Captured* find(ei_slot* s) {
     for (Captured& c : s->captured) {
         if (!c.used) return &c;
@@ -481,14 +481,14 @@ int submit(ei_slot* s, ei_error* error) {
     return EI_OK;
 }
 
-// collect brings outputs of unknown size to the host once the run is over.
+// collect copies outputs of data-dependent size to the host after the run.
 int collect(ei_slot* s, ei_error* error) {
     for (int i = 0; i < s->engine->count; i++) {
         if (!s->unsized[i]) continue;
         const Growing& grown = s->growing[i];
         ei_io& io = s->request.io[i];
         s->ran[i] = grown.dims;
-        if (!isKnown(grown.dims)) return fail(error, EI_TENSORRT, "output %s: TensorRT gave no shape", s->engine->tensor[i].name);
+        if (!isKnown(grown.dims)) return fail(error, EI_TENSORRT, "output %s: TensorRT returned no shape", s->engine->tensor[i].name);
         const size_t bytes = static_cast<size_t>(elements(grown.dims)) * io.element;
         if (bytes > io.capacity || io.host == nullptr) {
             if (io.host != nullptr) cuMemFreeHost(io.host);
@@ -503,16 +503,16 @@ int collect(ei_slot* s, ei_error* error) {
     return EI_OK;
 }
 
-// sleepUntil returns how many nanoseconds after that time it woke up, some 60 microseconds on most machines.
+// sleepUntil returns the delay of its wake-up in nanoseconds, about 60 microseconds on most machines.
 int64_t sleepUntil(int64_t nanoseconds) {
-    // A thread's timers may be late by 50 microseconds unless it asks for better; Go moves the caller between threads.
+    // By default a thread's timers may be late by 50 microseconds; Go moves the caller between threads.
     prctl(PR_SET_TIMERSLACK, 1);
     const timespec until = {nanoseconds / 1000000000, nanoseconds % 1000000000};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
     return now() - nanoseconds;
 }
 
-// pass waits for the end of the request. It learns how long requests take at least: a shorter one counts at once, longer ones slowly.
+// pass waits for the end of the request. It learns the shortest duration of requests: a shorter one counts at once, longer ones slowly.
 int pass(ei_slot* s) {
     constexpr int64_t kWorthSleeping = 100000, kMargin = 40000, kLate = 200000, kPatience = 2000000;
     int code = cuEventQuery(s->finished);
@@ -527,7 +527,7 @@ int pass(ei_slot* s) {
         const int64_t sure = s->expected - s->expected / 16 - kMargin - s->oversleep;
         if (submitted + sure - now() > kWorthSleeping) {
             const int64_t late =
-                std::clamp(sleepUntil(submitted + sure), int64_t{0}, kLate);  // what is later was another's turn on the core
+                std::clamp(sleepUntil(submitted + sure), int64_t{0}, kLate);  // longer delays mean that another thread had the core
             s->oversleep += (late - s->oversleep) / 8;
         }
     }
@@ -570,7 +570,7 @@ void forget(ei_slot* s) {
     }
 }
 
-// profileOn runs the network of the slot's last request on a context made for the purpose.
+// profileOn runs the network of the slot's last request on a separate context.
 int profileOn(ei_slot* s, int runs, void* context, Lines* lines, const Adapter& profiler, ei_error* error) {
     ei_library* library = s->engine->library;
     const Family& family = *library->family;
@@ -586,7 +586,7 @@ int profileOn(ei_slot* s, int runs, void* context, Lines* lines, const Adapter& 
         if (!bound) return refused(library, error, EI_TENSORRT, "tensor %s", t.name);
     }
     family.setProfiler(context, profiler.object);
-    for (int run = -1; run < runs; run++) {  // the first one settles the context's resources
+    for (int run = -1; run < runs; run++) {  // the first one allocates the context's resources
         if (run == 0) lines->text.used = 0;
         if (!family.enqueue(context, s->stream)) return refused(library, error, EI_TENSORRT, "enqueue");
         CUDA(cuStreamSynchronize(s->stream), "run the network");
@@ -596,7 +596,7 @@ int profileOn(ei_slot* s, int runs, void* context, Lines* lines, const Adapter& 
     return EI_OK;
 }
 
-// profile uses a context of its own: one that has had a profiler keeps calling it, also after setProfiler(nullptr).
+// profile uses a separate context, because a context keeps calling its profiler even after setProfiler(nullptr).
 size_t profile(ei_slot* s, int runs, char* text, size_t size, ei_error* error) {
     ei_library* library = s->engine->library;
     Lines lines({text, size, 0});
@@ -692,7 +692,7 @@ int ei_slot_open(ei_engine* engine, const ei_slot_options* options, ei_slot** sl
 int ei_slot_submit(ei_slot* slot, ei_error* error) {
     return ei::guarded(error, [&] {
         const int code = ei::submit(slot, error);
-        slot->inFlight = true;  // also after a failure: part of the work may have been started
+        slot->inFlight = true;  // also after a failure, because part of the work may have started
         return code;
     });
 }

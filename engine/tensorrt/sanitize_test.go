@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// TestSanitizers compiles the shim, the trampoline and the fakes with AddressSanitizer and UndefinedBehaviorSanitizer and drives them from
-// C++, one ABI family after the other.
+// TestSanitizers compiles the shim, the trampoline and the fakes with AddressSanitizer and UndefinedBehaviorSanitizer and runs them from
+// C++, one ABI family at a time.
 func TestSanitizers(t *testing.T) {
 	if libraries == nil {
 		t.Skip("real hardware")

@@ -43,7 +43,7 @@ func (e *Engine) openSlot(o *Options) (*slot, error) {
 	options.discard = flag(filtered)
 	var ee C.ei_error
 	if C.ei_slot_open(e.handle, &options, &s.handle, &s.request, &ee) != 0 {
-		return nil, failure("open", &ee)
+		return nil, shimError("open", &ee)
 	}
 	images := e.model.MaxBatch
 	s.transforms = make([]engine.Transform, images)
@@ -59,7 +59,8 @@ func (e *Engine) openSlot(o *Options) (*slot, error) {
 		return s, nil
 	}
 	var err error
-	if s.list, err = e.newCandidates(s.request); err != nil {
+	s.list, err = e.newCandidates(s.request)
+	if err != nil {
 		return s, err
 	}
 	return s, nil
@@ -89,10 +90,10 @@ func (s *slot) close() {
 // slot returns a slot after checking the number and that the engine is open.
 func (e *Engine) slot(op string, number int) (*slot, error) {
 	if e.closed {
-		return nil, refuse(op, engine.ErrClosed, "", "the engine is closed")
+		return nil, newError(op, engine.ErrClosed, "", "the engine is closed")
 	}
 	if number < 0 || number >= len(e.slots) {
-		return nil, refuse(op, engine.ErrShape, "", "slot %d, there are %d", number, len(e.slots))
+		return nil, newError(op, engine.ErrShape, "", "slot %d, there are %d", number, len(e.slots))
 	}
 	return e.slots[number], nil
 }
@@ -103,7 +104,7 @@ func (e *Engine) idle(number int) (*slot, error) {
 		return nil, err
 	}
 	if s.busy {
-		return nil, refuse("submit", nil, "", "slot %d is in flight: wait for it first", number)
+		return nil, newError("submit", nil, "", "slot %d is in flight: wait for it first", number)
 	}
 	return s, nil
 }
@@ -120,7 +121,7 @@ func (e *Engine) Submit(number int, images []engine.Image) error {
 		return err
 	}
 	if len(images) < 1 || len(images) > e.model.MaxBatch {
-		return refuse("submit", engine.ErrShape, "", "%d images, the engine takes 1 to %d", len(images), e.model.MaxBatch)
+		return newError("submit", engine.ErrShape, "", "%d images, the engine takes 1 to %d", len(images), e.model.MaxBatch)
 	}
 	for i := range images {
 		if err := images[i].Check(); err != nil {
@@ -128,7 +129,7 @@ func (e *Engine) Submit(number int, images []engine.Image) error {
 		}
 	}
 	for i := range images {
-		if err := s.place(i, &images[i]); err != nil {
+		if err := s.setImage(i, &images[i]); err != nil {
 			return err
 		}
 	}
@@ -150,7 +151,7 @@ func (e *Engine) Submit(number int, images []engine.Image) error {
 func (s *slot) submit() error {
 	s.busy = true
 	if C.ei_slot_submit(s.handle, &s.request.error) != 0 {
-		err := failure("submit", &s.request.error)
+		err := shimError("submit", &s.request.error)
 		// The started work must end before the slot's memory is written again.
 		C.ei_slot_wait(s.handle, &s.request.error)
 		s.busy = false
@@ -159,8 +160,8 @@ func (s *slot) submit() error {
 	return nil
 }
 
-// place sets the image's device address and its letterbox.
-func (s *slot) place(i int, im *engine.Image) error {
+// setImage sets the image's device address and its letterbox.
+func (s *slot) setImage(i int, im *engine.Image) error {
 	p := &s.request.image[i]
 	size := im.Stride*(im.Format.Rows(im.Height)-1) + im.Format.RowBytes(im.Width)
 	data := im.Data[:size]
@@ -222,7 +223,7 @@ func (e *Engine) SubmitTensors(number int, inputs []engine.Tensor) error {
 		return err
 	}
 	if len(inputs) != len(e.model.Inputs) {
-		return refuse("submit", engine.ErrShape, "", "%d tensors for %d inputs", len(inputs), len(e.model.Inputs))
+		return newError("submit", engine.ErrShape, "", "%d tensors for %d inputs", len(inputs), len(e.model.Inputs))
 	}
 	given := uint32(0) // bit set by tensor index; there are at most 32
 	for i := range inputs {
@@ -231,7 +232,7 @@ func (e *Engine) SubmitTensors(number int, inputs []engine.Tensor) error {
 			return err
 		}
 		if given&(1<<at) != 0 {
-			return refuse("submit", engine.ErrShape, "", "input %s is given twice", inputs[i].Name)
+			return newError("submit", engine.ErrShape, "", "input %s is given twice", inputs[i].Name)
 		}
 		given |= 1 << at
 	}
@@ -273,28 +274,28 @@ func (e *Engine) tensor(name string) int {
 func (e *Engine) checkInput(in *engine.Tensor) (int, error) {
 	at := e.tensor(in.Name)
 	if at < 0 || e.tensors[at].input == 0 {
-		return 0, refuse("submit", engine.ErrShape, "", "the model has no input %.80q", in.Name)
+		return 0, newError("submit", engine.ErrShape, "", "the model has no input %.80q", in.Name)
 	}
 	t := &e.tensors[at]
 	if in.Type != types[t._type] {
-		return 0, refuse("submit", engine.ErrShape, "", "input %s is %v, not %v", in.Name, types[t._type], in.Type)
+		return 0, newError("submit", engine.ErrShape, "", "input %s is %v, not %v", in.Name, types[t._type], in.Type)
 	}
 	if len(in.Shape) != int(t.rank) {
-		return 0, refuse("submit", engine.ErrShape, "", "input %s has %d dimensions, not %d", in.Name, int(t.rank), len(in.Shape))
+		return 0, newError("submit", engine.ErrShape, "", "input %s has %d dimensions, not %d", in.Name, int(t.rank), len(in.Shape))
 	}
 	elements := int64(1)
 	for d, n := range in.Shape {
 		if n < int64(t.min[d]) || n > int64(t.max[d]) {
-			return 0, refuse("submit", engine.ErrShape, "build the plan for these shapes",
+			return 0, newError("submit", engine.ErrShape, "build the plan for these shapes",
 				"dimension %d of input %s is %d, the plan takes %d to %d", d, in.Name, n, int64(t.min[d]), int64(t.max[d]))
 		}
 		if n != 0 && elements > math.MaxInt64/8/n {
-			return 0, refuse("submit", engine.ErrShape, "", "input %s is too large", in.Name)
+			return 0, newError("submit", engine.ErrShape, "", "input %s is too large", in.Name)
 		}
 		elements *= n
 	}
 	if want := elements * int64(in.Type.Size()); int64(len(in.Data)) != want {
-		return 0, refuse("submit", engine.ErrShape, "", "input %s has %d bytes, not %d", in.Name, want, len(in.Data))
+		return 0, newError("submit", engine.ErrShape, "", "input %s has %d bytes, not %d", in.Name, want, len(in.Data))
 	}
 	return at, nil
 }
@@ -308,11 +309,11 @@ func (e *Engine) Wait(number int) (*engine.Result, error) {
 		return nil, err
 	}
 	if !s.busy {
-		return nil, refuse("wait", nil, "", "slot %d has no request in flight", number)
+		return nil, newError("wait", nil, "", "slot %d has no request in flight", number)
 	}
 	s.busy = false
 	if C.ei_slot_wait(s.handle, &s.request.error) != 0 {
-		return nil, failure("wait", &s.request.error)
+		return nil, shimError("wait", &s.request.error)
 	}
 	if s.request.graph_refusal[0] != 0 && !s.warned {
 		s.warned = true

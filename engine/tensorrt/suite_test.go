@@ -62,7 +62,7 @@ func openONNX(t testing.TB, version int, o tensorrt.Options) (engine.Engine, err
 	return o.Open()
 }
 
-func TestOutputOfUnknownSize(t *testing.T) {
+func TestOutputOfDataDependentSize(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		options := enginetest.Network(t, "varying")
 		e, err := openONNX(t, version, tensorrt.Options{Options: options, Log: quiet})
@@ -86,7 +86,7 @@ func TestOutputOfUnknownSize(t *testing.T) {
 	})
 }
 
-// columns has an engine list the boxes of an output of shape [batch, 4+classes, boxes]; it leaves any other to the host.
+// columns lets an engine filter the boxes of an output of shape [batch, 4+classes, boxes]; it leaves others to the host.
 func columns(threshold float32) func(engine.Model) *engine.Filter {
 	return func(m engine.Model) *engine.Filter {
 		shape := m.Outputs[0].Shape
@@ -141,7 +141,7 @@ func TestCandidatesOfTheDevice(t *testing.T) {
 					}
 				}
 			}
-			// A request of tensors brings the whole output.
+			// A request with tensors returns the whole output.
 			tensor := engine.Tensor{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 64, 96}, Data: make([]byte, 4*3*64*96)}
 			require.NoError(t, e.SubmitTensors(1, []engine.Tensor{tensor}))
 			result, err := e.Wait(1)
@@ -153,7 +153,7 @@ func TestCandidatesOfTheDevice(t *testing.T) {
 	})
 }
 
-// A filter that leaves the outputs would have the kernel read memory that is none of its business.
+// A filter beyond the outputs would let the kernel read other memory.
 func TestFilterThatDoesNotFit(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		plan := buildSmall(t, version, nil)

@@ -14,7 +14,7 @@ import (
 
 // errUntrusted is the error of plans and plugins that another user can have written. A checksum inside the file proves nothing, because
 // TensorRT executes code in plans.
-var errUntrusted = errors.New("anybody could have put code there, and it would run")
+var errUntrusted = errors.New("other users can write code to it, and it would run")
 
 // readTrusted reads a file that only root and this user can have written: file and directory belong to one of them, and neither group nor
 // other users may write to them.
@@ -23,7 +23,7 @@ func readTrusted(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := trusted(filepath.Dir(path), dir); err != nil {
+	if err := checkPermissions(filepath.Dir(path), dir); err != nil {
 		return nil, err
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // checks and reads the same file
@@ -38,7 +38,7 @@ func readTrusted(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no file", path)
 	}
-	if err := trusted(path, info); err != nil {
+	if err := checkPermissions(path, info); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(file)
@@ -47,11 +47,11 @@ func readTrusted(path string) ([]byte, error) {
 // CheckPlanFile checks the permissions of a plan named by the user. It returns an error if every user may write or replace it, and a
 // warning if another user may change it, which can be intended.
 func CheckPlanFile(path string) (warning string, err error) {
-	return checkNamed("engine plan", path, "build the plan again")
+	return checkCodeFile("engine plan", path, "build the plan again")
 }
 
-// checkNamed is CheckPlanFile for any kind of file that contains code; renewal is the hint for getting a trusted one.
-func checkNamed(kind, path, renewal string) (warning string, err error) {
+// checkCodeFile is CheckPlanFile for any kind of file that contains code; renewal is the hint for getting a trusted one.
+func checkCodeFile(kind, path, renewal string) (warning string, err error) {
 	dir := filepath.Dir(path)
 	for _, each := range []string{path, dir} {
 		info, err := os.Stat(each)
@@ -85,10 +85,10 @@ func (c Cache) CheckTrusted() error {
 	if err != nil {
 		return fmt.Errorf("plan cache: %w", err)
 	}
-	return trusted(dir, info)
+	return checkPermissions(dir, info)
 }
 
-func trusted(path string, info fs.FileInfo) error {
+func checkPermissions(path string, info fs.FileInfo) error {
 	refused := func(hint, format string, arguments ...any) error {
 		return &engine.Error{Op: "open", Backend: Name, Message: fmt.Sprintf(format, arguments...), Hint: hint, Err: errUntrusted}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// TestPlansThatAreNamed are not run where everybody could have written them, as those of the cache.
-func TestPlansThatAreNamed(t *testing.T) {
+// TestNamedPlans checks that named plans that every user can write are not run.
+func TestNamedPlans(t *testing.T) {
 	dir := t.TempDir()
 	plan := filepath.Join(dir, "x.engine")
 	require.NoError(t, os.WriteFile(plan, []byte("plan"), 0o664))
@@ -29,7 +29,7 @@ func TestPlansThatAreNamed(t *testing.T) {
 	}
 	check("")
 	require.NoError(t, os.Chmod(plan, 0o666))
-	const why = ": anybody could have put code there, and it would run "
+	const why = ": other users can write code to it, and it would run "
 	check(plan + " has mode 0666" + why + "(chmod o-w " + plan + " if you know who wrote to it, else build the plan again)")
 	require.NoError(t, os.Chmod(plan, 0o644))
 	require.NoError(t, os.Chmod(dir, 0o777))
@@ -45,8 +45,8 @@ func TestPlansThatAreNamed(t *testing.T) {
 	require.Equal(t, plan+" belongs to user 4711, who can change what runs here", warning)
 }
 
-// TestPlansThatOthersCanWriteAreNotRun, however right their checksum is.
-func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
+// TestCachedPlansThatOthersCanWrite checks this for cached plans, even with a correct checksum.
+func TestCachedPlansThatOthersCanWrite(t *testing.T) {
 	dir := t.TempDir()
 	cache := tensorrt.Cache{Dir: dir}
 	o := buildOptions(100300, small(nil))
@@ -64,7 +64,7 @@ func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 		return err
 	}
 	require.NoError(t, open())
-	const why = ": anybody could have put code there, and it would run "
+	const why = ": other users can write code to it, and it would run "
 	for _, path := range []string{plan, dir} {
 		info, err := os.Stat(path)
 		require.NoError(t, err)
@@ -97,8 +97,8 @@ func TestPlansThatOthersCanWriteAreNotRun(t *testing.T) {
 	require.NoError(t, open())
 }
 
-// TestTheBuildersKernelsAreFoundBesideTheLibrary, in a directory that the loader does not search.
-func TestTheBuildersKernelsAreFoundBesideTheLibrary(t *testing.T) {
+// TestBuilderResources checks a directory that the loader does not search.
+func TestBuilderResources(t *testing.T) {
 	for _, version := range []int{8603, 100600} {
 		dir := t.TempDir()
 		tables, err := filepath.Abs(".")

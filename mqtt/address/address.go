@@ -1,4 +1,4 @@
-// Package address reads the addresses of MQTT brokers as people write them.
+// Package address parses the addresses of MQTT brokers.
 package address
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
 
-// Address is one broker. Its text never holds the user or the password.
+// Address is a broker's address. String never contains the user or the password.
 type Address struct {
 	URL      *url.URL // with a port and without the user
 	Network  string   // tcp, tls, ws or wss
@@ -20,10 +20,10 @@ type Address struct {
 	Password credentials.Secret
 }
 
-// String is the scheme, the host and the port.
+// String returns the scheme, the host and the port.
 func (a Address) String() string { return a.URL.Scheme + "://" + a.URL.Host }
 
-// Parse reads scheme://[user:password@]host[:port][/path]. A text without a scheme is host[:port] over plain TCP. Its errors hold no
+// Parse parses scheme://[user:password@]host[:port][/path]. Without a scheme the text is host[:port] over plain TCP. Errors contain no
 // password.
 func Parse(text string) (Address, error) {
 	if !strings.Contains(text, "://") {

@@ -1,5 +1,5 @@
-// Package broker is the embedded MQTT broker, for machines that have no other. The protocol is mochi-mqtt's. In front of it every packet is
-// validated as a whole, and sizes, connections, idle times and retained messages are bounded, so that no client can take the process down.
+// Package broker is the embedded MQTT broker for machines without another one. It uses mochi-mqtt and adds protection against hostile
+// clients: each packet is validated before the library sees it, and sizes, connections, idle times and retained messages are limited.
 package broker
 
 import (
@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"syscall"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -23,11 +22,12 @@ import (
 // goroutine.
 type Broker struct {
 	Address string // 127.0.0.1:1883 when empty
-	// User and Password are asked of every client when User is set. An address that other machines reach needs them, or client certificates.
+	// User and Password are required of every client if User is set. An address reachable from other machines needs them or client
+	// certificates.
 	User         string
 	Password     credentials.Secret
 	PasswordFile string
-	TLS          credentials.TLS // TLS when CertificateFile is set, clients must show a certificate when CAFile is set too
+	TLS          credentials.TLS // enabled by CertificateFile; CAFile makes client certificates mandatory
 	Limits       Limits
 	Logger       *slog.Logger // slog.Default when nil
 
@@ -38,17 +38,17 @@ type Broker struct {
 	address  string
 }
 
-// Stats is what a broker has done since Open and what it holds now.
+// Stats holds counters since Open and current values.
 type Stats struct {
 	Connections      int    `json:"connections"`       // open now
-	Refused          uint64 `json:"refused"`           // connections ended because a limit or a packet's form was not kept
-	Panics           uint64 `json:"panics"`            // connections ended because the library failed on them
+	Refused          uint64 `json:"refused"`           // connections closed because of a limit or a malformed packet
+	Panics           uint64 `json:"panics"`            // connections closed because the library panicked
 	RetainedMessages int    `json:"retained_messages"` // held now
-	RetainedBytes    int64  `json:"retained_bytes"`    // topics and payloads of those
-	NotRetained      uint64 `json:"not_retained"`      // messages that were passed on and not kept: the limits were reached
+	RetainedBytes    int64  `json:"retained_bytes"`    // topics and payloads of these
+	NotRetained      uint64 `json:"not_retained"`      // messages forwarded but not retained because of the limits
 }
 
-// Open listens and serves until Close. An address beyond this machine without a password or client certificates is refused.
+// Open starts serving until Close. It refuses an address reachable from other machines without a password or client certificates.
 func (b *Broker) Open() error {
 	if err := b.open(); err != nil {
 		return fmt.Errorf("open embedded broker: %w", err)
@@ -56,7 +56,7 @@ func (b *Broker) Open() error {
 	return nil
 }
 
-// Check says what Open would refuse, except an address that is in use, and opens nothing.
+// Check returns the error that Open would return, except for an address that is in use. It opens nothing.
 func (b *Broker) Check() error {
 	if _, _, _, err := b.check(); err != nil {
 		return fmt.Errorf("open embedded broker: %w", err)
@@ -64,7 +64,7 @@ func (b *Broker) Check() error {
 	return nil
 }
 
-// check reads what the fields name.
+// check validates the fields and reads the files.
 func (b *Broker) check() (password, address string, encryption *tls.Config, err error) {
 	if password, err = credentials.ReadSecret(b.Password, b.PasswordFile); err != nil {
 		return "", "", nil, err
@@ -103,17 +103,10 @@ func (b *Broker) open() error {
 		socket.Close()
 		return err
 	}
-	if err := b.server.Serve(); err != nil {
-		return err
-	}
-	for topic := range b.server.Topics.Retained.GetAll() { // the $SYS topics, published once: an empty index is never scanned
-		b.server.Topics.Retained.Delete(topic)
-	}
-	close(b.listener.ready)
-	return nil
+	return b.server.Serve()
 }
 
-// checkAccess returns the address to listen on, and refuses to take anyone on the network.
+// checkAccess returns the address to listen on, or an error if clients on the network could log in without authentication.
 func (b *Broker) checkAccess(password string) (string, error) {
 	address := cmp.Or(b.Address, "127.0.0.1:1883")
 	resolved, err := net.ResolveTCPAddr("tcp", address)
@@ -140,35 +133,27 @@ func (b *Broker) encryption() (*tls.Config, error) {
 	return config, err
 }
 
-// assemble makes the library's server and what stands before it, without a socket.
+// assemble creates the library's server and its hooks, without a socket.
 func (b *Broker) assemble(password string) error {
 	capabilities := mochi.NewDefaultServerCapabilities()
-	// The library would throw away what is retained after this time, and at once when the clock jumps.
+	// With another value the library deletes retained messages after this time, and at once when the clock jumps.
 	capabilities.MaximumMessageExpiryInterval = 0
 	capabilities.MaximumSessionExpiryInterval = uint32(b.Limits.SessionExpiry.Seconds())
 	capabilities.TopicAliasMaximum = topicAliases // each may hold 64 KiB
-	capabilities.RetainAvailable = 0              // the library's index has a data race, see retained
-	b.server = mochi.New(&mochi.Options{Capabilities: capabilities, Logger: demoted(b.Logger), SysTopicResendInterval: never})
-	b.retained = &retained{limits: &b.Limits, messages: map[string]packets.Packet{}}
+	b.server = mochi.New(&mochi.Options{Capabilities: capabilities, Logger: debugLogger(b.Logger)})
+	b.retained = newRetained(b.server, &b.Limits)
 	b.listener = newListener(&b.Limits, b.Logger)
-	b.listener.abandon = b.abandon
+	b.listener.dropClient = b.dropClient
 	return b.server.AddHook(&policy{
-		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.server.Clients.Len, log: b.listener.complain,
-		delivery: deliveryInfo{
-			maximumQoS: capabilities.MaximumQos, maximumInflight: int(capabilities.MaximumInflight),
-			receiveMaximum: int(capabilities.ReceiveMaximum), inflight: &b.server.Info.Inflight,
-		},
+		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.server.Clients.Len, log: b.listener.logRefusal,
 	}, nil)
 }
 
-// never is the interval in seconds at which the library publishes its $SYS topics.
-const never = 1 << 30
-
-// topicAliases is how many topics of MQTT 5 a client may abbreviate.
+// topicAliases is the number of MQTT 5 topic aliases per client.
 const topicAliases = 16
 
-// abandon forgets the client of a connection on which the library failed: it did not get to do so itself.
-func (b *Broker) abandon(conn net.Conn) {
+// dropClient forgets the client of a connection on which the library failed: it did not get to do so itself.
+func (b *Broker) dropClient(conn net.Conn) {
 	for _, client := range b.server.Clients.GetAll() {
 		if client.Net.Conn == conn {
 			client.Stop(errPanic)
@@ -179,10 +164,10 @@ func (b *Broker) abandon(conn net.Conn) {
 	}
 }
 
-// Addr is host:port of the listener, with the port that was chosen when Address asked for port 0. It is valid after Open.
+// Addr returns host:port of the listener, with the actual port if Address has port 0. It is valid after Open.
 func (b *Broker) Addr() string { return b.address }
 
-// URL is the address for clients on this machine.
+// URL returns the address for clients on this machine.
 func (b *Broker) URL() string {
 	if b.TLS.CertificateFile != "" {
 		return "tls://" + b.address
@@ -190,7 +175,7 @@ func (b *Broker) URL() string {
 	return "tcp://" + b.address
 }
 
-// Stats says how the broker stands; zero before Open and after Close.
+// Stats returns the broker's counters, zero before Open and after Close.
 func (b *Broker) Stats() Stats {
 	if b.server == nil {
 		return Stats{}
@@ -200,7 +185,7 @@ func (b *Broker) Stats() Stats {
 	return s
 }
 
-// Close ends all connections. It is idempotent and safe on a broker that was never opened.
+// Close closes all connections. It is idempotent and safe before Open.
 func (b *Broker) Close() error {
 	if b.server == nil {
 		return nil
@@ -213,15 +198,14 @@ func (b *Broker) Close() error {
 	return nil
 }
 
-// policy lets clients in by user and password, or all when no user is set, and to every topic; and bounds what they leave behind.
+// policy authenticates clients by user and password, if set, allows all topics, and limits subscriptions, sessions and retained messages.
 type policy struct {
 	mochi.HookBase
 	user, password string
 	limits         *Limits
 	retained       *retained
-	sessions       func() int // how many clients are remembered
+	sessions       func() int // number of known sessions
 	log            func(reason error, remote string)
-	delivery       deliveryInfo
 }
 
 // ID implements mochi.Hook.
@@ -231,7 +215,7 @@ func (*policy) ID() string { return "policy" }
 func (*policy) Provides(event byte) bool {
 	switch event {
 	case mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnSubscribe, mochi.OnSubscribed,
-		mochi.OnPublish, mochi.OnPacketRead, mochi.OnWill, mochi.OnWillSent:
+		mochi.OnPacketProcessed, mochi.OnPublish, mochi.OnWill, mochi.OnRetainMessage, mochi.OnRetainedExpired:
 		return true
 	}
 	return false
@@ -250,9 +234,9 @@ func (p *policy) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool 
 // OnACLCheck implements mochi.Hook.
 func (*policy) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
-// OnConnect refuses a new client when too many that left are remembered.
+// OnConnect refuses a new client when there are too many sessions.
 func (p *policy) OnConnect(client *mochi.Client, _ packets.Packet) error {
-	const longestDelay = 300 // seconds that a will may wait; each is kept meanwhile
+	const longestDelay = 300 // maximum delay of a will in seconds
 	client.Properties.Will.WillDelayInterval = min(client.Properties.Will.WillDelayInterval, longestDelay)
 	if p.sessions() >= p.limits.Sessions {
 		p.log(errSessions, client.Net.Remote)
@@ -261,89 +245,70 @@ func (p *policy) OnConnect(client *mochi.Client, _ packets.Packet) error {
 	return nil
 }
 
-// OnSessionEstablish is called when a client is let in.
+// OnSessionEstablish is called when a client has logged in.
 func (*policy) OnSessionEstablish(client *mochi.Client, _ packets.Packet) {
 	if g, ok := client.Net.Conn.(*guard); ok {
 		g.admit()
 	}
 }
 
-// OnSubscribe refuses the filters over the limit: the library answers an empty one with a refusal. A subscription that exists and asks for
-// retained messages of new ones only gets none.
+// OnSubscribe refuses filters over the limit by emptying them, which the library rejects.
 func (p *policy) OnSubscribe(client *mochi.Client, pk packets.Packet) packets.Packet {
 	room := p.limits.Subscriptions - client.State.Subscriptions.Len()
 	for i := range pk.Filters {
-		filter := &pk.Filters[i]
 		if i >= room {
-			filter.Filter = ""
-		}
-		if _, exists := client.State.Subscriptions.Get(filter.Filter); exists && filter.RetainHandling == sendIfNew {
-			filter.RetainHandling = sendNever
+			pk.Filters[i].Filter = ""
 		}
 	}
+	resolveRetainHandling(client, pk.Filters)
 	return pk
 }
 
-// Values of a subscription's retain handling, section 3.8.3.1 of MQTT 5.
-const (
-	sendIfNew = 1
-	sendNever = 2
-)
-
-// OnSubscribed sends the retained messages of the granted subscriptions, before the library acknowledges them, as section 3.8.4 of MQTT
-// allows. A message that is published meanwhile arrives as a live one: the library has the subscriptions already.
+// OnSubscribed selects the filters whose retained messages follow the SUBACK.
 func (p *policy) OnSubscribed(client *mochi.Client, pk packets.Packet, reasonCodes []byte) {
-	for i := range pk.Filters {
-		filter := &pk.Filters[i]
-		granted := i < len(reasonCodes) && reasonCodes[i] < packets.ErrUnspecifiedError.Code
-		if granted && filter.RetainHandling != sendNever && !mochi.IsSharedFilter(filter.Filter) {
-			p.retained.deliver(client, filter, &p.delivery)
-		}
+	if g, ok := client.Net.Conn.(*guard); ok {
+		g.due = takeOver(pk.Filters, reasonCodes)
 	}
 }
 
-// OnPublish keeps a retained message, or passes it on without keeping it if there is no room.
+// OnPacketProcessed sends the retained messages of new subscriptions. It is called after the SUBACK has been written.
+func (p *policy) OnPacketProcessed(client *mochi.Client, pk packets.Packet, err error) {
+	g, ok := client.Net.Conn.(*guard)
+	if !ok || pk.FixedHeader.Type != packets.Subscribe {
+		return
+	}
+	due := g.due
+	g.due = nil
+	if err != nil {
+		return
+	}
+	for _, sub := range due {
+		p.retained.deliver(client, sub)
+	}
+}
+
+// OnPublish forwards a message without retaining it if the limits are reached.
 func (p *policy) OnPublish(client *mochi.Client, pk packets.Packet) (packets.Packet, error) {
-	switch {
-	case !pk.FixedHeader.Retain:
-	case p.retained.fits(pk.TopicName, len(pk.Payload)):
-		p.retained.put(pk)
-	default:
+	if pk.FixedHeader.Retain && !p.retained.fits(pk.TopicName, len(pk.Payload)) {
 		pk.FixedHeader.Retain = false
 		p.log(errRetained, client.Net.Remote)
 	}
 	return pk, nil
 }
 
-// retainedWill marks a will that is to be retained, among its user properties: the library refuses such wills when it does not retain itself.
-const retainedWill = "\x00retain"
-
-// OnPacketRead marks a retained will of a CONNECT packet.
-func (*policy) OnPacketRead(_ *mochi.Client, pk packets.Packet) (packets.Packet, error) {
-	if pk.FixedHeader.Type == packets.Connect && pk.Connect.WillRetain {
-		pk.Connect.WillRetain = false
-		pk.Connect.WillProperties.User = append(pk.Connect.WillProperties.User, packets.UserProperty{Key: retainedWill})
-	}
-	return pk, nil
-}
-
-// OnWill restores the retain flag of a will. One without room is passed on and not kept.
+// OnWill does the same for a will.
 func (p *policy) OnWill(client *mochi.Client, will mochi.Will) (mochi.Will, error) {
-	marked := slices.IndexFunc(will.User, func(property packets.UserProperty) bool { return property.Key == retainedWill })
-	if marked < 0 {
-		return will, nil
-	}
-	will.User = slices.Delete(slices.Clone(will.User), marked, marked+1)
-	will.Retain = p.retained.fits(will.TopicName, len(will.Payload))
-	if !will.Retain {
+	if will.Retain && !p.retained.fits(will.TopicName, len(will.Payload)) {
+		will.Retain = false
 		p.log(errRetained, client.Net.Remote)
 	}
 	return will, nil
 }
 
-// OnWillSent keeps a retained will.
-func (p *policy) OnWillSent(_ *mochi.Client, pk packets.Packet) {
-	if pk.FixedHeader.Retain {
-		p.retained.put(pk)
-	}
+// OnRetainMessage implements mochi.Hook.
+func (p *policy) OnRetainMessage(_ *mochi.Client, pk packets.Packet, _ int64) {
+	p.retained.update(pk.TopicName)
 }
+
+// OnRetainedExpired implements mochi.Hook.
+func (p *policy) OnRetainedExpired(topic string) { p.retained.update(topic) }

@@ -9,60 +9,69 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// guard is a client's connection as the library sees it: it hands over whole packets whose form and size were checked, and gives a client
-// that
-// does not log in, or does not read, no more than its time. The library allocates what a packet's header announces, up to 256 MiB.
+// guard is a client's connection as seen by the library. It passes on only whole packets of valid form and size and closes connections that
+// do not log in or do not read in time. The library allocates the size announced in a packet's header, up to 256 MiB.
 type guard struct {
 	net.Conn
-	limits  *Limits
-	inbound *atomic.Int64       // bytes of large packets, of all connections
-	let     func(*guard)        // called when the client was let in
-	refused func(*guard, error) // called with what ends the connection
+	limits     *Limits
+	inbound    *atomic.Int64       // bytes of large packets of all connections
+	onAdmitted func(*guard)        // called after the login
+	onRefused  func(*guard, error) // called with the reason for closing the connection
 
 	in *bufio.Reader
-	// The reading goroutine's.
-	packet    []byte // what the library has not read yet
-	large     int64  // of it, counted in inbound
+	// Reading goroutine only.
+	packet    []byte // not yet read by the library
+	large     int64  // bytes of packet counted in inbound
 	connected bool   // CONNECT was read
 	version   byte
+	due       []packets.Subscription // accepted by the SUBSCRIBE that is being processed, their retained messages are still to be sent
 
 	admitted atomic.Bool
 	write    sync.Mutex
 }
 
 var (
-	errSilent      = errors.New("no login in time")
-	errSize        = errors.New("packet is too large")
-	errInbound     = errors.New("too many large packets at once")
-	errFirst       = errors.New("first packet is no CONNECT")
-	errSecond      = errors.New("second CONNECT")
-	errNotReading  = errors.New("client does not read")
-	errCrowded     = errors.New("too many connections")
-	errUnknown     = errors.New("too many connections without a login")
-	errSessions    = errors.New("too many clients are remembered")
-	errRetained    = errors.New("no room to retain a message")
-	errPanic       = errors.New("the broker failed on it")
-	errDescriptors = errors.New("no file descriptor left")
+	errLoginTimeout    = errors.New("no login in time")
+	errSize            = errors.New("packet is too large")
+	errInbound         = errors.New("too many large packets at once")
+	errFirst           = errors.New("first packet is no CONNECT")
+	errSecond          = errors.New("second CONNECT")
+	errNotReading      = errors.New("client does not read")
+	errConnections     = errors.New("too many connections")
+	errUnauthenticated = errors.New("too many connections without a login")
+	errSessions        = errors.New("too many clients are remembered")
+	errRetained        = errors.New("no room to retain a message")
+	errPanic           = errors.New("the broker failed on it")
+	errDescriptors     = errors.New("no file descriptor left")
 )
 
-// smallPacket is what any packet may have, and PUBLISH alone may exceed.
+// smallPacket is the size limit of all packets except PUBLISH, in bytes.
 const smallPacket = 64 << 10
 
 func newGuard(conn net.Conn, l *listener) *guard {
-	g := &guard{Conn: conn, limits: l.limits, inbound: &l.inbound, let: l.admit, refused: l.refuse, in: bufio.NewReaderSize(conn, 2048)}
-	_ = conn.SetDeadline(time.Now().Add(g.limits.Login)) // a connection that has ended says so at the first read
+	g := &guard{
+		Conn:       conn,
+		limits:     l.limits,
+		inbound:    &l.inbound,
+		onAdmitted: l.admit,
+		onRefused:  l.refuse,
+		in:         bufio.NewReaderSize(conn, 2048),
+	}
+	_ = conn.SetDeadline(time.Now().Add(g.limits.Login)) // a closed connection fails at the first read
 	return g
 }
 
-// admit is called when the client has logged in.
+// admit is called after the client's login.
 func (g *guard) admit() {
 	g.admitted.Store(true)
-	g.let(g)
+	g.onAdmitted(g)
 }
 
-// Read hands over the next bytes of checked packets. An error that is not the network's has been reported.
+// Read returns the next bytes of validated packets. Errors other than network errors have been reported.
 func (g *guard) Read(p []byte) (int, error) {
 	for len(g.packet) == 0 {
 		if err := g.next(); err != nil {
@@ -83,23 +92,23 @@ func (g *guard) release() {
 	g.packet = nil
 }
 
-// report passes on why a client is refused, and tells one that speaks MQTT 5.
+// report reports why a connection is closed, with MQTT 5 also to the client.
 func (g *guard) report(err error) error {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &timeout) && timeout.Timeout() && !g.admitted.Load():
-		err = errSilent
+		err = errLoginTimeout
 	case errors.As(err, &timeout), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return err
 	}
-	g.refused(g, err)
+	g.onRefused(g, err)
 	if g.admitted.Load() && g.version == version5 {
 		const malformed, tooLarge = 0x81, 0x95
 		code := byte(malformed)
 		if errors.Is(err, errSize) {
 			code = tooLarge
 		}
-		_, _ = g.Write([]byte{typeDisconnect << 4, 1, code}) // it is told as far as it listens
+		_, _ = g.Write([]byte{typeDisconnect << 4, 1, code}) // best effort
 	}
 	return err
 }
@@ -144,7 +153,7 @@ func (g *guard) next() error {
 	return nil
 }
 
-// allow decides on a packet by its type and length, before there is memory for it.
+// allow checks a packet's type and length before memory is allocated for it.
 func (g *guard) allow(kind byte, length int) error {
 	limit := smallPacket
 	switch {
@@ -169,7 +178,7 @@ func (g *guard) allow(kind byte, length int) error {
 	return nil
 }
 
-// receive reads the body behind the fixed header. Memory grows with what arrives.
+// receive reads the body after the fixed header. Memory grows with the received data.
 func (g *guard) receive(packet []byte, length int) ([]byte, error) {
 	for length > 0 {
 		n := min(length, max(smallPacket, len(packet)))
@@ -189,7 +198,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// Write sends all of p. A client that does not read for the time of the limit loses its connection.
+// Write sends all of p. The connection of a client that does not read within the limit is closed.
 func (g *guard) Write(p []byte) (int, error) {
 	const piece = 32 << 10
 	g.write.Lock()
@@ -205,7 +214,7 @@ func (g *guard) Write(p []byte) (int, error) {
 		if err != nil {
 			var timeout net.Error
 			if errors.As(err, &timeout) && timeout.Timeout() {
-				g.refused(g, errNotReading)
+				g.onRefused(g, errNotReading)
 			}
 			g.Conn.Close()
 			return sent, err
@@ -214,7 +223,7 @@ func (g *guard) Write(p []byte) (int, error) {
 	return sent, nil
 }
 
-// SetDeadline sets the deadline for reading of a client that has logged in; before that there is the limit's, and Write has its own.
+// SetDeadline sets the read deadline after the login; before it the login limit applies. Write has its own deadline.
 func (g *guard) SetDeadline(t time.Time) error {
 	if !g.admitted.Load() {
 		return nil

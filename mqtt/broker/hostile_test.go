@@ -157,7 +157,7 @@ func TestSizesAreBounded(t *testing.T) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	b := open(t, &Broker{Limits: Limits{Login: time.Hour, Connections: 20, Unknown: 8}})
+	b := open(t, &Broker{Limits: Limits{Login: time.Hour, Connections: 20, Unauthenticated: 8}})
 	var silent []net.Conn
 	for range 100 {
 		silent = append(silent, dial(t, b, nil))
@@ -250,18 +250,31 @@ func TestWhatIsRetainedIsBounded(t *testing.T) {
 			stats := b.Stats()
 			assert.Equal(t, c.want, stats.RetainedMessages)
 			assert.Equal(t, uint64(20-c.want), stats.NotRetained)
+			assert.Equal(t, c.want, int(b.server.Topics.Retained.Len())-systemTopics(b))
 			publish("r/0", 1001) // a known topic takes a new value
 			publish("r/1", 0)    // and gives its room back
 			publish("r/30", 900)
 			require.Eventually(t, func() bool { return len(sub.All()) == 23 }, mqtttest.Patience, time.Millisecond)
 			assert.Equal(t, c.want, b.Stats().RetainedMessages)
 			var bytes int64
-			for _, pk := range b.retained.matching("#") {
-				bytes += int64(len(pk.TopicName) + len(pk.Payload))
+			for topic, pk := range b.server.Topics.Retained.GetAll() {
+				if !strings.HasPrefix(topic, "$SYS") {
+					bytes += int64(len(topic) + len(pk.Payload))
+				}
 			}
 			assert.Equal(t, bytes, b.Stats().RetainedBytes)
 		})
 	}
+}
+
+// systemTopics counts what the library retains of its own.
+func systemTopics(b *Broker) (n int) {
+	for topic := range b.server.Topics.Retained.GetAll() {
+		if strings.HasPrefix(topic, "$SYS") {
+			n++
+		}
+	}
+	return n
 }
 
 // TestWhatIsRetainedStays: the library would delete it a day later, or when a clock without a battery is set.

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Limits bound what clients may take of the machine. Zero means the default.
+// Limits bound the resources of clients. Zero means the default.
 type Limits struct {
-	Login       time.Duration // from the connection to the login, 5 s
-	Write       time.Duration // how long a client may stop reading, 5 s; meanwhile it holds up whoever publishes to it
-	Connect     int           // bytes of the CONNECT packet, 16 KiB
-	Packet      int           // bytes of a message, 4 MiB
-	Inbound     int64         // bytes of large packets that are being received at one time, 64 MiB
-	Connections int           // open at one time, 256
-	Unknown     int           // of those, before the login, 64: one more ends the oldest of them
+	Login           time.Duration // time from connection to login, 5 s
+	Write           time.Duration // how long a client may stop reading, 5 s; it delays publishers meanwhile
+	Connect         int           // bytes of the CONNECT packet, 16 KiB
+	Packet          int           // bytes of a message, 4 MiB
+	Inbound         int64         // bytes of large packets being received at one time, 64 MiB
+	Connections     int           // open at one time, 256
+	Unauthenticated int           // connections before the login, 64; one more closes the oldest
 
 	Subscriptions int           // of one client, 1024
-	Sessions      int           // clients that are connected or remembered, 1024
-	SessionExpiry time.Duration // how long a client that left is remembered when it asks for that, 24 h
+	Sessions      int           // connected clients and stored sessions, 1024
+	SessionExpiry time.Duration // how long a disconnected client's session is kept on request, 24 h
 
-	RetainedBytes    int64 // topics and payloads, 64 MiB; what is over one of these two is passed on and not kept
+	RetainedBytes    int64 // topics and payloads, 64 MiB; messages over this or the next limit are forwarded but not retained
 	RetainedMessages int   // 20,000
 }
 
@@ -30,7 +30,7 @@ func (l *Limits) setDefaults() {
 	l.Packet = cmp.Or(l.Packet, 4<<20)
 	l.Inbound = cmp.Or(l.Inbound, 64<<20)
 	l.Connections = cmp.Or(l.Connections, 256)
-	l.Unknown = cmp.Or(l.Unknown, 64)
+	l.Unauthenticated = cmp.Or(l.Unauthenticated, 64)
 	l.Subscriptions = cmp.Or(l.Subscriptions, 1024)
 	l.Sessions = cmp.Or(l.Sessions, 1024)
 	l.SessionExpiry = cmp.Or(l.SessionExpiry, 24*time.Hour)

@@ -14,55 +14,48 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 )
 
-// listener accepts the broker's connections. The library's own one leaves a connection that comes while it closes to a goroutine that
-// nobody
-// waits for, ends at the first error, and lets a panic end the process; this one waits for all of them, goes on, and ends one connection.
+// listener accepts the broker's connections. Unlike the library's listeners it waits for all goroutines when closing, continues after
+// errors, and limits a panic to one connection.
 type listener struct {
 	net.Listener
-	limits  *Limits
-	log     *slog.Logger
-	abandon func(net.Conn) // forgets the client of a connection on which the library panicked
-	inbound atomic.Int64
-	serving sync.WaitGroup
-	closing chan struct{}
-	ready   chan struct{} // closed when clients may be accepted
+	limits     *Limits
+	log        *slog.Logger
+	dropClient func(net.Conn) // removes the client of a connection on which the library panicked
+	inbound    atomic.Int64
+	serving    sync.WaitGroup
+	closing    chan struct{}
 
-	mu      sync.Mutex
-	conns   map[*guard]struct{}
-	unknown []*guard // those before the login, oldest first
-	closed  bool
-	refused uint64
-	panics  uint64
-	// Complaints: when one was logged, and how many were not since.
-	complained time.Time
+	mu              sync.Mutex
+	conns           map[*guard]struct{}
+	unauthenticated []*guard // before the login, oldest first
+	closed          bool
+	refused         uint64
+	panics          uint64
+	// Refusals: time of the last log line, and how many have not been logged since.
+	lastLogged time.Time
 	unreported int
 }
 
 func newListener(limits *Limits, log *slog.Logger) *listener {
-	return &listener{limits: limits, log: log, closing: make(chan struct{}), ready: make(chan struct{}), conns: map[*guard]struct{}{}}
+	return &listener{limits: limits, log: log, closing: make(chan struct{}), conns: map[*guard]struct{}{}}
 }
 
-// ID implements listeners.Listener, as the methods below do.
+// ID implements listeners.Listener.
 func (l *listener) ID() string { return "mqtt" }
 
-// Protocol is the network's name.
+// Protocol implements listeners.Listener.
 func (l *listener) Protocol() string { return "tcp" }
 
-// Address is host:port.
+// Address implements listeners.Listener.
 func (l *listener) Address() string { return l.Addr().String() }
 
-// Init does nothing: the listener has its logger.
+// Init implements listeners.Listener.
 func (l *listener) Init(*slog.Logger) error { return nil }
 
-// Serve accepts until Close. Whatever else fails is tried again: a machine that is out of file descriptors has some again later.
+// Serve accepts connections until Close. It retries after errors such as a lack of file descriptors.
 func (l *listener) Serve(establish listeners.EstablishFn) {
 	const shortest, longest = 5 * time.Millisecond, time.Second
 	pause := shortest
-	select {
-	case <-l.ready:
-	case <-l.closing:
-		return
-	}
 	for {
 		conn, err := l.Accept()
 		if err == nil {
@@ -70,7 +63,7 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 			if g := newGuard(conn, l); l.add(g) {
 				go l.serve(g, establish)
 			} else {
-				_ = conn.Close() // nothing was said on it
+				_ = conn.Close() // nothing was sent on it
 			}
 			continue
 		}
@@ -78,9 +71,9 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 			return
 		}
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			l.endOldestUnknown(errDescriptors)
+			l.closeOldestUnauthenticated(errDescriptors)
 		}
-		l.complain(err, "")
+		l.logRefusal(err, "")
 		select {
 		case <-time.After(pause):
 		case <-l.closing:
@@ -90,7 +83,7 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 	}
 }
 
-// serve runs one connection to its end.
+// serve serves one connection until it ends.
 func (l *listener) serve(g *guard, establish listeners.EstablishFn) {
 	defer l.remove(g)
 	defer func() {
@@ -100,7 +93,7 @@ func (l *listener) serve(g *guard, establish listeners.EstablishFn) {
 			l.mu.Lock()
 			l.panics++
 			l.mu.Unlock()
-			l.abandon(g)
+			l.dropClient(g)
 		}
 	}()
 	if err := establish(l.ID(), g); err != nil {
@@ -108,7 +101,7 @@ func (l *listener) serve(g *guard, establish listeners.EstablishFn) {
 	}
 }
 
-// Close ends every connection and waits for their goroutines.
+// Close closes all connections and waits for their goroutines.
 func (l *listener) Close(closeClients listeners.CloseFn) {
 	l.mu.Lock()
 	first := !l.closed
@@ -127,17 +120,17 @@ func (l *listener) Close(closeClients listeners.CloseFn) {
 	l.serving.Wait()
 }
 
-// add takes a connection in, when there is room.
+// add registers a connection if the limits allow it.
 func (l *listener) add(g *guard) bool {
 	l.mu.Lock()
-	full, crowded := len(l.conns) >= l.limits.Connections, len(l.unknown) >= l.limits.Unknown
+	full, crowded := len(l.conns) >= l.limits.Connections, len(l.unauthenticated) >= l.limits.Unauthenticated
 	l.mu.Unlock()
 	switch {
-	case full && !l.endOldestUnknown(errCrowded):
-		l.refuse(g, errCrowded)
+	case full && !l.closeOldestUnauthenticated(errConnections):
+		l.refuse(g, errConnections)
 		return false
 	case crowded && !full:
-		l.endOldestUnknown(errUnknown)
+		l.closeOldestUnauthenticated(errUnauthenticated)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,21 +138,21 @@ func (l *listener) add(g *guard) bool {
 		return false
 	}
 	l.conns[g] = struct{}{}
-	l.unknown = append(l.unknown, g)
+	l.unauthenticated = append(l.unauthenticated, g)
 	l.serving.Add(1)
 	return true
 }
 
-// endOldestUnknown makes room at the cost of who has waited longest with its login; false when there is no such connection.
-func (l *listener) endOldestUnknown(reason error) bool {
+// closeOldestUnauthenticated makes room at the cost of who has waited longest with its login; false when there is no such connection.
+func (l *listener) closeOldestUnauthenticated(reason error) bool {
 	l.mu.Lock()
-	if len(l.unknown) == 0 {
+	if len(l.unauthenticated) == 0 {
 		l.mu.Unlock()
 		return false
 	}
-	oldest := l.unknown[0]
-	l.unknown = l.unknown[1:]
-	delete(l.conns, oldest) // it counts no more, though its goroutine has not noticed yet
+	oldest := l.unauthenticated[0]
+	l.unauthenticated = l.unauthenticated[1:]
+	delete(l.conns, oldest) // not counted any more, though its goroutine still runs
 	l.mu.Unlock()
 	l.refuse(oldest, reason)
 	_ = oldest.Close()
@@ -169,7 +162,7 @@ func (l *listener) endOldestUnknown(reason error) bool {
 func (l *listener) admit(g *guard) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unknown = slices.DeleteFunc(l.unknown, func(other *guard) bool { return other == g })
+	l.unauthenticated = slices.DeleteFunc(l.unauthenticated, func(other *guard) bool { return other == g })
 }
 
 func (l *listener) remove(g *guard) {
@@ -181,23 +174,23 @@ func (l *listener) remove(g *guard) {
 	l.serving.Done()
 }
 
-// refuse counts a connection that ends for a reason, and reports it.
+// refuse counts and logs a refused connection.
 func (l *listener) refuse(g *guard, reason error) {
 	l.mu.Lock()
 	l.refused++
 	l.mu.Unlock()
-	l.complain(reason, g.RemoteAddr().String())
+	l.logRefusal(reason, g.RemoteAddr().String())
 }
 
-// complain logs what clients do wrong, once in ten seconds at most: anyone can do it as often as he likes.
-func (l *listener) complain(reason error, remote string) {
+// logRefusal logs what clients do wrong, once in ten seconds at most: anyone can do it as often as he likes.
+func (l *listener) logRefusal(reason error, remote string) {
 	const each = 10 * time.Second
 	now := time.Now()
 	l.mu.Lock()
-	report := now.Sub(l.complained) >= each
+	report := now.Sub(l.lastLogged) >= each
 	unreported := l.unreported
 	if report {
-		l.complained, l.unreported = now, 0
+		l.lastLogged, l.unreported = now, 0
 	} else {
 		l.unreported++
 	}

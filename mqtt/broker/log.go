@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// demoted returns a logger whose every record has the debug level: the library reports each lost client as a warning.
-func demoted(log *slog.Logger) *slog.Logger { return slog.New(debugHandler{log.Handler()}) }
+// debugLogger returns a logger that lowers every record to debug level, because the library logs each lost client as a warning.
+func debugLogger(log *slog.Logger) *slog.Logger { return slog.New(debugHandler{log.Handler()}) }
 
 type debugHandler struct{ slog.Handler }
 

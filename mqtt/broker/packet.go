@@ -33,8 +33,7 @@ var (
 )
 
 // check reports what is wrong with the form of a packet: header is the first byte of its fixed header, body what follows the length,
-// version the
-// protocol level that the client has connected with. What a well-formed packet may ask for is left to the library.
+// version the protocol level that the client has connected with. What a well-formed packet may ask for is left to the library.
 func check(header byte, body []byte, version byte) error {
 	kind, flags := header>>4, header&15
 	f := fields{rest: body, version: version}

@@ -163,8 +163,7 @@ func FuzzBytes(f *testing.F) {
 }
 
 // FuzzPackets builds well-formed packets of the bytes and sends them beside clients that have subscribed to everything, so that what one
-// client
-// asks for is also written to others.
+// client asks for is also written to others.
 func FuzzPackets(f *testing.F) {
 	f.Add([]byte{5, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 3, 3, 3, 8, 2, 1, 0, 14, 0})
 	f.Add([]byte("\x04the quick brown fox jumps over the lazy dog"))

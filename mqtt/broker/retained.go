@@ -1,191 +1,210 @@
 package broker
 
 import (
+	"cmp"
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// retained holds the retained messages by topic. The library's own index is not used: mochi 2.7.9 reads the path of a topic without a lock
-// while it scans for a wildcard and another client retains a message. Its methods may be called from any goroutine.
+// retained is the broker's index of retained messages: it bounds them, matches them with filters and delivers them. The library stores the
+// messages in a map that is safe for concurrent use, but its own search for a filter's messages (TopicsIndex.Messages in v2.7.9) reads
+// topic nodes without the lock that RetainMessage writes them under. That search is never run: see takeOver.
 type retained struct {
-	limits *Limits
+	server   *mochi.Server
+	limits   *Limits
+	messages *packets.Packets // the library's store by topic, $SYS topics included
 
-	mu       sync.Mutex
-	messages map[string]packets.Packet
-	bytes    int64 // topics and payloads
-	refused  uint64
+	mu      sync.Mutex
+	sizes   map[string]int64 // topic and payload in bytes by topic, without $SYS topics
+	bytes   int64
+	refused uint64
 }
 
-// fits reports whether there is room for a payload as the new value of a topic; an empty one removes the value. A message that does not fit
-// is counted.
+func newRetained(server *mochi.Server, limits *Limits) *retained {
+	return &retained{server: server, limits: limits, messages: server.Topics.Retained, sizes: map[string]int64{}}
+}
+
+// fits reports whether a payload has room as the new value of a topic; an empty one deletes the topic's value. A message that does not fit
+// is counted as refused.
 func (r *retained) fits(topic string, payload int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if payload == 0 {
 		return true
 	}
-	old, known := r.messages[topic]
+	old, known := r.sizes[topic]
 	size := int64(len(topic) + payload)
-	if known {
-		size -= sizeOf(&old)
-	}
-	if r.bytes+size <= r.limits.RetainedBytes && (known || len(r.messages) < r.limits.RetainedMessages) {
+	if r.bytes-old+size <= r.limits.RetainedBytes && (known || len(r.sizes) < r.limits.RetainedMessages) {
 		return true
 	}
 	r.refused++
 	return false
 }
 
-// put keeps a message as the value of its topic; an empty payload removes the value.
-func (r *retained) put(pk packets.Packet) {
-	message := pk.Copy(false)
-	message.FixedHeader.Retain = true
-	message.Origin = pk.Origin
-	if message.Created == 0 {
-		message.Created = time.Now().Unix()
-	}
-	if interval := int64(message.Properties.MessageExpiryInterval); interval > 0 && message.Expiry == 0 {
-		message.Expiry = message.Created + interval
-	}
+// update indexes what the library stores for a topic now. Reading the store under the lock makes the last of several concurrent updates see
+// the final state.
+func (r *retained) update(topic string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.remove(message.TopicName)
-	if len(message.Payload) > 0 {
-		r.messages[message.TopicName] = message
-		r.bytes += sizeOf(&message)
+	r.bytes -= r.sizes[topic]
+	delete(r.sizes, topic)
+	if pk, stored := r.messages.Get(topic); stored {
+		size := int64(len(topic) + len(pk.Payload))
+		r.sizes[topic] = size
+		r.bytes += size
 	}
-}
-
-// remove drops the value of a topic; mu is held.
-func (r *retained) remove(topic string) {
-	if old, known := r.messages[topic]; known {
-		delete(r.messages, topic)
-		r.bytes -= sizeOf(&old)
-	}
-}
-
-// matching returns the messages whose topics match a filter, and drops those that have expired.
-func (r *retained) matching(filter string) (all []packets.Packet) {
-	now := time.Now().Unix()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !strings.ContainsAny(filter, "+#") {
-		message, known := r.messages[filter]
-		if known && !expired(&message, now) {
-			all = append(all, message)
-		}
-		return all
-	}
-	for topic := range r.messages {
-		if !matches(filter, topic) {
-			continue
-		}
-		message := r.messages[topic]
-		if expired(&message, now) {
-			r.remove(topic)
-			continue
-		}
-		all = append(all, message)
-	}
-	return all
 }
 
 func (r *retained) stats() (messages int, bytes int64, refused uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.messages), r.bytes, r.refused
+	return len(r.sizes), r.bytes, r.refused
 }
 
-func sizeOf(pk *packets.Packet) int64 { return int64(len(pk.TopicName) + len(pk.Payload)) }
+// topics returns the topics with a retained message that match a filter, sorted.
+func (r *retained) topics(filter string) []string {
+	if !strings.ContainsAny(filter, "+#") {
+		return []string{filter}
+	}
+	var found []string
+	if strings.HasPrefix(filter, mochi.SysPrefix) {
+		for topic := range r.messages.GetAll() {
+			if matches(filter, topic) {
+				found = append(found, topic)
+			}
+		}
+	} else {
+		r.mu.Lock()
+		for topic := range r.sizes {
+			if matches(filter, topic) {
+				found = append(found, topic)
+			}
+		}
+		r.mu.Unlock()
+	}
+	slices.Sort(found)
+	return found
+}
 
-func expired(pk *packets.Packet, now int64) bool { return pk.Expiry > 0 && pk.Expiry <= now }
-
-// matches reports whether a topic matches a filter with wildcards, by section 4.7 of MQTT 5: a filter that begins with a wildcard does not
-// match a topic that begins with $.
+// matches reports whether a valid filter matches a topic (MQTT 5, section 4.7): + stands for one level, # for the parent and every level
+// below it; neither matches a first level that starts with $.
 func matches(filter, topic string) bool {
-	if strings.HasPrefix(topic, "$") && (filter[0] == '+' || filter[0] == '#') {
+	if strings.HasPrefix(topic, "$") && !strings.HasPrefix(filter, "$") {
 		return false
 	}
 	for {
-		level, filterRest, more := strings.Cut(filter, "/")
+		level, restOfFilter, moreFilter := strings.Cut(filter, "/")
 		if level == "#" {
 			return true
 		}
-		name, topicRest, deeper := strings.Cut(topic, "/")
+		name, restOfTopic, moreTopic := strings.Cut(topic, "/")
 		if level != "+" && level != name {
 			return false
 		}
-		switch {
-		case !more && !deeper:
-			return true
-		case more && !deeper:
-			return filterRest == "#" // a/# matches a
-		case !more:
+		if !moreTopic {
+			return !moreFilter || restOfFilter == "#"
+		}
+		if !moreFilter {
 			return false
 		}
-		filter, topic = filterRest, topicRest
+		filter = restOfFilter
+		topic = restOfTopic
 	}
 }
 
-// deliver sends the retained messages of a new subscription. It is called in the goroutine that reads from the client.
-func (r *retained) deliver(client *mochi.Client, subscription *packets.Subscription, info *deliveryInfo) {
-	for _, message := range r.matching(subscription.Filter) {
-		if subscription.NoLocal && message.Origin == client.ID {
+// Values of the option "retain handling" of a subscription.
+const (
+	sendRetained      = 0
+	sendRetainedOnNew = 1
+	doNotSendRetained = 2
+)
+
+// resolveRetainHandling decides for each filter whether its retained messages are sent, while it is known which subscriptions are new.
+func resolveRetainHandling(client *mochi.Client, filters packets.Subscriptions) {
+	for i := range filters {
+		if filters[i].RetainHandling != sendRetainedOnNew {
 			continue
 		}
-		out := message.Copy(false)
-		out.FixedHeader.Qos = min(out.FixedHeader.Qos, subscription.Qos, info.maximumQoS)
-		if subscription.Identifier > 0 {
-			out.Properties.SubscriptionIdentifier = []int{subscription.Identifier}
-		}
-		if out.FixedHeader.Qos > 0 && !info.track(client, &out) {
-			continue
-		}
-		if client.WritePacket(out) != nil {
-			return // the connection has ended
+		filters[i].RetainHandling = sendRetained
+		if _, existed := client.State.Subscriptions.Get(filters[i].Filter); existed {
+			filters[i].RetainHandling = doNotSendRetained
 		}
 	}
 }
 
-// deliveryInfo is what the delivery of messages needs to know of the server.
-type deliveryInfo struct {
-	maximumQoS      byte
-	maximumInflight int
-	receiveMaximum  int
-	inflight        *int64 // the server's counter
+// takeOver returns the accepted subscriptions whose retained messages are to be sent, and marks all filters so that the library, which
+// reads the same array afterwards, does not send them itself. Shared subscriptions get no retained messages (MQTT 5, section 4.8.2).
+func takeOver(filters packets.Subscriptions, reasonCodes []byte) []packets.Subscription {
+	var due []packets.Subscription
+	for i, sub := range filters {
+		accepted := reasonCodes[i] < packets.ErrUnspecifiedError.Code
+		if accepted && sub.RetainHandling == sendRetained && !mochi.IsSharedFilter(sub.Filter) {
+			due = append(due, sub)
+		}
+		filters[i].RetainHandling = doNotSendRetained
+	}
+	return due
 }
 
-// track registers a message of QoS 1 or 2 as in flight. It reports whether to send the message now; otherwise the client has no quota left,
-// and the library sends the message when the client acknowledges another one.
-func (d *deliveryInfo) track(client *mochi.Client, out *packets.Packet) bool {
-	pending := client.State.Inflight.Len()
-	if pending >= d.maximumInflight {
-		return false
+// deliver sends the retained messages of a subscription. It runs on the client's reading goroutine and blocks while the client does not
+// read, for the time that guard allows.
+func (r *retained) deliver(client *mochi.Client, sub packets.Subscription) {
+	const attempts = 3
+	for _, topic := range r.topics(sub.Filter) {
+		for range attempts {
+			pk, stored := r.messages.Get(topic)
+			if !stored {
+				break
+			}
+			if err := r.send(client, sub, pk); err != nil {
+				break
+			}
+			// A value published meanwhile may have reached the client before the older one sent here: the newest must come last.
+			newest, stored := r.messages.Get(topic)
+			if !stored || &newest.Payload[0] == &pk.Payload[0] {
+				break
+			}
+		}
+	}
+}
+
+// send writes one retained message to a client. While the client has as many unacknowledged messages as it allows, messages go out with QoS
+// 0: the library's queue for this case loses send quota with every message.
+func (r *retained) send(client *mochi.Client, sub packets.Subscription, pk packets.Packet) error {
+	if sub.NoLocal && pk.Origin == client.ID {
+		return nil
+	}
+	out := pk.Copy(false)
+	out.FixedHeader.Qos = min(out.FixedHeader.Qos, sub.Qos)
+	if sub.Identifier > 0 {
+		out.Properties.SubscriptionIdentifier = []int{sub.Identifier}
+	}
+	inflight := client.State.Inflight
+	if inflight.Len() >= int(cmp.Or(client.Properties.Props.ReceiveMaximum, r.server.Options.Capabilities.MaximumInflight)) {
+		out.FixedHeader.Qos = 0
+	}
+	if out.FixedHeader.Qos == 0 {
+		return client.WritePacket(out)
 	}
 	id, err := client.NextPacketID()
 	if err != nil {
-		return false
+		return err
 	}
 	out.PacketID = uint16(id)
-	quota := d.receiveMaximum
-	if own := int(client.Properties.Props.ReceiveMaximum); own > 0 {
-		quota = min(quota, own)
+	inflight.Set(out)
+	inflight.DecreaseSendQuota()
+	atomic.AddInt64(&r.server.Info.Inflight, 1)
+	err = client.WritePacket(out)
+	if errors.Is(err, packets.ErrPacketTooLarge) {
+		inflight.Delete(out.PacketID)
+		inflight.IncreaseSendQuota()
+		atomic.AddInt64(&r.server.Info.Inflight, -1)
 	}
-	wait := pending >= quota
-	if wait {
-		out.Expiry = -1 // the library's mark for a message that waits for quota
-	}
-	if client.State.Inflight.Set(*out) {
-		atomic.AddInt64(d.inflight, 1)
-	}
-	if wait {
-		return false
-	}
-	client.State.Inflight.DecreaseSendQuota()
-	return true
+	return err
 }

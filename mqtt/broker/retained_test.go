@@ -1,171 +1,186 @@
 package broker
 
 import (
+	"encoding/hex"
 	"fmt"
+	"io"
+	"net"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
-	paho "github.com/eclipse/paho.mqtt.golang"
-	"github.com/mochi-mqtt/server/v2/packets"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 )
 
-func TestMatches(t *testing.T) {
+func TestFilterMatchesTopic(t *testing.T) {
 	for _, c := range []struct {
 		filter, topic string
 		want          bool
 	}{
+		{"a/b", "a/b", true},
+		{"a/b", "a/c", false},
+		{"a/b", "a", false},
+		{"a", "a/b", false},
 		{"#", "a/b", true},
-		{"a/#", "a/b/c", true},
+		{"#", "/", true},
 		{"a/#", "a", true},
+		{"a/#", "a/b/c", true},
 		{"a/#", "ab", false},
-		{"a/+", "a/b", true},
-		{"a/+", "a/b/c", false},
 		{"a/+", "a", false},
 		{"a/+", "a/", true},
+		{"a/+", "a/b", true},
+		{"a/+", "a/b/c", false},
+		{"+/b", "/b", true},
 		{"+/+", "/b", true},
-		{"+", "a", true},
-		{"+", "a/b", false},
+		{"+", "/b", false},
 		{"a/+/c", "a/b/c", true},
 		{"a/+/c", "a/b/d", false},
-		{"a/+/#", "a/b", true},
-		{"a/+/#", "a", false},
-		{"#", "$SYS/x", false},
-		{"+/x", "$SYS/x", false},
-		{"$SYS/#", "$SYS/x", true},
+		{"+/b/#", "a/b", true},
+		{"#", "$SYS/broker/version", false},
+		{"+/broker/#", "$SYS/broker/version", false},
+		{"$SYS/#", "$SYS/broker/version", true},
+		{"$SYS/broker/+", "$SYS/broker/version", true},
 	} {
 		assert.Equal(t, c.want, matches(c.filter, c.topic), "%s %s", c.filter, c.topic)
 	}
 }
 
-// A new subscription gets the retained messages that match it, with the retain flag and at most its QoS; live messages have no flag.
-func TestRetainedMessagesAreDelivered(t *testing.T) {
+// receive reads n bytes as hexadecimal digits.
+func receive(t testing.TB, conn net.Conn, n int) string {
+	t.Helper()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(mqtttest.Patience)))
+	data := make([]byte, n)
+	_, err := io.ReadFull(conn, data)
+	require.NoError(t, err)
+	return hex.EncodeToString(data)
+}
+
+// TestRetainedMessagesFollowTheSubscription exchanges packets of MQTT 5: SUBSCRIBE, and what the broker answers before the PINGRESP.
+func TestRetainedMessagesFollowTheSubscription(t *testing.T) {
+	const pong = "d000"
 	b := open(t, &Broker{})
-	publisher := connect(t, b, "publisher")
-	for i, topic := range []string{"a/b", "a/c", "a/b/d", "other"} {
-		wait(t, publisher.Publish(topic, byte(i%3), true, topic))
+	publisher := mqtttest.Subscribe(t, b.URL(), "unrelated")
+	publish := func(topic, payload string) {
+		require.True(t, publisher.Client.Publish(topic, 1, true, payload).WaitTimeout(mqtttest.Patience))
 	}
-	wait(t, publisher.Publish("a/c", 1, true, "")) // removed
-	for filter, want := range map[string][]string{
-		"a/+": {"a/b"}, "a/#": {"a/b", "a/b/d"}, "#": {"a/b", "a/b/d", "other"}, "a/b": {"a/b"}, "none/#": nil, "a/c": nil,
+	publish("r/a", "1")
+	publish("r/a", "2")
+	publish("r/b", "3")
+	publish("r", "4")
+	publish("r/gone", "5")
+	publish("r/gone", "")
+	for _, c := range []struct{ name, packets, want string }{
+		{"no match", "8207 0001 00 000178 01", "9004 0001 00 01"},
+		{"one topic, QoS 0", "8209 0001 00 0003722f61 00", "9004 0001 00 00  3107 0003722f61 00 32"},
+		{"one topic, QoS 1", "8209 0001 00 0003722f61 01", "9004 0001 00 01  3309 0003722f61 0001 00 32"},
+		{
+			"wildcard with the parent level", "8209 0001 00 0003722f23 00",
+			"9004 0001 00 00  3105 000172 00 34  3107 0003722f61 00 32  3107 0003722f62 00 33",
+		},
+		{"one level", "8209 0001 00 0003722f2b 00", "9004 0001 00 00  3107 0003722f61 00 32  3107 0003722f62 00 33"},
+		{"subscription identifier", "820b 0001 020b07 0003722f61 00", "9004 0001 00 00  3109 0003722f61 020b07 32"},
+		{"retain handling 2", "8209 0001 00 0003722f61 20", "9004 0001 00 00"},
+		{
+			"retain handling 1, then again", "8209 0001 00 0003722f61 10 8209 0002 00 0003722f61 10",
+			"9004 0001 00 00  3107 0003722f61 00 32  9004 0002 00 00",
+		},
+		{
+			"retain handling 0 twice", "8209 0001 00 0003722f61 00 8209 0002 00 0003722f61 00",
+			"9004 0001 00 00  3107 0003722f61 00 32  9004 0002 00 00  3107 0003722f61 00 32",
+		},
+		{"shared", "8212 0001 00 000c 2473686172652f672f722f61 00", "9004 0001 00 00"},
+		{"deleted", "820c 0001 00 0006722f676f6e65 00", "9004 0001 00 00"},
+		{"an invalid filter beside a valid one", "820f 0001 00 0003722361 00 0003722f61 00", "9005 0001 00 8f00  3107 0003722f61 00 32"},
 	} {
-		for _, qos := range []byte{0, 1, 2} {
-			var mu sync.Mutex
-			var got []string
-			subscriber := connect(t, b, fmt.Sprint("subscriber", qos))
-			wait(t, subscriber.Subscribe(filter, qos, func(_ paho.Client, m paho.Message) {
-				mu.Lock()
-				defer mu.Unlock()
-				if m.Retained() {
-					assert.LessOrEqual(t, m.Qos(), qos)
-					got = append(got, m.Topic())
-				}
-			}))
-			require.Eventually(t, func() bool {
-				mu.Lock()
-				defer mu.Unlock()
-				return len(got) >= len(want)
-			}, mqtttest.Patience, time.Millisecond, filter)
-			mu.Lock()
-			assert.ElementsMatch(t, want, got, filter)
-			mu.Unlock()
-			subscriber.Disconnect(0)
-		}
-	}
-	messages, _, _ := b.retained.stats()
-	assert.Equal(t, 3, messages)
-}
-
-// A retained will is kept when its client is lost.
-func TestRetainedWill(t *testing.T) {
-	b := open(t, &Broker{})
-	options := paho.NewClientOptions().AddBroker(b.URL()).SetClientID("device").SetAutoReconnect(false).SetWill("device/available", "offline", 1, true)
-	client := paho.NewClient(options)
-	wait(t, client.Connect())
-	for _, c := range b.server.Clients.GetAll() {
-		if c.ID == "device" {
-			_ = c.Net.Conn.Close()
-		}
-	}
-	require.Eventually(t, func() bool { return len(b.retained.matching("device/+")) == 1 }, mqtttest.Patience, time.Millisecond)
-	message := b.retained.matching("device/available")[0]
-	assert.Equal(t, "offline", string(message.Payload))
-	assert.Empty(t, message.Properties.User, "the mark of the will is removed")
-}
-
-// A message with an expiry interval is not delivered after it.
-func TestRetainedMessagesExpire(t *testing.T) {
-	limits := Limits{}
-	limits.setDefaults()
-	r := &retained{limits: &limits, messages: map[string]packets.Packet{}}
-	message := packets.Packet{TopicName: "a", Payload: []byte("x"), Created: time.Now().Unix() - 10}
-	message.Properties.MessageExpiryInterval = 5
-	r.put(message)
-	assert.Empty(t, r.matching("a"))
-	assert.Empty(t, r.matching("#"))
-	_, bytes, _ := r.stats()
-	assert.Zero(t, bytes)
-}
-
-// TestSubscribeAgainstRetain subscribes with wildcards while others retain and remove messages: the race detector watches, and every
-// subscriber gets what stays.
-func TestSubscribeAgainstRetain(t *testing.T) {
-	b := open(t, &Broker{})
-	first := connect(t, b, "first")
-	wait(t, first.Publish("race/stays", 1, true, "x"))
-	stop := make(chan struct{})
-	var publishers sync.WaitGroup
-	for p := range 3 {
-		client := connect(t, b, fmt.Sprint("publisher", p))
-		publishers.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				payload := "value"
-				if i%2 == 1 {
-					payload = ""
-				}
-				client.Publish(fmt.Sprintf("race/%d/%d", p, i/2%20), 1, true, payload).WaitTimeout(mqtttest.Patience)
-			}
+		t.Run(c.name, func(t *testing.T) {
+			conn := dial(t, b, login(5, "subscriber"))
+			connack := receive(t, conn, 2)
+			length, err := strconv.ParseInt(connack[2:], 16, 16)
+			require.NoError(t, err)
+			receive(t, conn, int(length))
+			_, err = conn.Write(append(bytesOf(t, c.packets), 0xc0, 0))
+			require.NoError(t, err)
+			want := hex.EncodeToString(bytesOf(t, c.want+pong))
+			assert.Equal(t, want, receive(t, conn, len(want)/2))
+			conn.Close()
+			require.Eventually(t, func() bool { return b.Stats().Connections == 1 }, mqtttest.Patience, time.Millisecond)
 		})
 	}
-	for i := range 60 {
-		got := make(chan struct{}, 1)
-		client := connect(t, b, fmt.Sprint("subscriber", i))
-		wait(t, client.Subscribe([]string{"race/#", "race/+", "#", "+/stays"}[i%4], byte(i%3), func(_ paho.Client, m paho.Message) {
-			if m.Topic() == "race/stays" && m.Retained() {
-				got <- struct{}{}
-			}
-		}))
-		select {
-		case <-got:
-		case <-time.After(mqtttest.Patience):
-			t.Fatal("the retained message did not arrive")
-		}
-		client.Disconnect(0)
+}
+
+// TestRetainAsPublished: a live message keeps its retain flag only for a subscription of MQTT 5 that wants it.
+func TestRetainAsPublished(t *testing.T) {
+	for _, c := range []struct {
+		option byte
+		want   string
+	}{
+		{0x00, "3007 0003722f61 00 31"},
+		{0x08, "3107 0003722f61 00 31"},
+	} {
+		b := open(t, &Broker{})
+		conn := dial(t, b, login(5, "subscriber"))
+		length, err := strconv.ParseInt(receive(t, conn, 2)[2:], 16, 16)
+		require.NoError(t, err)
+		receive(t, conn, int(length))
+		_, err = conn.Write(append(bytesOf(t, "8209 0001 00 0003722f61"), c.option))
+		require.NoError(t, err)
+		receive(t, conn, 6)
+		publisher := mqtttest.Subscribe(t, b.URL(), "unrelated")
+		require.True(t, publisher.Client.Publish("r/a", 1, true, "1").WaitTimeout(mqtttest.Patience))
+		want := hex.EncodeToString(bytesOf(t, c.want))
+		assert.Equal(t, want, receive(t, conn, len(want)/2))
 	}
-	close(stop)
-	publishers.Wait()
 }
 
-// connect connects a client that ends with the test.
-func connect(t *testing.T, b *Broker, id string) paho.Client {
-	t.Helper()
-	client := paho.NewClient(paho.NewClientOptions().AddBroker(b.URL()).SetClientID(id).SetOrderMatters(false))
-	wait(t, client.Connect())
-	t.Cleanup(func() { client.Disconnect(0) })
-	return client
+// TestMoreRetainedMessagesThanUnacknowledgedOnes delivers all of them to a client that acknowledges only at the end.
+func TestMoreRetainedMessagesThanUnacknowledgedOnes(t *testing.T) {
+	const topics = 9000 // MaximumInflight is 8192
+	b := open(t, &Broker{})
+	publisher := mqtttest.Subscribe(t, b.URL(), "unrelated")
+	for i := range topics {
+		publisher.Client.Publish(fmt.Sprint("many/", i), 1, true, "x")
+	}
+	require.Eventually(t, func() bool { return b.Stats().RetainedMessages == topics }, mqtttest.Patience, time.Millisecond)
+	sub := mqtttest.Subscribe(t, b.URL(), "many/#")
+	require.Eventually(t, func() bool { return len(sub.All()) == topics }, mqtttest.Patience, time.Millisecond)
+	for _, m := range sub.All() {
+		require.True(t, m.Retained)
+	}
+	publisher.Client.Publish("many/0", 1, true, "live")
+	sub.WaitLast(t, "many/0", "live")
 }
 
-func wait(t *testing.T, token paho.Token) {
-	t.Helper()
-	require.True(t, token.WaitTimeout(mqtttest.Patience))
-	require.NoError(t, token.Error())
+// TestSubscribeWhileRetaining changes and deletes retained messages while clients subscribe with wildcards. The race detector finds
+// unsynchronised access; without it, each subscriber must end with the last value of every topic.
+func TestSubscribeWhileRetaining(t *testing.T) {
+	const topics, rounds, subscribers = 8, 60, 12
+	b := open(t, &Broker{})
+	publisher := mqtttest.Subscribe(t, b.URL(), "unrelated")
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for round := range rounds {
+			for i := range topics {
+				topic := fmt.Sprintf("race/%d/state", i)
+				publisher.Client.Publish(topic, 1, true, "")
+				publisher.Client.Publish(topic, 1, true, fmt.Sprint(round)).WaitTimeout(mqtttest.Patience)
+			}
+		}
+	})
+	var subs []*mqtttest.Subscriber
+	for i := range subscribers {
+		filter := []string{"race/+/state", "race/#", "#", "+/+/state"}[i%4]
+		subs = append(subs, mqtttest.Subscribe(t, b.URL(), filter))
+	}
+	publishing.Wait()
+	late := mqtttest.Subscribe(t, b.URL(), "race/#")
+	for i := range topics {
+		for _, sub := range append(subs, late) {
+			sub.WaitLast(t, fmt.Sprintf("race/%d/state", i), fmt.Sprint(rounds-1))
+		}
+	}
+	assert.Len(t, late.All(), topics)
 }

@@ -1,4 +1,4 @@
-// Package credentials holds what a client or a broker proves itself with: a password and certificates.
+// Package credentials handles the passwords and certificates of MQTT clients and brokers.
 package credentials
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Secret is a text that never prints: formatting, logging and marshalling give a mark in its place.
+// Secret is a string that is replaced by a mark in formatting, logging and marshalling.
 type Secret string
 
 const secretMark = "[secret]"
@@ -30,8 +30,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalText keeps JSON and YAML encoders from printing the text.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ReadSecret returns the text itself, from the file when one is named. The file is read each time, so that a changed password needs no
-// restart; one line break at its end does not count.
+// ReadSecret returns value or, if file is set, the content of the file without one final line break. The file is read each time, so that a
+// changed password needs no restart.
 func ReadSecret(value Secret, file string) (string, error) {
 	if file == "" {
 		return string(value), nil

@@ -8,17 +8,18 @@ import (
 	"os"
 )
 
-// TLS names the files of a connection's certificates, all PEM. The zero value trusts the system's authorities and shows no certificate.
-// TLS 1.2 is the oldest version spoken.
+// TLS configures a connection's certificates (PEM files). The zero value trusts the system's authorities and presents no certificate. The
+// minimum version is TLS 1.2.
 type TLS struct {
-	CAFile          string // client: who may sign the broker's certificate; broker: who may sign the clients', and that they must have one
+	// client: authorities of the broker's certificate; broker: authorities of client certificates, which become mandatory
+	CAFile          string
 	CertificateFile string
 	KeyFile         string
-	ServerName      string // client: name expected in the broker's certificate, when it is not the host of the address
+	ServerName      string // client: name expected in the broker's certificate if different from the host
 	Insecure        bool   // client: do not check the broker's certificate at all
 }
 
-// Load reads the files. They are read for every connection, so that a renewed certificate needs no restart.
+// Load reads the files. It is called for every connection, so that a renewed certificate needs no restart.
 func (t TLS) Load() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
 	if t.CAFile != "" {

@@ -1,11 +1,10 @@
-// Package homeassistant says in Home Assistant's words what a device of edge-infer has: discovery messages for one Home Assistant device
-// for the
-// machine and one for each camera. It publishes nothing itself.
+// Package homeassistant builds Home Assistant's MQTT discovery messages: one Home Assistant device for the machine and one per camera. It
+// publishes nothing itself.
 package homeassistant
 
-// Announcement is what there is. Names may hold anything.
+// Announcement describes the machine and its cameras. Names may contain any character.
 type Announcement struct {
-	Manufacturer, Model, Serial string // of the machine, empty when not known
+	Manufacturer, Model, Serial string // of the machine, empty if unknown
 	Version                     string // of edge-infer
 	URL                         string // of the device's web page, empty when it has none
 	Cameras                     []Camera
@@ -13,33 +12,31 @@ type Announcement struct {
 	Power                       []string
 	Loads                       []string
 	PowerMode                   bool // the machine has power modes
-	// Labels are those that get entities of their own, "*" for all. Without any, each camera has at most EntityLimit entities: those of its
-	// zones and
-	// lines, and of the labels that people ask for most.
+	// Labels get entities of their own, "*" for all. If empty, each camera has at most EntityLimit entities: its zones and lines, and the
+	// most common labels.
 	Labels []string
 }
 
-// Camera is what one camera publishes.
+// Camera describes what a camera publishes.
 type Camera struct {
 	Name   string
-	Labels []string // that are counted and have snapshots; none when nothing is tracked
+	Labels []string // counted labels with snapshots; none without tracking
 	Zones  []string
 	Lines  []string
-	// Classes are the labels of a network that tells the class of every place; DepthUnit is what its depths are in, for one that tells those.
-	// Such a network finds no objects.
+	// Classes are the labels of a semantic segmentation model; DepthUnit is the unit of a depth model. Such models detect no objects.
 	Classes   []string
 	DepthUnit string
-	// Classifier says that the network tells what the image shows as a whole; Classes are its labels then, as far as they are known.
+	// Classifier is set for an image classifier; Classes are then its labels, if known.
 	Classifier bool
 }
 
-// EntityLimit is how many entities a camera has when nobody asks for more. Its zones and lines, which somebody has drawn, may go over it.
+// EntityLimit is the maximum number of a camera's entities by default. Zones and lines may exceed it.
 const EntityLimit = 12
 
-// everyLabel asks for entities of every label.
+// everyLabel selects every label.
 const everyLabel = "*"
 
-// common labels are those of models of everyday objects that matter most to who watches a place, in this order, with their icons.
+// common lists the most relevant labels of surveillance in order, with their icons.
 var common = [...]struct{ label, icon string }{
 	{"person", "account"},
 	{"face", "face-recognition"},
@@ -55,7 +52,7 @@ var common = [...]struct{ label, icon string }{
 	{"license_plate", "card-text"},
 }
 
-// icon is the icon of a label's entities.
+// icon returns the icon of a label's entities.
 func icon(label string) string {
 	for _, c := range common {
 		if c.label == label {
@@ -65,7 +62,7 @@ func icon(label string) string {
 	return "mdi:shape"
 }
 
-// ranked are a camera's labels, those that matter most first. The total is not among them.
+// ranked returns a camera's labels without the total, the most relevant first.
 func ranked(labels []string) []string {
 	var first, rest []string
 	for _, c := range common {

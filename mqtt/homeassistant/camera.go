@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// cameraStates are what a camera's state in the status payload may be.
+// cameraStates are the camera states of the status payload.
 var cameraStates = [...]string{"connecting", "running", "stalled", "lost", "waiting", "hung", "ended", "failed"}
 
-// eventTypes are what Home Assistant hears of; updates of a track are too many for it.
+// eventTypes are the event types passed to Home Assistant; track updates are too frequent.
 var eventTypes = [...]string{"new", "end", "enter", "leave", "loiter", "cross", "appear", "disappear"}
 
-// intervalLimit is the highest frame interval that can be set.
+// intervalLimit is the maximum frame interval.
 const intervalLimit = 1000
 
 // cameraDevice collects the entities of one camera.
@@ -19,12 +19,12 @@ type cameraDevice struct {
 	*device
 	d       *Discovery
 	camera  *Camera
-	machine []any // availability of what works without images
+	machine []any // availability of entities that work without images
 }
 
-// camera is the device that stands for a camera; name is its part of identifiers.
+// camera returns the Home Assistant device of a camera; name is its part of identifiers.
 func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device {
-	machine := reachable(d.Tree.Available())
+	machine := availabilityEntry(d.Tree.Available())
 	c := cameraDevice{d: d, camera: camera, machine: []any{machine}, device: &device{
 		name: "camera-" + name, id: d.id() + "_" + name, taken: map[string]bool{},
 		availability: []any{machine, map[string]any{"topic": d.Tree.CameraAvailable(camera.Name)}},
@@ -37,22 +37,22 @@ func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device
 			c.info[key] = value
 		}
 	}
-	c.basic()
+	c.commonEntities()
 	switch {
 	case camera.Classifier:
 		c.classifier()
 	case len(camera.Classes) > 0 || camera.DepthUnit != "":
-		c.places(a.Labels)
+		c.mapSensors(a.Labels)
 	case len(a.Labels) > 0:
-		c.asked(a.Labels)
+		c.requestedEntities(a.Labels)
 	default:
-		c.usual()
+		c.defaultEntities()
 	}
 	return c.device
 }
 
-// basic adds what every camera has.
-func (c *cameraDevice) basic() {
+// commonEntities adds the entities of every camera.
+func (c *cameraDevice) commonEntities() {
 	t, name := c.d.Tree, c.camera.Name
 	if c.d.Control {
 		c.add("detect", "switch", "Detection", c.control("detect").with(config{"icon": "mdi:motion-sensor"}))
@@ -78,9 +78,8 @@ func (c *cameraDevice) basic() {
 	}
 }
 
-// eventTemplate makes of an event's payload what Home Assistant takes for one; of an update nothing, which it ignores. The path of an
-// object is
-// left out, for it may be long.
+// eventTemplate converts an event's payload to Home Assistant's format, and an update to nothing. The path of an object is omitted, because
+// it may be long.
 const eventTemplate = `{% if value_json.type != 'update' %}{{ dict(event_type=value_json.type, id=value_json.id, label=value_json.label, ` +
 	`object=value_json.object | default(none), score=value_json.top_score | default(none), zone=value_json.zone | default(none), ` +
 	`line=value_json.line | default(none), direction=value_json.direction | default(none), time=value_json.time, ` +
@@ -90,16 +89,16 @@ func count(topic string) config {
 	return config{"state_topic": topic, "state_class": measurement, "unit_of_measurement": "objects"}
 }
 
-// control is what the entities of a camera's controls have in common.
+// control returns the common configuration of a control's entities.
 func (c *cameraDevice) control(name string) config {
 	return config{
 		"state_topic": c.d.Tree.State(c.camera.Name, name), "command_topic": c.d.Tree.Set(c.camera.Name, name), "availability": c.machine,
 	}
 }
 
-// usual adds what somebody has drawn and, as far as there is room, what people ask for most.
-func (c *cameraDevice) usual() {
-	c.drawn()
+// defaultEntities adds what somebody has drawn and, as far as there is room, what people ask for most.
+func (c *cameraDevice) defaultEntities() {
+	c.zonesAndLines()
 	labels := ranked(c.camera.Labels)
 	room := func() bool { return len(c.entities) < EntityLimit }
 	const shown = 3
@@ -119,9 +118,9 @@ func (c *cameraDevice) usual() {
 	}
 }
 
-// asked adds everything there is of the given labels.
-func (c *cameraDevice) asked(wanted []string) {
-	c.drawn()
+// requestedEntities adds everything there is of the given labels.
+func (c *cameraDevice) requestedEntities(wanted []string) {
+	c.zonesAndLines()
 	for _, label := range ranked(c.camera.Labels) {
 		if !slices.Contains(wanted, everyLabel) && !slices.Contains(wanted, label) {
 			continue
@@ -148,8 +147,8 @@ func (c *cameraDevice) asked(wanted []string) {
 	}))
 }
 
-// drawn adds the camera's zones and lines.
-func (c *cameraDevice) drawn() {
+// zonesAndLines adds the camera's zones and lines.
+func (c *cameraDevice) zonesAndLines() {
 	t, name := c.d.Tree, c.camera.Name
 	for _, zone := range c.camera.Zones {
 		c.add("zone_"+zone, "binary_sensor", title(zone), occupied(t.Zone(name, zone, total)).with(config{"icon": "mdi:vector-polygon"}))

@@ -1,17 +1,17 @@
 package homeassistant
 
-// How long a list of classes may be that Home Assistant is told: with more a sensor's state is any text. A network of a thousand classes
-// would have the discovery message be most of what there is.
+// Limits of the class list in a discovery message; with more classes the sensor's state is any text. A thousand classes would dominate the
+// message.
 const (
-	mostOptions     = 64
-	mostOptionBytes = 2048
+	maxOptions     = 64
+	maxOptionBytes = 2048
 )
 
-// stateLimit is how many characters Home Assistant takes for a state.
+// stateLimit is the maximum length of a state in Home Assistant.
 const stateLimit = "255"
 
-// classifier adds what a network says of the image as a whole: its best class, and as an attribute in tenths how sure it is, because an
-// attribute that changes with every frame would only fill Home Assistant's history. While no class reaches the threshold it is unknown.
+// classifier adds the best class of an image classifier, with its score in tenths as an attribute, because an attribute that changes with
+// every frame fills Home Assistant's history. It is unknown while no class reaches the threshold.
 func (c *cameraDevice) classifier() {
 	detections := c.d.Tree.Detections(c.camera.Name)
 	sensor := config{
@@ -28,11 +28,11 @@ func (c *cameraDevice) classifier() {
 	c.rate()
 }
 
-// options are the labels that the state may have, nil for any: they are many or long, or some class has no name.
+// options returns the possible states, or nil if there are too many or some class has no name.
 func (c *cameraDevice) options() (options []string) {
 	size, seen := 0, map[string]bool{}
 	for _, label := range c.camera.Classes {
-		if size += len(label); label == "" || size > mostOptionBytes || len(options) == mostOptions {
+		if size += len(label); label == "" || size > maxOptionBytes || len(options) == maxOptions {
 			return nil
 		}
 		if !seen[label] {

@@ -30,7 +30,7 @@ func TestManyClassesAreText(t *testing.T) {
 		many[i] = fmt.Sprint("class of things number ", i)
 	}
 	for name, labels := range map[string][]string{
-		"none": nil, "many": many, "long": {strings.Repeat("x", mostOptionBytes), "y"}, "without a name": {"open", ""},
+		"none": nil, "many": many, "long": {strings.Repeat("x", maxOptionBytes), "y"}, "without a name": {"open", ""},
 	} {
 		camera := Camera{Name: "yard", Classifier: true, Classes: labels}
 		class := sensors(t, &Announcement{Cameras: []Camera{camera}})["Class"]

@@ -8,29 +8,29 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
-// Discovery makes the discovery messages of one device.
+// Discovery builds the discovery messages of one device.
 // Source: https://www.home-assistant.io/integrations/mqtt/#device-discovery-payload
 type Discovery struct {
 	Prefix  string // first topic level, usually "homeassistant"
 	Tree    topic.Tree
-	Control bool // remote commands are obeyed
-	// Limit is how many bytes a message may have: a device with more entities is announced in several. One entity is never divided.
+	Control bool // remote control is enabled
+	// Limit is the maximum size of a message in bytes. Larger devices are split into several messages, but an entity is never divided.
 	Limit int
 }
 
-// Message is one discovery message, to be retained. An empty payload takes a device away.
+// Message is a retained discovery message. An empty payload removes a device.
 type Message struct {
 	Topic   string
 	Payload []byte
 }
 
-// Announced is what Home Assistant was told: by topic of the message and by key, the entities.
+// Announced holds the announced entities by message topic and key.
 type Announced map[string]map[string]Entity
 
-// Birth is the topic on which Home Assistant says that it has started.
+// Birth returns the topic of Home Assistant's birth message.
 func (d *Discovery) Birth() string { return d.Prefix + "/status" }
 
-// Filter matches the topics of every message.
+// Filter returns a filter that matches the topics of all messages.
 func (d *Discovery) Filter() string { return d.Prefix + "/device/" + d.id() + "/+/config" }
 
 func (d *Discovery) id() string { return identifier("edge-infer-" + d.Tree.Device) }
@@ -39,9 +39,8 @@ func (d *Discovery) topic(name string) string {
 	return d.Prefix + "/device/" + d.id() + "/" + name + "/config"
 }
 
-// Messages are the discovery messages in the order in which they should be sent, and what Home Assistant knows then. What it was told
-// before and is
-// not there any more is removed: such entities are in the result, marked, until the caller has left them out.
+// Messages returns the discovery messages in sending order and the entities announced by them. Entities of before that no longer exist are
+// removed: the result contains them, marked, until the caller settles them.
 func (d *Discovery) Messages(a *Announcement, before Announced) ([]Message, Announced, error) {
 	after := Announced{}
 	var messages []Message
@@ -79,7 +78,7 @@ type part struct {
 	size       int
 }
 
-// divide makes the messages of a device. An entity stays in the message that it was in, where there is room: Home Assistant knows it by
+// divide returns the messages of a device. An entity stays in its previous message if possible, because Home Assistant identifies it by
 // that.
 func (d *Discovery) divide(of *device, a *Announcement, before, after Announced) ([]Message, error) {
 	frame := map[string]any{
@@ -150,13 +149,13 @@ func (d *Discovery) divide(of *device, a *Announcement, before, after Announced)
 
 const projectURL = "https://github.com/edge-infer/edge-infer"
 
-// Entity is what is remembered of an entity.
+// Entity is the stored state of an announced entity.
 type Entity struct {
 	Platform string `json:"platform"`
-	Removed  bool   `json:"removed,omitempty"` // Home Assistant is being told that it is gone
+	Removed  bool   `json:"removed,omitempty"` // its removal is being sent
 }
 
-// RemoveAll takes everything away that Home Assistant was told.
+// RemoveAll returns messages that remove all announced entities.
 func (a Announced) RemoveAll() ([]Message, Announced) {
 	after := Announced{}
 	var messages []Message
@@ -169,7 +168,7 @@ func (a Announced) RemoveAll() ([]Message, Announced) {
 	return messages, after
 }
 
-// allRemoved are the entities of a message that is cleared.
+// allRemoved returns the entities, marked as removed.
 func allRemoved(entities map[string]Entity) map[string]Entity {
 	removed := map[string]Entity{}
 	for key, e := range entities {
@@ -178,7 +177,7 @@ func allRemoved(entities map[string]Entity) map[string]Entity {
 	return removed
 }
 
-// Settle leaves out what was removed by a message that was delivered.
+// Settle forgets the removed entities of a delivered message.
 func (a Announced) Settle(topic string) {
 	for key, e := range a[topic] {
 		if e.Removed {

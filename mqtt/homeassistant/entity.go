@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// entity is one entity of a device: its key, which stays the same, and its configuration.
+// entity is an entity of a device: its permanent key and its configuration.
 type entity struct {
 	key    string
 	config map[string]any
@@ -23,10 +23,10 @@ type device struct {
 	taken        map[string]bool
 }
 
-// config is what an entity has beside its name.
+// config is the configuration of an entity without its name.
 type config map[string]any
 
-// add puts in an entity under a key that is free.
+// add adds an entity under a unique key.
 func (d *device) add(key, platform, name string, c config) {
 	key = identifier(key)
 	for d.taken[key] {
@@ -40,7 +40,7 @@ func (d *device) add(key, platform, name string, c config) {
 	d.entities = append(d.entities, entity{key, all})
 }
 
-// with is a configuration with more in it.
+// with returns c extended by more.
 func (c config) with(more config) config {
 	all := config{}
 	for _, part := range [...]config{c, more} {
@@ -51,7 +51,7 @@ func (c config) with(more config) config {
 	return all
 }
 
-// valueOf is a template that digs a value out of a JSON payload. The names are quoted, because users choose some of them.
+// valueOf returns a template that extracts a value from a JSON payload. The names are quoted, because some are chosen by users.
 func valueOf(path ...string) string {
 	var text strings.Builder
 	text.WriteString("{{ value_json")
@@ -61,20 +61,20 @@ func valueOf(path ...string) string {
 	return text.String() + " }}"
 }
 
-// quoted is a text as a template's constant, which has JSON's escapes.
+// quoted returns text as a string constant of a template, which uses JSON's escapes.
 func quoted(text string) string {
 	data, _ := json.Marshal(text) // of a string there is no error
 	return string(data)
 }
 
-// occupied is a binary sensor's value: on while the number on a topic is above zero.
+// occupied returns the configuration of a binary sensor that is on while the number on a topic is above zero.
 func occupied(topic string) config {
 	return config{
 		"state_topic": topic, "value_template": "{{ 'ON' if value | int(0) > 0 else 'OFF' }}", "device_class": "occupancy",
 	}
 }
 
-// identifier keeps what Home Assistant allows in discovery topics.
+// identifier replaces characters that Home Assistant does not allow in discovery topics.
 func identifier(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
@@ -84,7 +84,7 @@ func identifier(name string) string {
 	}, name)
 }
 
-// title is a name as people write it: with spaces between its words, and a capital letter at its start.
+// title converts a name to a title: words separated by spaces, the first letter a capital.
 func title(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' || unicode.IsSpace(r) || unicode.IsControl(r) })
 	text := strings.Join(words, " ")

@@ -1,7 +1,7 @@
 package homeassistant
 
-// reachable makes of the availability topic, which also holds stopped, one of the two words that Home Assistant knows.
-func reachable(topic string) map[string]any {
+// availabilityEntry maps the availability topic, which may also be "stopped", to Home Assistant's two states.
+func availabilityEntry(topic string) map[string]any {
 	return map[string]any{"topic": topic, "value_template": "{{ 'online' if value == 'online' else 'offline' }}"}
 }
 
@@ -13,10 +13,10 @@ const (
 	total       = "all"   // the label of totals
 )
 
-// hub is the device that stands for the machine.
+// hub returns the Home Assistant device of the machine.
 func (d *Discovery) hub(a *Announcement) *device {
 	h := &device{
-		name: "hub", id: d.id(), taken: map[string]bool{}, availability: []any{reachable(d.Tree.Available())},
+		name: "hub", id: d.id(), taken: map[string]bool{}, availability: []any{availabilityEntry(d.Tree.Available())},
 		info: map[string]any{"identifiers": []string{d.id()}, "name": title(d.Tree.Device)},
 	}
 	for key, value := range map[string]string{

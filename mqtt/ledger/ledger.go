@@ -1,15 +1,15 @@
-// Package ledger counts messages so that none is unaccounted for.
+// Package ledger accounts for every message.
 package ledger
 
 import "sync"
 
-// Account says what became of the messages of one outgoing class since Open. Offered = Delivered + Superseded + Dropped + Queued at every
-// moment; only state can be superseded.
+// Account counts the messages of one outgoing class since Open. Offered = Delivered + Superseded + Dropped + Queued at every moment; only
+// state can be superseded.
 type Account struct {
-	Offered    uint64 `json:"offered"`    // handed over, including what the spool held at Open
+	Offered    uint64 `json:"offered"`    // queued, including the spool's events at Open
 	Delivered  uint64 `json:"delivered"`  // QoS 0: written to the connection; QoS 1: acknowledged by the broker
-	Superseded uint64 `json:"superseded"` // retained values that a newer one replaced before they were sent: nothing is lost by it
-	Dropped    uint64 `json:"dropped"`    // displaced by a newer frame's, over a cap, too old, or lost with the connection
+	Superseded uint64 `json:"superseded"` // retained values replaced by a newer one before they were sent; no information is lost
+	Dropped    uint64 `json:"dropped"`    // replaced by a newer frame's, over a limit, too old, or lost with the connection
 	Queued     uint64 `json:"queued"`     // waiting, or sent and not yet acknowledged
 }
 
@@ -28,7 +28,7 @@ func (l *Ledger) Offer(n int) {
 	l.mu.Unlock()
 }
 
-// Deliver notes that n queued messages have arrived.
+// Deliver records that n queued messages were delivered.
 func (l *Ledger) Deliver(n int) {
 	l.mu.Lock()
 	l.account.Queued -= uint64(n)
@@ -36,7 +36,7 @@ func (l *Ledger) Deliver(n int) {
 	l.mu.Unlock()
 }
 
-// Supersede notes that newer values have replaced n queued ones.
+// Supersede records that newer values replaced n queued ones.
 func (l *Ledger) Supersede(n int) {
 	l.mu.Lock()
 	l.account.Queued -= uint64(n)
@@ -44,7 +44,7 @@ func (l *Ledger) Supersede(n int) {
 	l.mu.Unlock()
 }
 
-// Drop notes that n queued messages are lost.
+// Drop records that n queued messages were lost.
 func (l *Ledger) Drop(n int) {
 	l.mu.Lock()
 	l.account.Queued -= uint64(n)
@@ -52,7 +52,7 @@ func (l *Ledger) Drop(n int) {
 	l.mu.Unlock()
 }
 
-// Read is the account as it stands.
+// Read returns the current account.
 func (l *Ledger) Read() Account {
 	l.mu.Lock()
 	defer l.mu.Unlock()

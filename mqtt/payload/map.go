@@ -29,8 +29,8 @@ type Share struct {
 	Share float64 // 0 to 1
 }
 
-// Grid is a map itself, as coarse as it is asked for: Width x Height cells of equal size that cover the image. It is left out while it
-// has no cells.
+// Grid is a map itself, as coarse as it is asked for: Width x Height cells of equal size that cover the image. It is left out while it has
+// no cells.
 type Grid struct {
 	Width, Height int
 	Classes       []Area

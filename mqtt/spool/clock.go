@@ -11,19 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock measures the age of events by the time that the machine has run since they were queued: no setting of the machine's clock changes
-// it, and
-// the time that the machine was off does not count. It goes on over restarts of the process, and over reboots from where it was noted last.
+// clock measures the age of events in running time of the machine, so that setting the wall clock has no effect. It continues across
+// restarts of the process and, from the last saved value, across reboots.
 type clock struct {
-	boot    [16]byte             // of this start of the machine
-	running func() time.Duration // since the machine's start, suspended or not
-	offset  time.Duration        // what is added to it
+	boot    [16]byte             // hash of the boot id
+	running func() time.Duration // time since boot, suspend included
+	offset  time.Duration        // added to running
 }
 
-// ageUnknown stands for the time of a record whose age nobody knows.
+// ageUnknown is the time of a record of unknown age.
 const ageUnknown = -1
 
-// machineClock is the clock of this machine, not yet set.
+// machineClock returns this machine's clock, not yet restored.
 func machineClock() clock {
 	c := clock{running: sinceBoot}
 	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
@@ -39,10 +38,10 @@ func sinceBoot() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// now is the time of the clock in milliseconds.
+// now returns the time of the clock in milliseconds.
 func (c *clock) now() int64 { return (c.running() + c.offset).Milliseconds() }
 
-// restore sets the clock by what was noted, and to at least a time that it is known to have shown.
+// restore sets the clock from a saved position, to at least the time least.
 func (c *clock) restore(p *position, least int64) {
 	running := c.running()
 	at := time.Duration(p.clock) * time.Millisecond
@@ -52,13 +51,13 @@ func (c *clock) restore(p *position, least int64) {
 	c.offset = max(at, time.Duration(least)*time.Millisecond) - running
 }
 
-// position is the file that remembers how far the events are done with. Losing it costs repeats, not events.
+// position is the content of the position file. Losing it causes repeated events, not lost ones.
 type position struct {
-	done    uint64   // the last event that is done with: delivered, or dropped
-	stored  uint64   // the last event that is in a file
+	done    uint64   // last event that was delivered or dropped
+	stored  uint64   // last event stored in a segment
 	clock   int64    // at the time of writing
-	running int64    // milliseconds since the machine's start, likewise
-	boot    [16]byte // which start
+	running int64    // milliseconds since boot at the time of writing
+	boot    [16]byte // hash of the boot id
 }
 
 const positionName = "done"

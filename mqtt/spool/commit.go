@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// write is the writer goroutine. It looks at the queue at every commit interval: waking it for each event would cost the frame loop more
-// than the event itself.
+// write is the writer goroutine. It polls the queue at every commit interval: a wake-up per event would cost the frame loop more than the
+// event itself.
 func (s *Spool) write() {
 	defer close(s.stopped)
 	defer s.release()
@@ -46,14 +46,14 @@ func (s *Spool) flush() error {
 	}
 }
 
-// commit brings the files up to date: new events are appended and synced, the position is noted, files without queued events are removed.
+// commit appends and syncs new events, saves the position and removes files without queued events.
 func (s *Spool) commit() error {
 	if s.Directory == "" {
 		return nil
 	}
 	err := s.store()
 	if err == nil {
-		err = s.note()
+		err = s.savePosition()
 	}
 	s.collect()
 	s.mu.Lock()
@@ -124,12 +124,12 @@ func (s *Spool) store() error {
 	return nil
 }
 
-// fileSize is how large a file grows: small against the cap, because space comes back file by file.
+// fileSize returns the maximum size of a segment, small compared with MaxBytes, because space is freed by segment.
 func (s *Spool) fileSize() int64 { return min(max(s.MaxBytes/16, 64<<10), 4<<20) }
 
-// note writes down how far the events are done with, and once a minute what the clock shows while there is something to grow old. It is not
-// synced: after a power cut a few events are repeated.
-func (s *Spool) note() error {
+// savePosition writes the position if it has changed and, while events are queued, once a minute for the clock. It is not synced: after a
+// power cut a few events are repeated.
+func (s *Spool) savePosition() error {
 	const clockInterval = 60_000
 	s.mu.Lock()
 	p := position{done: s.done, stored: s.written.stored, clock: s.clock.now(), running: s.clock.running().Milliseconds(), boot: s.clock.boot}
@@ -163,7 +163,7 @@ func (s *Spool) collect() {
 	}
 }
 
-// release closes the files and gives the directory to others.
+// release closes the files and unlocks the directory.
 func (s *Spool) release() {
 	for _, file := range s.files {
 		file.file.Close()

@@ -146,7 +146,7 @@ func TestDamagedPartsAreKeptWithinBounds(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, kept, damagedFiles)
 	for range 5 {
-		require.NoError(t, keepDamaged(path, make([]byte, damagedBytes/3)))
+		require.NoError(t, saveDamaged(path, make([]byte, damagedBytes/3)))
 	}
 	kept, err = filepath.Glob(filepath.Join(directory, "*"+damagedSuffix))
 	require.NoError(t, err)

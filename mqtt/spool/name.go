@@ -2,7 +2,7 @@ package spool
 
 import "strings"
 
-// DirName makes one directory's name of any name, a different one for each: what could lead elsewhere is escaped.
+// DirName returns a unique directory name for any name by escaping path separators and dots.
 func DirName(name string) string {
 	if strings.Trim(name, ".") == "" {
 		return strings.ReplaceAll(name, ".", "%2E") + "_"

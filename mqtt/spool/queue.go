@@ -1,6 +1,6 @@
 package spool
 
-// entry says where a queued record is.
+// entry locates a queued record.
 type entry struct {
 	number uint64
 	at     int64 // milliseconds of the queue's clock
@@ -37,7 +37,7 @@ func (q *queue) pop() entry {
 	return e
 }
 
-// after returns the first entry with a greater number.
+// after returns the first entry with a number greater than number.
 func (q *queue) after(number uint64) (entry, bool) {
 	live := q.live()
 	low, high := 0, len(live)
@@ -55,7 +55,7 @@ func (q *queue) after(number uint64) (entry, bool) {
 	return live[low], true
 }
 
-// remove takes one entry out of the middle.
+// remove deletes one entry.
 func (q *queue) remove(number uint64) bool {
 	for i, e := range q.live() {
 		if e.number == number {

@@ -7,11 +7,10 @@ import (
 )
 
 // A record is one event, in memory as on disk: length of the whole record, CRC-32C of everything after the checksum, number, time by the
-// queue's own
-// clock in milliseconds, length of the topic, topic, payload. Integers are little endian.
+// queue's own clock in milliseconds, length of the topic, topic, payload. Integers are little endian.
 const (
 	recordHeader = 4 + 4 + 8 + 8 + 2
-	// RecordLimit is how long a record may be, in bytes.
+	// RecordLimit is the maximum size of a record in bytes.
 	RecordLimit = 1 << 20
 )
 
@@ -19,7 +18,7 @@ var errRecord = errors.New("damaged record")
 
 func crc32c(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
-// appendRecord appends a record whose payload encode appends.
+// appendRecord appends a record; encode appends its payload.
 func appendRecord(buf []byte, number uint64, at int64, topic string, encode func([]byte) []byte) []byte {
 	start := len(buf)
 	buf = append(buf, make([]byte, 8)...)
@@ -34,9 +33,9 @@ func appendRecord(buf []byte, number uint64, at int64, topic string, encode func
 	return buf
 }
 
-// Event is a record that was read.
+// Event is a decoded record.
 type Event struct {
-	Buffer  []byte // holds all of it
+	Buffer  []byte // the whole record
 	Number  uint64
 	Topic   string
 	Payload []byte

@@ -13,33 +13,32 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// A segment is one file of the spool: a header, then records with rising numbers. The header is a mark, the number of the last record of
-// the file
-// before and a checksum. Records are only ever appended, in whole batches that are
-// synced before they count; a file is removed when none of its records is queued any more.
+// A segment is one file of the spool: a header, then records with rising numbers. The header is a magic, the number of the previous file's
+// last record and a checksum. Records are only ever appended, in whole batches that are synced before they count; a file is removed when
+// none of its records is queued any more.
 type segment struct {
 	path   string
 	file   *os.File
 	last   uint64 // number of the last record
-	size   int64  // bytes that are known good
-	sealed bool   // nothing is appended to it
+	size   int64  // valid bytes
+	sealed bool   // read only
 }
 
 const (
 	segmentMark   = "edgespl2"
 	segmentHeader = len(segmentMark) + 8 + 4
-	oldMark       = "edgespl1" // records of wall-clock times
+	oldMark       = "edgespl1" // previous format with wall-clock times
 	segmentSuffix = ".events"
 	damagedSuffix = ".damaged"
 )
 
-// header is what a file begins with; before is the number of the last record of the file before.
+// header returns a segment's header; before is the number of the previous file's last record.
 func header(before uint64) []byte {
 	buf := binary.LittleEndian.AppendUint64([]byte(segmentMark), before)
 	return binary.LittleEndian.AppendUint32(buf, crc32c(buf))
 }
 
-// createSegment makes a new file whose name is the number of its first record; before is the last one of the file before.
+// createSegment creates a file named by the number of its first record; before is the number of the previous file's last record.
 func createSegment(directory string, first, before uint64) (*segment, error) {
 	path := filepath.Join(directory, fmt.Sprintf("%016x%s", first, segmentSuffix))
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -57,7 +56,7 @@ func createSegment(directory string, first, before uint64) (*segment, error) {
 	return &segment{path: path, file: file, size: int64(segmentHeader)}, nil
 }
 
-// firstNumber is what the name of a segment's file says; 0 when it says nothing.
+// firstNumber returns the number in a segment's file name, or 0.
 func firstNumber(path string) uint64 {
 	number, err := strconv.ParseUint(strings.TrimSuffix(filepath.Base(path), segmentSuffix), 16, 64)
 	if err != nil {
@@ -66,8 +65,7 @@ func firstNumber(path string) uint64 {
 	return number
 }
 
-// append writes records behind what is good and syncs them. They count when the caller has raised size and last. On an error the file is
-// cut back.
+// append writes records after the valid bytes and syncs them. The caller then updates size and last. On an error the file is truncated.
 func (s *segment) append(records []byte) error {
 	_, err := s.file.WriteAt(records, s.size)
 	if err == nil {
@@ -84,26 +82,26 @@ func (s *segment) remove() {
 	os.Remove(s.path)
 }
 
-// contents are the records of a segment's bytes, and the parts between them that are none.
-type contents struct {
-	before  uint64 // number of the last record of the file before, 0 when it is not known
-	records []found
+// scanResult holds the valid records of a segment and its damaged parts.
+type scanResult struct {
+	before  uint64 // number of the previous file's last record, 0 if unknown
+	records []scannedRecord
 	damaged [][2]int // from, to
 	tail    bool     // the last damaged part is at the end
 	end     int      // behind the last record
 }
 
-// found is a record and where it begins; afterDamage says that there is a damaged part between the record before and this one.
-type found struct {
+// scannedRecord is a record and its offset. afterDamage is set if a damaged part precedes it.
+type scannedRecord struct {
 	Event
 	offset      int64
 	afterDamage bool
 }
 
-// scan finds every record of data whose checksum is right and whose number is higher than that of the one before. Reading goes on behind a
-// damaged part at the next record, wherever that begins. What a power cut leaves of the last batch is no damage.
-func scan(data []byte, after uint64) contents {
-	var c contents
+// scan returns every record with a valid checksum and a rising number. After a damaged part it continues at the next valid record. The
+// remainder of a batch torn by a power cut does not count as damage.
+func scan(data []byte, after uint64) scanResult {
+	var c scanResult
 	at, bad := 0, -1
 	old := bytes.HasPrefix(data, []byte(oldMark))
 	if old {
@@ -129,7 +127,7 @@ func scan(data []byte, after uint64) contents {
 		if old {
 			e.at = ageUnknown
 		}
-		c.records = append(c.records, found{e, int64(at), bad >= 0})
+		c.records = append(c.records, scannedRecord{e, int64(at), bad >= 0})
 		after, bad = e.Number, -1
 		at += len(e.Buffer)
 		c.end = at
@@ -141,7 +139,7 @@ func scan(data []byte, after uint64) contents {
 	return c
 }
 
-// tornRecord reports whether the rest of a file is what a power cut leaves of a batch: nothing, zeros, or a record longer than the rest.
+// tornRecord reports whether the rest of a file is a batch torn by a power cut: nothing, zeros, or a record longer than the rest.
 func tornRecord(rest []byte) bool {
 	if len(rest) < recordHeader {
 		return true
@@ -157,9 +155,9 @@ func tornRecord(rest []byte) bool {
 	return true
 }
 
-// openSegment reads a file of an earlier run. Damaged parts are moved aside; where that fails the file stays as it is, to be read and not
-// written to. The segment is nil, and the file gone, when there is no record in it.
-func openSegment(path string, after uint64) (s *segment, c contents, err error) {
+// openSegment opens a file of an earlier process. Damaged parts are moved to a file of their own; if that fails, the segment is sealed. A
+// file without records is removed, and the segment is nil.
+func openSegment(path string, after uint64) (s *segment, c scanResult, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, c, err
@@ -167,7 +165,7 @@ func openSegment(path string, after uint64) (s *segment, c contents, err error) 
 	c = scan(data, after)
 	sealed := false
 	if len(c.damaged) > 0 {
-		sealed = c.moveAside(path, data) != nil
+		sealed = c.quarantine(path, data) != nil
 	}
 	if len(c.records) == 0 && !sealed {
 		return nil, c, os.Remove(path)
@@ -190,13 +188,13 @@ func openSegment(path string, after uint64) (s *segment, c contents, err error) 
 	return s, c, nil
 }
 
-// moveAside keeps the damaged parts in a file of their own and writes the segment anew without them, changing the records' places.
-func (c *contents) moveAside(path string, data []byte) error {
+// quarantine keeps the damaged parts in a file of their own and writes the segment anew without them, changing the records' places.
+func (c *scanResult) quarantine(path string, data []byte) error {
 	var parts []byte
 	for _, part := range c.damaged {
 		parts = append(parts, data[part[0]:part[1]]...)
 	}
-	if err := keepDamaged(path, parts); err != nil {
+	if err := saveDamaged(path, parts); err != nil {
 		return err
 	}
 	whole := header(c.before)
@@ -216,14 +214,14 @@ func (c *contents) moveAside(path string, data []byte) error {
 	return nil
 }
 
-// Bounds of what is kept of damaged parts, for whoever wants to look at them.
+// Limits of the saved damaged parts, which are kept for analysis.
 const (
 	damagedFiles = 16
 	damagedBytes = 8 << 20
 )
 
-// keepDamaged writes what could not be read to a file of its own beside the segment. The oldest such files make room for new ones.
-func keepDamaged(path string, data []byte) error {
+// saveDamaged writes damaged parts to a file beside the segment. The oldest such files are removed.
+func saveDamaged(path string, data []byte) error {
 	data = data[:min(len(data), damagedBytes)]
 	directory := filepath.Dir(path)
 	kept, err := filepath.Glob(filepath.Join(directory, "*"+damagedSuffix))

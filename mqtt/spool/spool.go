@@ -1,6 +1,5 @@
-// Package spool is the durable queue of events: bounded in messages, bytes and age, in files that survive a power cut and that lose to
-// damage only
-// the records that are damaged.
+// Package spool implements a durable queue of events, bounded in messages, bytes and age. It survives power cuts, and file damage costs
+// only the damaged records.
 package spool
 
 import (
@@ -18,22 +17,21 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
 )
 
-// Config says where the queue is and what it may hold. It is an append-only log of small files. Compared with an embedded B+tree store it
-// writes
-// each event once and in order, which flash memory likes, gives space back as events leave, needs no memory map that faults when a file is
-// damaged, and loses to damage only the records that are damaged.
+// Config configures a Spool: an append-only log of small files. Compared with an embedded B+tree store it writes each event once and in
+// order, which spares flash memory, frees space as events leave, needs no memory map that faults on damaged files, and loses only damaged
+// records.
 type Config struct {
-	// Directory holds the files; it is made when missing. Empty keeps events in memory only.
+	// Directory holds the files and is created if missing. If empty, events are kept in memory only.
 	Directory string
-	// The caps; what is over one of them is dropped, oldest first, and counted. Zero means the default.
+	// Limits; when one is exceeded, the oldest events are dropped and counted. Zero means the default.
 	MaxBytes    int64         // of queued records, 64 MiB
 	MaxMessages int           // 100,000
-	MaxAge      time.Duration // that the machine has run since, 7 days; setting its clock changes nothing
-	// MaxMemory caps the records that are not on disk yet: a few, unless the disk fails or Directory is empty. 8 MiB.
+	MaxAge      time.Duration // in running time of the machine, 7 days
+	// MaxMemory limits the bytes of records not yet on disk: few, unless the disk fails or Directory is empty. 8 MiB.
 	MaxMemory int64
-	// Commit is how long an event may wait for its sync to disk, 100 ms. Events that the broker acknowledges sooner never touch the disk.
+	// Commit is the interval between syncs to disk, 100 ms. Events that the broker acknowledges sooner are never written.
 	Commit time.Duration
-	// CloseLimit is how long Close may wait for the disk, 2 s.
+	// CloseLimit bounds how long Close waits for the disk, 2 s.
 	CloseLimit time.Duration
 }
 
@@ -47,14 +45,14 @@ const (
 	defaultCloseLimit  = 2 * time.Second
 )
 
-// Stats says how the queue stands.
+// Stats is the state of the queue.
 type Stats struct {
 	Messages int           // queued
 	Bytes    int64         // of their records
-	Oldest   time.Duration // age of the oldest of them
+	Oldest   time.Duration // age of the oldest event
 	Failures uint64        // attempts to write that failed, since Open
-	Lost     uint64        // events that damaged files have lost, found by Open; they are in the account as dropped
-	Error    string        // why new events wait in memory only; empty when they are safe on disk, or no directory was asked for
+	Lost     uint64        // events lost to damaged files, found by Open and accounted as dropped
+	Error    string        // why new events are in memory only; empty if they are stored, or if no directory is configured
 }
 
 // Spool is the running queue. Fill in the exported fields, Open it, Close it; the fields must not change after Open. Its methods may be
@@ -97,8 +95,8 @@ type batch struct {
 	data []byte
 }
 
-// Open reads what an earlier run left and starts the writer. Only a directory that another process uses is an error; one that cannot be
-// used is reported and replaced by memory.
+// Open loads the events of an earlier process and starts the writer. It returns an error only if another process uses the directory; an
+// unusable directory is logged and replaced by memory.
 func (s *Spool) Open() error {
 	s.MaxBytes = orDefault(s.MaxBytes, defaultMaxBytes)
 	s.MaxMessages = orDefault(s.MaxMessages, defaultMaxMessages)
@@ -133,7 +131,7 @@ func orDefault[T int | int64 | time.Duration](value, standard T) T {
 	return value
 }
 
-// load takes the directory and indexes its files.
+// load locks the directory and indexes its files.
 func (s *Spool) load() error {
 	if err := os.MkdirAll(s.Directory, 0o700); err != nil {
 		return err
@@ -159,7 +157,7 @@ func (s *Spool) load() error {
 	return nil
 }
 
-// loadSegments indexes the files and sets the clock by what is in them.
+// loadSegments indexes the files and restores the clock.
 func (s *Spool) loadSegments() error {
 	paths, err := filepath.Glob(filepath.Join(s.Directory, "*"+segmentSuffix)) // sorted, which is the order of their numbers
 	if err != nil {
@@ -179,12 +177,12 @@ func (s *Spool) loadSegments() error {
 			s.Logger.Warn("event spool file was damaged: what is whole is kept, the rest moved aside", "file", path, "parts", len(c.damaged))
 		}
 		if i > 0 && c.before > last {
-			s.lose(last, c.before)
+			s.countLost(last, c.before)
 			last = c.before
 		}
 		for _, e := range c.records {
 			if damaged || e.afterDamage {
-				s.lose(last, e.Number-1)
+				s.countLost(last, e.Number-1)
 			}
 			damaged, last, newest = false, e.Number, max(newest, e.at)
 			if e.Number > s.done {
@@ -196,12 +194,12 @@ func (s *Spool) loadSegments() error {
 			s.files = append(s.files, file)
 		}
 	}
-	if s.lose(last, s.written.stored); damaged && s.written.stored == 0 {
-		s.lost++ // nobody knows how many, at least one
+	if s.countLost(last, s.written.stored); damaged && s.written.stored == 0 {
+		s.lost++ // the number is unknown, at least one
 	}
 	s.newest = max(last, s.done, s.written.stored)
 	s.clock.restore(&s.written, newest)
-	for i := range s.stored.live() { // of a time when the clock on the wall was used
+	for i := range s.stored.live() { // written by the previous format with wall-clock times
 		if e := &s.stored.live()[i]; e.at == ageUnknown {
 			e.at = s.clock.now()
 		}
@@ -218,14 +216,14 @@ func (s *Spool) loadSegments() error {
 	return nil
 }
 
-// lose counts the events behind one number, up to another, as lost, as far as they were not done with.
-func (s *Spool) lose(behind, to uint64) {
+// countLost counts the events behind one number, up to another, as lost, as far as they were not done with.
+func (s *Spool) countLost(behind, to uint64) {
 	if behind = max(behind, s.done); to > behind {
 		s.lost += to - behind
 	}
 }
 
-// Offer queues an event that encode appends, given its number, and returns the number. It does no I/O.
+// Offer queues an event and returns its number; encode appends the payload. It does no I/O.
 func (s *Spool) Offer(topic string, encode func(buf []byte, number uint64) []byte) uint64 {
 	s.mu.Lock()
 	s.newest++
@@ -247,7 +245,7 @@ func (s *Spool) Offer(topic string, encode func(buf []byte, number uint64) []byt
 	return number
 }
 
-// enforce drops the oldest events while a cap is exceeded. The caller holds mu.
+// enforce drops the oldest events while a limit is exceeded. The caller holds mu.
 func (s *Spool) enforce() {
 	limit := s.clock.now() - s.MaxAge.Milliseconds()
 	for {
@@ -288,7 +286,7 @@ func (b *batch) compact() {
 	}
 }
 
-// oldest is the part that holds the oldest event, nil when there is none. The caller holds mu.
+// oldest returns the queue with the oldest event, or nil. The caller holds mu.
 func (s *Spool) oldest() *queue {
 	for _, q := range [...]*queue{&s.stored, &s.writing.queue, &s.tail.queue} {
 		if q.len() > 0 {
@@ -304,17 +302,17 @@ func (s *Spool) messages() int { return s.stored.len() + s.writing.len() + s.tai
 
 func (s *Spool) bytes() int64 { return s.stored.bytes + s.writing.bytes + s.tail.bytes }
 
-// Last is the number of the newest event.
+// Last returns the number of the newest event.
 func (s *Spool) Last() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.newest
 }
 
-// spare is the room that Next leaves behind an event.
-const spare = 64
+// spareCapacity is the free capacity that Next leaves after an event in its buffer.
+const spareCapacity = 64
 
-// Next reads the first event after a number into buf. The event is the caller's, with room for a little more in its buffer.
+// Next reads the first event after a number into buf. The caller owns the event and may append up to spareCapacity bytes.
 func (s *Spool) Next(after uint64, buf []byte) (Event, bool) {
 	for {
 		s.mu.Lock()
@@ -341,7 +339,7 @@ func (s *Spool) Next(after uint64, buf []byte) (Event, bool) {
 			}
 		}
 		s.mu.Unlock()
-		buf = slices.Grow(buf[:0], int(e.size)+spare)[:e.size]
+		buf = slices.Grow(buf[:0], int(e.size)+spareCapacity)[:e.size]
 		_, err := file.file.ReadAt(buf, int64(e.offset))
 		if err == nil {
 			var read Event
@@ -360,12 +358,12 @@ func (s *Spool) Next(after uint64, buf []byte) (Event, bool) {
 	}
 }
 
-// Age is how long the machine has run since an event was queued.
+// Age returns how long the machine has run since the event was queued.
 func (s *Spool) Age(e *Event) time.Duration {
 	return time.Duration(max(0, s.clock.now()-e.at)) * time.Millisecond
 }
 
-// Acknowledge ends an event that the broker has. Events are acknowledged in their order.
+// Acknowledge removes a delivered event. Events must be acknowledged in order.
 func (s *Spool) Acknowledge(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,7 +373,7 @@ func (s *Spool) Acknowledge(number uint64) {
 	}
 }
 
-// Drop ends an event that cannot be delivered. Older ones may still be on their way.
+// Drop removes an event that cannot be delivered. Older events may still be in flight.
 func (s *Spool) Drop(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,10 +390,10 @@ func (s *Spool) Drop(number uint64) {
 	}
 }
 
-// Account says what became of the events since Open.
+// Account returns the account of the events since Open.
 func (s *Spool) Account() ledger.Account { return s.ledger.Read() }
 
-// Stats says how the queue stands.
+// Stats is the state of the queue.
 func (s *Spool) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -420,8 +418,8 @@ func (s *Spool) Sync() error {
 	}
 }
 
-// Close writes what is queued and ends the writer. It is an error when events are lost by that, because the directory cannot be used or the
-// disk does not answer in time; a queue that was asked to stay in memory ends with its process. Events offered later are dropped.
+// Close writes queued events and stops the writer. It returns an error if events are lost because the directory is unusable or the disk
+// does not answer within CloseLimit; a queue without a directory just ends. Events offered later are dropped.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	closed := s.closed

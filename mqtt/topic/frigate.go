@@ -1,6 +1,6 @@
 package topic
 
-// Frigate is the first level of Frigate's topics; empty for none. It may have several levels.
+// Frigate is the prefix of Frigate's topics, possibly with several levels; empty disables them.
 type Frigate string
 
 // Available holds online, offline (the will) or stopped (a clean end).
@@ -27,7 +27,7 @@ func (f Frigate) Status(camera string) string { return f.level(camera) + "status
 // State holds the value of a control that is in force.
 func (f Frigate) State(camera, control string) string { return f.level(camera) + control + "/state" }
 
-// Commands is the filter of what sets a control of any camera.
+// Commands returns the filter of the commands for a control of any camera.
 func (f Frigate) Commands(control string) string { return string(f) + "/+/" + control + "/set" }
 
 func (f Frigate) level(place string) string { return string(f) + "/" + Level(place) + "/" }

@@ -1,4 +1,4 @@
-// Package topic names the topics of a device.
+// Package topic builds the topics of a device.
 package topic
 
 import (
@@ -11,8 +11,8 @@ import (
 // DefaultRoot is the first level of every topic.
 const DefaultRoot = "edge-infer"
 
-// Tree names every topic of one device. Camera, zone, line and label names that come from users may hold anything; what a topic level
-// cannot hold becomes an underscore.
+// Tree builds the topics of one device. Names of cameras, zones, lines and labels may contain any character; those not allowed in a topic
+// level become underscores.
 type Tree struct {
 	Root   string // may have several levels
 	Device string // one level
@@ -25,7 +25,7 @@ const (
 	Stopped = "stopped"
 )
 
-// Check reports names that would break the topic tree.
+// Check returns an error if a name cannot be part of a topic.
 func (t Tree) Check() error {
 	if t.Device == "" {
 		return errors.New("device name is empty (set it, or give the machine a host name)")
@@ -43,7 +43,7 @@ func (t Tree) Check() error {
 	return nil
 }
 
-// Base is what every topic of the device begins with.
+// Base returns the prefix of every topic of the device.
 func (t Tree) Base() string { return t.Root + "/" + t.Device + "/" }
 
 // Available holds online, offline (the will) or stopped (a clean end).
@@ -106,19 +106,19 @@ func (t Tree) control(camera, control string) string {
 
 func (t Tree) camera(camera string) string { return t.Base() + Level(camera) + "/" }
 
-// States are filters of everything small that is retained of cameras: all but images.
+// States returns filters that match the retained topics of cameras except images.
 func (t Tree) States() []string {
 	camera := t.Base() + "+/"
 	return []string{camera + "available", camera + "+/state", camera + "count/+", camera + "zone/+/+", camera + "line/+", camera + "line/+/+"}
 }
 
-// Images are filters of what is retained of images of a camera, which is given as its level.
+// Images returns filters that match the retained images of a camera, given by its topic level.
 func (t Tree) Images(camera string) []string {
 	return []string{t.Base() + camera + "/image", t.Base() + camera + "/snapshot/+"}
 }
 
-// Place is what a retained topic of a camera belongs to, as levels: the camera, and its zone or line where it has one. It reports false of
-// topics that no camera publishes and retains, such as commands.
+// Place returns the topic levels of the camera and, if any, the zone or line that a retained topic belongs to. ok is false for other
+// topics, such as commands.
 func (t Tree) Place(topic string) (camera, zone, line string, ok bool) {
 	rest, ok := strings.CutPrefix(topic, t.Base())
 	levels := strings.Split(rest, "/")
@@ -139,7 +139,7 @@ func (t Tree) Place(topic string) (camera, zone, line string, ok bool) {
 	return camera, zone, line, ok
 }
 
-// Level makes one topic level of a name. The words set and state get a mark, so that no label can publish into a control's topics.
+// Level converts a name to one topic level. "set" and "state" get a prefix, so that no label can collide with a control's topics.
 func Level(name string) string {
 	if name == "" {
 		return "_"

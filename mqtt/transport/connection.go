@@ -1,5 +1,4 @@
-// Package transport carries MQTT packets between a client and its broker: over TCP, TLS or WebSocket, whole, and in bounded time and
-// memory.
+// Package transport connects a client to its broker over TCP, TLS or WebSocket, with bounded time and memory.
 package transport
 
 import (
@@ -18,11 +17,11 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
 
-// Conn carries whole MQTT packets: each Write is one or more of them, and none is cut by another writer's. That lets the client
-// write QoS 0 messages itself, beside paho, which otherwise takes three goroutine hops for each.
+// Conn is a connection that writes whole MQTT packets: concurrent writes do not interleave. The client can therefore write QoS 0 messages
+// itself, without the three goroutine hops that each takes in paho.
 //
-// Every piece of a write has a deadline. Without one, a broker that accepts and stops reading blocks paho's Publish for ever once the
-// socket's buffer is full. A write that fails ends the connection, because part of a packet may have left.
+// Every part of a write has a deadline. Without one, a broker that stops reading blocks paho's Publish forever once the socket buffer is
+// full. A failed write closes the connection, because part of a packet may have been sent.
 type Conn struct {
 	net.Conn
 	raw     net.Conn // under TLS and WebSocket
@@ -33,8 +32,9 @@ type Conn struct {
 	mu sync.Mutex // held by the writer
 }
 
-// New makes a connection of one that is open, which it takes over. timeout is how long the other side may stop reading; skipped hears the
-// sizes of messages of more than largest bytes, which are held back; failed hears why the connection has ended, perhaps more than once.
+// New wraps an open connection and takes ownership of it. timeout is how long the other side may stop reading. Received messages larger
+// than largest bytes are removed and their sizes passed to skipped. failed is called with the reason when the connection ends, possibly
+// more than once.
 func New(conn net.Conn, timeout time.Duration, largest int, skipped func(int), failed func(error)) *Conn {
 	raw := conn
 	if layered, ok := raw.(interface{ UnderlyingConn() net.Conn }); ok {
@@ -46,8 +46,8 @@ func New(conn net.Conn, timeout time.Duration, largest int, skipped func(int), f
 	return &Conn{Conn: conn, raw: raw, in: newFilter(conn, largest, skipped), timeout: timeout, failed: failed}
 }
 
-// Read reads packets without those that the filter holds back. How the connection has ended is reported from here: paho closes it before it
-// says why, and a writer would then see no more than that.
+// Read reads packets that pass the filter. It reports the end of the connection itself, because paho closes the connection before it
+// reports the reason.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.in.Read(p)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write sends whole packets, or fails the connection. A large packet goes out in pieces, so that a slow link is not taken for a dead one.
+// Write sends whole packets or fails the connection. A large packet is written in parts, so that a slow link does not exceed the deadline.
 func (c *Conn) Write(packets []byte) (int, error) {
 	const piece = 32 << 10
 	c.mu.Lock()
@@ -84,10 +84,10 @@ func (c *Conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 // SetWriteDeadline does nothing, see SetDeadline.
 func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
 
-// Close ends the connection at once. It goes under TLS, whose farewell could wait five seconds for a broker that does not read.
+// Close closes the connection at once. It bypasses TLS, whose close notification could wait five seconds for a broker that does not read.
 func (c *Conn) Close() error { return c.raw.Close() }
 
-// Dial opens the connection to a broker without any MQTT on it.
+// Dial opens the network connection to a broker.
 func Dial(ctx context.Context, to address.Address, files credentials.TLS, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func Dial(ctx context.Context, to address.Address, files credentials.TLS, timeou
 	return dialWebSocket(ctx, to, config, timeout)
 }
 
-// dialWebSocket runs paho's dialer, which knows no context, beside the caller; a connection that comes too late is closed.
+// dialWebSocket runs paho's dialer, which has no context, on a goroutine of its own and closes a connection that comes too late.
 func dialWebSocket(ctx context.Context, to address.Address, config *tls.Config, timeout time.Duration) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
@@ -129,7 +129,7 @@ func dialWebSocket(ctx context.Context, to address.Address, config *tls.Config, 
 	}
 }
 
-// Closed reports whether the other side ended a connection, and not the network or this one.
+// Closed reports whether err means that the other side closed the connection.
 func Closed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -6,15 +6,15 @@ import (
 	"io"
 )
 
-// filter reads a stream of MQTT packets and leaves out messages that are too large to be commands. paho allocates what a packet's header
-// announces, up to 256 MiB, so that one retained message to a control's topic could take a small machine down at every connection.
+// filter removes messages that are too large to be commands from a stream of MQTT packets. paho allocates the size announced in a packet's
+// header, up to 256 MiB: one retained message on a command topic could exhaust a small machine at every connection.
 type filter struct {
 	in      *bufio.Reader
-	largest int            // bytes of a PUBLISH packet that is let through
-	skipped func(size int) // called for each that is not
+	largest int            // maximum size of a PUBLISH packet in bytes
+	skipped func(size int) // called for each removed message
 
-	header []byte // of the packet at hand, what is not read yet
-	left   int    // bytes of its body that are not read yet
+	header []byte // unread header of the current packet
+	left   int    // unread bytes of its body
 	skip   bool
 }
 

@@ -30,7 +30,7 @@ func TestMarksPaintMasks(t *testing.T) {
 	assert.Equal(t, Colour(3), at(img, 199, 120), "the box is there too")
 }
 
-func TestMarksPaintTurnedBoxes(t *testing.T) {
+func TestMarksPaintOrientedBoxes(t *testing.T) {
 	img := blank(320, 240)
 	o := postprocess.OrientedBox{X: 160, Y: 120, Width: 120, Height: 40, Angle: math.Pi / 4}
 	one := mark(0, 0, 0, 0, 3)
@@ -68,7 +68,7 @@ func TestMarksPaintPeople(t *testing.T) {
 	}
 }
 
-func TestMarksNamePoints(t *testing.T) {
+func TestMarksNameKeypoints(t *testing.T) {
 	painted := func(high float32, names ...string) (count int) {
 		one := mark(60, 60, 300, 60+high, 0)
 		one.Detail = &postprocess.Detail{Keypoints: []postprocess.Keypoint{{X: 100, Y: 100, Score: 0.9}, {X: 200, Y: 100, Score: 0.2}}}

@@ -26,7 +26,8 @@ func (p *Painter) Map(img Image, m *postprocess.DenseMap, stats *postprocess.Pix
 	}
 	var colours [256]color.RGBA
 	for i := range colours {
-		if colours[i] = Colour(i); m.Depths != nil {
+		colours[i] = Colour(i)
+		if m.Depths != nil {
 			colours[i] = Colormap(float32(i) / 255)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-func TestMapTintsThePlacesOfAClass(t *testing.T) {
+func TestSegmentationMap(t *testing.T) {
 	img := Image{Data: make([]byte, 64*400*3), Width: 64, Height: 400, Stride: 64 * 3}
 	m := &postprocess.DenseMap{Width: 2, Height: 1, StepX: 1. / 32, StepY: 1. / 400, X: -.484375, Classes: []uint8{postprocess.NoClass, 3}}
 	p := Painter{Labels: []string{"a", "b", "c", "road"}}
@@ -31,7 +31,7 @@ func TestMapTintsThePlacesOfAClass(t *testing.T) {
 	assert.Equal(t, make([]byte, len(again)), img.Data)
 }
 
-func TestMapOfDepths(t *testing.T) {
+func TestDepthMap(t *testing.T) {
 	img := Image{Data: make([]byte, 90*400*3), Width: 90, Height: 400, Stride: 90 * 3}
 	nan := float32(math.NaN())
 	m := &postprocess.DenseMap{Width: 3, Height: 1, StepX: 1. / 30, StepY: 1. / 400, X: -.4833, Depths: []float32{2, nan, 7}}
@@ -50,7 +50,7 @@ func TestMapOfDepths(t *testing.T) {
 }
 
 // Along the ramp each colour is brighter than the one before.
-func TestRampGrowsBrighter(t *testing.T) {
+func TestColormapLightnessIncreases(t *testing.T) {
 	before := -1.
 	for i := range 256 {
 		c := Colormap(float32(i) / 255)

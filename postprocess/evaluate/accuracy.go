@@ -257,7 +257,8 @@ func (c *classMatches) averagePrecisions(weights []uint16, scratch *curves) (ave
 		if weights != nil {
 			weight = int(weights[d.img])
 		}
-		if taken += weight; d.hit == 0 || weight == 0 {
+		taken += weight
+		if d.hit == 0 || weight == 0 {
 			continue
 		}
 		for t := range thresholds {
@@ -324,15 +325,4 @@ func (p CurvePoint) F1() float64 {
 		return 0
 	}
 	return 2 * p.Precision * p.Recall / (p.Precision + p.Recall)
-}
-
-// Best returns the point with the highest F1; its score is the threshold if misses and false alarms weigh the same.
-func (c Curve) Best() CurvePoint {
-	var best CurvePoint
-	for _, point := range c {
-		if point.F1() > best.F1() {
-			best = point
-		}
-	}
-	return best
 }

@@ -71,7 +71,6 @@ func TestCurve(t *testing.T) {
 	result := accuracy.Result()
 	require.Len(t, result.Classes, 1)
 	assert.Equal(t, Curve{{0.9, 1, 0.5}, {0.6, 2.0 / 3, 1}, {0.5, 0.5, 1}}, result.Classes[0].Curve)
-	assert.Equal(t, CurvePoint{0.6, 2.0 / 3, 1}, result.Classes[0].Curve.Best())
 	assert.Equal(t, Result{}, (&Accuracy{}).Result())
 }
 

@@ -59,7 +59,7 @@ func accuracyOf(all []simulated, weights []uint16) *Accuracy {
 }
 
 // A resample weighs images instead of adding them again, with the same result.
-func TestWeightedAccuracyIsThatOfRepeatedImages(t *testing.T) {
+func TestWeightedAccuracyEqualsRepeatedImages(t *testing.T) {
 	all := simulate(30, 3, 0.2)
 	a := accuracyOf(all, nil)
 	a.sort()
@@ -94,8 +94,8 @@ func TestLossInterval(t *testing.T) {
 	assert.Less(t, more.High-more.Low, 0.5*(found.High-found.Low))
 }
 
-// The interval holds the truth about as often as it says.
-func TestLossIntervalIsRightAsOftenAsItSays(t *testing.T) {
+// The interval contains the true loss in about 95 % of the cases.
+func TestLossIntervalCoverage(t *testing.T) {
 	large := 4000
 	truth := accuracyOf(simulate(large, 1000, 0.05), nil).Result().MAP - accuracyOf(simulate(large, 1000, 0.25), nil).Result().MAP
 	const trials = 60

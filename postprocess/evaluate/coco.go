@@ -106,7 +106,8 @@ func (r *cocoReader) read() error {
 			})
 		default:
 			var skipped json.RawMessage
-			if err = r.decoder.Decode(&skipped); err != nil {
+			err = r.decoder.Decode(&skipped)
+			if err != nil {
 				err = r.refuse(err)
 			}
 		}

@@ -79,7 +79,7 @@ func readCOCO(path string) (*Dataset, error) {
 		dirs[0], dirs[at] = dirs[at], dirs[0] // usually the next image is there too
 	}
 	if missing > 0 {
-		return nil, fmt.Errorf("%d of the %d images of %s are not there, such as %s, in none of %s (are these the labels of other images?)",
+		return nil, fmt.Errorf("%d of the %d images of %s are missing, such as %s; searched %s (are these the labels of other images?)",
 			missing, len(dataset.Images), path, last, strings.Join(dirs, ", "))
 	}
 	return dataset, nil

@@ -154,7 +154,10 @@ func (p *Image) Fit(width, height int) error {
 	x, y := float32(width)/float32(p.Width), float32(height)/float32(p.Height)
 	for i := range p.Truths {
 		box := &p.Truths[i].Box
-		box.X1, box.Y1, box.X2, box.Y2 = box.X1*x, box.Y1*y, box.X2*x, box.Y2*y
+		box.X1 *= x
+		box.Y1 *= y
+		box.X2 *= x
+		box.Y2 *= y
 		p.Truths[i].place(width, height)
 	}
 	p.Width, p.Height = width, height
@@ -178,12 +181,13 @@ func (d *Dataset) Relabel(labels, only []string) error {
 		return nil
 	}
 	if len(labels) == 0 {
-		return errors.New("the model has no labels to find those of the dataset by (name a file with them, one a line)")
+		return errors.New("the model has no labels to match with those of the dataset (provide a file with one label per line)")
 	}
 	to := make([]int, len(d.Labels))
 	categories := make([]int64, len(labels))
 	for i, label := range d.Labels {
-		if to[i] = indexLabel(labels, label); to[i] >= 0 && d.Categories != nil {
+		to[i] = indexLabel(labels, label)
+		if to[i] >= 0 && d.Categories != nil {
 			categories[to[i]] = d.Categories[i]
 		}
 	}
@@ -197,8 +201,8 @@ func (d *Dataset) Relabel(labels, only []string) error {
 		for j := range truths {
 			class := to[truths[j].Class]
 			if class < 0 && len(only) == 0 {
-				return fmt.Errorf("dataset has objects labelled %q, which the model does not know "+
-					"(its labels: %s; --classes counts no others than those it names)", d.Labels[truths[j].Class], abridged(labels))
+				return fmt.Errorf("dataset has objects labelled %q, which the model does not have "+
+					"(its labels: %s; --classes selects others)", d.Labels[truths[j].Class], abridged(labels))
 			}
 			truths[j].Class = class
 		}

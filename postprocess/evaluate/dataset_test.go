@@ -62,9 +62,9 @@ func TestReadCOCO(t *testing.T) {
 	}, dataset)
 
 	assert.EqualError(t, dataset.Relabel([]string{"nut", "washer"}, nil),
-		`dataset has objects labelled "bolt", which the model does not know (its labels: nut, washer; --classes counts no others than those it names)`)
+		`dataset has objects labelled "bolt", which the model does not have (its labels: nut, washer; --classes selects others)`)
 	assert.EqualError(t, dataset.Relabel(nil, nil),
-		"the model has no labels to find those of the dataset by (name a file with them, one a line)")
+		"the model has no labels to match with those of the dataset (provide a file with one label per line)")
 	dataset, err = ReadDataset(dir, "")
 	require.NoError(t, err)
 	require.NoError(t, dataset.Relabel([]string{"nut", "washer", "Bolt"}, nil))
@@ -146,7 +146,7 @@ func TestBadLabelsNameFileAndLine(t *testing.T) {
 	assert.EqualError(t, err, "read dataset: image "+filepath.Join(dir, "images", "a.png")+": image: unknown format")
 }
 
-// Labels of other images would make any model look as bad as its reference.
+// Labels of other images would make every model look as bad as its reference.
 func TestLabelsOfOtherImages(t *testing.T) {
 	dir := t.TempDir()
 	writeImage(t, dir, "images/a.png", 20, 10)
@@ -159,7 +159,7 @@ func TestLabelsOfOtherImages(t *testing.T) {
 		`{"images":[{"id":1,"file_name":"a.png","width":20,"height":10},{"id":2,"file_name":"d.png","width":20,"height":10}],"annotations":[],"categories":[]}`)
 	_, err = ReadDataset(dir, "")
 	assert.EqualError(t, err, "read dataset: 1 of the 2 images of "+filepath.Join(dir,
-		"annotations.json")+" are not there, such as d.png, in none of "+
+		"annotations.json")+" are missing, such as d.png; searched "+
 		filepath.Join(dir, "images")+", "+dir+" (are these the labels of other images?)")
 }
 

@@ -46,7 +46,7 @@ func TestReadCOCODirs(t *testing.T) {
 	assert.EqualError(t, err, "read dataset: "+filepath.Join(dir, "annotations")+": there are val2014 and val2017 (choose one with --split)")
 	_, err = ReadDataset(dir, "val2014")
 	assert.ErrorContains(t, err, "1 of the 1 images of "+filepath.Join(dir, "annotations",
-		"instances_val2014.json")+" are not there, such as a.png")
+		"instances_val2014.json")+" are missing, such as a.png")
 }
 
 // COCO labels people's keypoints in a file of its own, which is read where it is named or alone. Beside the file of all objects it is
@@ -118,8 +118,8 @@ func TestReadUltralytics(t *testing.T) {
 		{"val: images/val\nnames: 3\n", "", ": names are a list of labels, or a map from class numbers to labels"},
 		{"val: images/val\nnames: {0: a, 2: b}\n", "", ": names have class 2, but there are 2 of them from 0 on"},
 		{"val: {a: b}\n", "", ": a part of the dataset is a directory, a list file, or a list of them"},
-		{strings.Repeat("[", 1000), "", " is no description of a dataset: over 262144 bytes, or nested too deeply"},
-		{strings.Repeat("- ", 1000), "", " is no description of a dataset: over 262144 bytes, or nested too deeply"},
+		{strings.Repeat("[", 1000), "", " is not a dataset description: over 262144 bytes, or nested too deeply"},
+		{strings.Repeat("- ", 1000), "", " is not a dataset description: over 262144 bytes, or nested too deeply"},
 	} {
 		write(t, dir, "data.yaml", c.text)
 		write(t, dir, "lists/bad.txt", "\ngone.png\n")
@@ -206,7 +206,7 @@ func FuzzDescription(f *testing.F) {
 	})
 }
 
-// boxes are truths without what they say beside their boxes.
+// boxes returns truths without masks and keypoints.
 func boxes(truths []Truth) (all []Truth) {
 	for i := range truths {
 		all = append(all, Truth{Box: truths[i].Box, Class: truths[i].Class, Crowd: truths[i].Crowd})

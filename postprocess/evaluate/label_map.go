@@ -61,7 +61,7 @@ func parseLabelMap(data []byte) (*LabelMap, error) {
 	case *image.Gray16:
 		at = func(x, y int) float32 { return float32(p.Gray16At(x, y).Y) }
 	default:
-		return nil, errors.New("is in colours: a map of labels has one number a pixel, grey or by a palette")
+		return nil, errors.New("is a colour image; a label map has one number per pixel, grey or with a palette")
 	}
 	for y := range m.Height {
 		for x := range m.Width {
@@ -82,7 +82,7 @@ func parseArray(data []byte) (*LabelMap, error) {
 		shape = slices.Concat(shape[:at], shape[at+1:])
 	}
 	if len(shape) != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > maxPixels/shape[1] {
-		return nil, fmt.Errorf("has the shape %v: a map of labels has rows and columns", t.Shape)
+		return nil, fmt.Errorf("has the shape %v: a label map has rows and columns", t.Shape)
 	}
 	if t.Type != engine.Float32 && t.Type != engine.Uint8 {
 		return nil, fmt.Errorf("holds %v: save it as float32, or as uint8 for classes", t.Type)

@@ -59,7 +59,7 @@ func TestDepthByHand(t *testing.T) {
 	d.Add(m, 4, 4, labels)
 	assert.InDelta(t, 13./14, d.Result().Delta125, 1e-6, "twice as far everywhere is the same without a scale")
 	assert.InDelta(t, .5/14, d.Result().AbsRel, 1e-6)
-	// What the network does not say is as wrong as can be; an image with too few labels does not count.
+	// A missing prediction counts as the largest error; an image with too few labels does not count.
 	d = Depth{MaxDepth: 80}
 	d.Add(nil, 4, 4, &LabelMap{Width: 5, Height: 2, Numbers: []float32{8, 8, 8, 8, 8, 8, 8, 8, 8, 8}})
 	d.Add(m, 4, 4, &LabelMap{Width: 3, Height: 3, Numbers: make([]float32, 9)})
@@ -98,12 +98,12 @@ func TestLabelMapFiles(t *testing.T) {
 		"colours": {
 			encoded(t, image.NewNRGBA(image.Rect(0, 0, 1, 1))),
 			LabelMap{},
-			"is in colours: a map of labels has one number a pixel, grey or by a palette",
+			"is a colour image; a label map has one number per pixel, grey or with a palette",
 		},
 		"array": {npy("<f4", "(1, 2)", 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40), LabelMap{2, 1, []float32{1, 2}}, ""},
 		"bytes": {npy("|u1", "(2, 1, 2)", 1, 2, 3, 4), LabelMap{2, 2, []float32{1, 2, 3, 4}}, ""},
 		"three sizes": {
-			npy("|u1", "(2, 2, 2)", 1, 2, 3, 4, 5, 6, 7, 8), LabelMap{}, "has the shape [2 2 2]: a map of labels has rows and columns",
+			npy("|u1", "(2, 2, 2)", 1, 2, 3, 4, 5, 6, 7, 8), LabelMap{}, "has the shape [2 2 2]: a label map has rows and columns",
 		},
 		"wide integers": {npy("<i4", "(2, 2)", make([]byte, 16)...), LabelMap{}, "holds int32: save it as float32, or as uint8 for classes"},
 		"text":          {[]byte("0 .5 .5 1 1"), LabelMap{}, "is neither PNG nor NPY: png: invalid format: not a PNG file"},

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhereLabelMapsLie(t *testing.T) {
+func TestFindLabelMaps(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
 		split string

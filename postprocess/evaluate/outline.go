@@ -22,7 +22,8 @@ func (t *Truth) place(width, height int) {
 			corners[i], corners[i+1] = d.outline[i]*float64(width), d.outline[i+1]*float64(height)
 		}
 		t.Mask = &Region{Width: width, Height: height, polygons: [][]float64{corners}}
-		if t.Oriented = nil; len(corners) == 8 {
+		t.Oriented = nil
+		if len(corners) == 8 {
 			t.Oriented = rectangle([8]float64(corners))
 		}
 	}

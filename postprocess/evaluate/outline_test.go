@@ -9,8 +9,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-func TestALineOfFourCornersIsATurnedBoxAndAMask(t *testing.T) {
-	// 20 by 10 pixels around 50, 50 of an image of 100x200, turned by 30 degrees.
+func TestFourCornersAreOrientedBoxAndMask(t *testing.T) {
+	// 20 by 10 pixels around 50, 50 of an image of 100x200, rotated by 30 degrees.
 	o := postprocess.OrientedBox{X: 50, Y: 50, Width: 20, Height: 10, Angle: math.Pi / 6}
 	var shares []float64
 	corners := o.Corners()
@@ -40,7 +40,7 @@ func TestKeypointsFollowTheirBox(t *testing.T) {
 	require.Nil(t, truths[0].Keypoints, "of another number of points only the box is read")
 }
 
-func TestWhatIsDrawnFollowsAImageThatIsTurned(t *testing.T) {
+func TestLabelsFollowImageOrientation(t *testing.T) {
 	text := []byte("0 0.1 0.1 0.5 0.1 0.5 0.5 0.1 0.5\n")
 	truths, err := lineFormat{}.parse("a.txt", text, 100, 200)
 	require.NoError(t, err)
@@ -51,8 +51,8 @@ func TestWhatIsDrawnFollowsAImageThatIsTurned(t *testing.T) {
 	require.InDelta(t, 80, p.Truths[0].Oriented.Width, 1e-4)
 }
 
-// TestDeviationsOfKeypoints: a data.yaml may say how far people place each point apart, and how the points are called.
-func TestDeviationsOfKeypoints(t *testing.T) {
+// TestKeypointSigmas: a data.yaml may contain keypoint names and OKS sigmas.
+func TestKeypointSigmas(t *testing.T) {
 	read := func(more string) (*description, lineFormat, error) {
 		d, err := parseDescription("data.yaml", []byte("names: [fork, crane]\nkpt_shape: [2, 3]\n"+more))
 		require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestDeviationsOfKeypoints(t *testing.T) {
 	}
 }
 
-func TestKeypointsOfNetworkAndLabelsAreTheSame(t *testing.T) {
+func TestCheckKeypoints(t *testing.T) {
 	d := &Dataset{Keypoints: [][]string{{"hook", "boom"}}}
 	require.NoError(t, d.CheckKeypoints(nil))
 	require.NoError(t, d.CheckKeypoints([][]string{{"tip", "mast"}, {"hook", "boom"}}))

@@ -66,7 +66,7 @@ func (l *labelled) detection(t *testing.T) postprocess.Detection {
 	return postprocess.Detection{Box: truth.Box, Class: truth.Class, Score: l.Score, Detail: d}
 }
 
-func TestTheAccuracyOfEveryTaskEqualsPycocotools(t *testing.T) {
+func TestAccuracyOfAllTasksEqualsPycocotools(t *testing.T) {
 	var all []struct {
 		Task          engine.Task
 		MAP, MAP50    float64

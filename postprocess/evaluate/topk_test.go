@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-func TestRanking(t *testing.T) {
+func TestTopK(t *testing.T) {
 	var r TopK
 	first, five := r.Accuracy()
 	require.Zero(t, first+five)

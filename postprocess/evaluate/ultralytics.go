@@ -63,7 +63,8 @@ type entries []string
 func (e *entries) UnmarshalYAML(unmarshal func(any) error) error {
 	var one string
 	if err := unmarshal(&one); err == nil {
-		if *e = nil; one != "" {
+		*e = nil
+		if one != "" {
 			*e = entries{one}
 		}
 		return nil
@@ -101,7 +102,7 @@ func (n *names) UnmarshalYAML(unmarshal func(any) error) error {
 // parseDescription parses a data.yaml; unknown fields are ignored.
 func parseDescription(path string, text []byte) (d *description, err error) {
 	if len(text) > maxDescription || nesting.CheckYAML(text) != nil {
-		return nil, fmt.Errorf("%s is no description of a dataset: over %d bytes, or nested too deeply", path, maxDescription)
+		return nil, fmt.Errorf("%s is not a dataset description: over %d bytes, or nested too deeply", path, maxDescription)
 	}
 	defer func() {
 		if recover() != nil { // the YAML parser panics on misplaced tags

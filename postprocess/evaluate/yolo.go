@@ -94,7 +94,8 @@ func (d *Dataset) readLabels(format lineFormat) error {
 		p := &d.Images[i]
 		p.shares = true
 		var err error
-		if p.Width, p.Height, err = measure(p.Path); err != nil {
+		p.Width, p.Height, err = measure(p.Path)
+		if err != nil {
 			return err
 		}
 		path := labelFile(p.Path)
@@ -106,7 +107,8 @@ func (d *Dataset) readLabels(format lineFormat) error {
 			return err
 		}
 		labelled++
-		if p.Truths, err = format.parse(path, text, p.Width, p.Height); err != nil {
+		p.Truths, err = format.parse(path, text, p.Width, p.Height)
+		if err != nil {
 			return err
 		}
 	}

@@ -17,8 +17,8 @@ type CSV struct {
 	out *csv.Writer
 }
 
-// Columns returns the column names.
-func Columns() []string {
+// columns returns the column names.
+func columns() []string {
 	return []string{"file", "frame", "width", "height", "class", "label", "score", "x1", "y1", "x2", "y2"}
 }
 
@@ -48,7 +48,7 @@ func (c *CSV) begin() error {
 		return nil
 	}
 	c.out = csv.NewWriter(c.Writer)
-	if err := c.out.Write(Columns()); err != nil {
+	if err := c.out.Write(columns()); err != nil {
 		return fmt.Errorf("write rows: %w", err)
 	}
 	return nil

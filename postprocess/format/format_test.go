@@ -98,5 +98,5 @@ func TestRows(t *testing.T) {
 	require.Equal(t, "file,frame,width,height,class,label,score,x1,y1,x2,y2\na b.jpg,0,10,20,0,\"nut, hex\",0.75,1,2.5,3,4\n", out.String())
 	out.Reset()
 	require.NoError(t, (&CSV{Writer: &out}).Close())
-	require.Equal(t, strings.Join(Columns(), ",")+"\n", out.String())
+	require.Equal(t, strings.Join(columns(), ",")+"\n", out.String())
 }

@@ -1,48 +1,94 @@
 package head
 
 import (
+	"math"
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// LayoutEmbedding is [B,D]: a vector of each image. Images of one object have vectors that point the same way.
+// LayoutEmbedding is [B,D]: a vector of each image. Images of the same object have vectors with a high cosine similarity.
 const LayoutEmbedding Layout = "embedding"
 
-// MaxEmbedding bounds the vector of an embedding.
-const MaxEmbedding = 4096
+// maxEmbedding bounds the length of the vector.
+const maxEmbedding = 4096
 
-type embedding struct{}
+type embedding struct {
+	noBoxMap
+	ownNumbers
+}
 
 func (embedding) describe() Description {
 	return Description{
 		Layout: LayoutEmbedding, Task: engine.Embed, Form: "[B,D], D from 2 to 4096",
-		Networks: "networks for re-identification: OSNet, FastReID, TAO ReIdentificationNet and others",
-		Gives:    "a vector by which objects are known again",
+		Networks:    "networks for re-identification: OSNet, FastReID, TAO ReIdentificationNet and others",
+		Gives:       "a vector by which objects are known again",
+		Unspecified: "how the images of a network that embeds are scaled",
 	}
 }
 
-func (embedding) reads(n *network) [][]int { return n.single() }
+func (embedding) findOutputs(n *network) [][]int { return n.floats() }
 
-// measure takes sides of 1 behind the vector, which networks without a last Flatten have.
-func (h embedding) measure(shapes [][]int64) (Sizes, error) {
+// measure accepts dimensions of 1 after the vector, which networks without a last Flatten have.
+func (h embedding) measure(shapes [][]int64) (sizes, error) {
 	shape := shapes[0]
 	broad := func(side int64) bool { return side != 1 }
-	if len(shape) < 2 || shape[1] == 1 || shape[1] > MaxEmbedding || slices.ContainsFunc(shape[2:], broad) {
-		return Sizes{}, misfit(h, shapes)
+	if len(shape) < 2 || shape[1] == 1 || shape[1] > maxEmbedding || slices.ContainsFunc(shape[2:], broad) {
+		return sizes{}, mismatch(h, shapes)
 	}
-	return Sizes{}, nil
+	return sizes{}, nil
 }
 
-// weigh goes by what the file says of itself: a classifier has the same form.
-func (embedding) weigh(n *network, _ *Match) (evidence, doubt string) {
+// recognise goes by the file's metadata: a classifier has the same form.
+func (embedding) recognise(n *network, _ *match) (evidence, doubt string) {
 	if n.metadata.Task == engine.Embed {
-		return "the file says that it embeds", ""
+		return "the file specifies an embedding", ""
 	}
 	return "", ""
 }
 
-func (embedding) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (embedding) newDecoder(*settings) decoder { return &embeddingDecoder{} }
 
-// number has no classes that labels could be of.
-func (embedding) number(*network, *Match) (Numbering, bool) { return Numbering{}, true }
+type embeddingDecoder struct {
+	results perImage[embeddingResult]
+}
+
+type embeddingResult struct {
+	detail postprocess.Detail
+	vector []float32
+}
+
+// decode returns the vector of the image, scaled to a length of 1, as one detection of the whole image. A vector with numbers that are not
+// finite is counted and yields nothing, nor does one of length 0.
+func (d *embeddingDecoder) decode(in *input, dst []postprocess.Detection) ([]postprocess.Detection, error) {
+	numbers := in.tensors[0].data
+	length := 0.0
+	for _, v := range numbers {
+		length += float64(v) * float64(v)
+	}
+	length = math.Sqrt(length)
+	switch {
+	case length == 0:
+		return dst, nil
+	case math.IsNaN(length) || math.IsInf(length, 0) || len(numbers) > maxEmbedding:
+		in.stats.Invalid++
+		in.stats.BadScores++
+		return dst, nil
+	}
+	in.stats.Candidates++
+	found := postprocess.Detection{Box: in.wholeImage(), Score: 1}
+	if !in.scoresOnly {
+		result := d.results.at(in.index)
+		vector := resize(&result.vector, len(numbers))
+		for i, v := range numbers {
+			vector[i] = float32(float64(v) / length)
+		}
+		result.detail = postprocess.Detail{Embedding: vector}
+		found.Detail = &result.detail
+	}
+	if len(dst) == cap(dst) {
+		dst = slices.Grow(dst, 1)
+	}
+	return append(dst, found), nil
+}

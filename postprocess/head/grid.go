@@ -5,93 +5,90 @@ import (
 	"strings"
 )
 
-// What strides the scales of detectors have: those of the finest scale lie between the first two.
+// Strides of detectors' scales: that of the finest scale lies between the first two.
 const (
 	smallestStride = 4
 	largestFirst   = 16
 	largestStride  = 128
-	mostScales     = 6
+	maxScales      = 6
 )
 
-// Scale is one of the grids of cells that a detector has boxes in.
-type Scale struct {
-	Stride int // in input pixels
-	First  int // number of its first box
-	Width  int // cells
+// scale is one of a detector's grids of cells.
+type scale struct {
+	stride int // in input pixels
+	first  int // index of its first box
+	width  int // in cells
 }
 
-// Grid is all scales of a detector, the finest first, with a box in each cell.
-type Grid struct {
-	Scales [mostScales]Scale
-	Count  int
+// grid is all scales of a detector, the finest first, with a box in each cell.
+type grid struct {
+	scales [maxScales]scale
+	count  int
 }
 
-// gridOf lays out the scales from the first stride on that have so many boxes together, perCell in each cell. A detector has two scales at
-// least, whose strides double from one to the next; the cells of a single scale are too often some other number as well, 3 times 100 for
-// instance. partial counts cells that the input fills in part.
-func gridOf(width, height, first, perCell int, boxes int64, partial bool) (g Grid, ok bool) {
+// newGrid lays out the scales from the first stride on that have so many boxes together, perCell in each cell. It wants at least two
+// scales, whose strides double from one to the next: the cells of a single scale equal other numbers too often, 3 times 100 for instance.
+// partial counts cells that the input covers in part.
+func newGrid(width, height, first, perCell int, boxes int64, partial bool) (g grid, ok bool) {
 	total := int64(0)
-	for stride := first; stride <= largestStride && g.Count < mostScales; stride *= 2 {
+	for stride := first; stride <= largestStride && g.count < maxScales; stride *= 2 {
 		columns, rows := width/stride, height/stride
 		if partial {
 			columns, rows = (width+stride-1)/stride, (height+stride-1)/stride
 		}
-		g.Scales[g.Count] = Scale{stride, int(total), columns}
-		g.Count++
-		if total += int64(columns) * int64(rows) * int64(perCell); total == boxes && g.Count > 1 {
+		g.scales[g.count] = scale{stride, int(total), columns}
+		g.count++
+		total += int64(columns) * int64(rows) * int64(perCell)
+		if total == boxes && g.count > 1 {
 			return g, true
 		}
 	}
-	return Grid{}, false
+	return grid{}, false
 }
 
-// Cell is the scale of a box, and where in it the box lies.
-func (g *Grid) Cell(box int) (s *Scale, x, y int) {
-	at := g.Count - 1
-	for at > 0 && box < g.Scales[at].First {
+// cell returns the scale of a box, and its column and row in it.
+func (g *grid) cell(box int) (s *scale, x, y int) {
+	at := g.count - 1
+	for at > 0 && box < g.scales[at].first {
 		at--
 	}
-	s = &g.Scales[at]
-	return s, (box - s.First) % s.Width, (box - s.First) / s.Width
+	s = &g.scales[at]
+	return s, (box - s.first) % s.width, (box - s.first) / s.width
 }
 
-// grid finds scales that have that many boxes at the network's input, perCell in each cell, up to the largest stride where the file names
-// it.
-func (n *network) grid(boxes int64, perCell int, partial bool) (Grid, bool) {
+// grid returns the scales that have that many boxes at the network's input, perCell in each cell, up to the largest stride if the file
+// specifies it.
+func (n *network) grid(boxes int64, perCell int, partial bool) (grid, bool) {
 	for first := smallestStride; first <= largestFirst; first *= 2 {
-		g, ok := gridOf(n.width, n.height, first, perCell, boxes, partial)
-		if ok && (n.metadata.Stride == 0 || n.metadata.Stride == g.Scales[g.Count-1].Stride) {
+		g, ok := newGrid(n.width, n.height, first, perCell, boxes, partial)
+		if ok && (n.metadata.Stride == 0 || n.metadata.Stride == g.scales[g.count-1].stride) {
 			return g, true
 		}
 	}
-	return Grid{}, false
+	return grid{}, false
 }
 
-// cells says in words which scales have that many boxes at the network's input; empty when none have.
+// cells describes the scales that have that many boxes at the network's input; empty when there are none.
 func (n *network) cells(boxes int64, perCell int, partial bool) string {
 	g, ok := n.grid(boxes, perCell, partial)
 	if !ok {
 		return ""
 	}
 	var strides []string
-	for _, s := range g.Scales[:g.Count] {
-		strides = append(strides, fmt.Sprint(s.Stride))
+	for _, s := range g.scales[:g.count] {
+		strides = append(strides, fmt.Sprint(s.stride))
 	}
 	each := "a box"
 	if perCell > 1 {
 		each = fmt.Sprintf("%d boxes", perCell)
 	}
-	return fmt.Sprintf("%d boxes are %s for each cell of %s at %dx%d", boxes, each, list("stride", strides), n.width, n.height)
+	last := len(strides) - 1
+	return fmt.Sprintf("%d boxes are %s for each cell of strides %s and %s at %dx%d", boxes, each, strings.Join(strides[:last], ", "),
+		strides[last], n.width, n.height)
 }
 
-// list is "strides 8, 16 and 32".
-func list(what string, items []string) string {
-	last := len(items) - 1
-	return fmt.Sprintf("%ss %s and %s", what, strings.Join(items[:last], ", "), items[last])
-}
-
-// scale reports whether a map of that height and width is one of the network's scales.
-func (n *network) scale(height, width int64) bool {
+// isScale reports whether a map of that height and width is one of the network's scales.
+func (n *network) isScale(height, width int64) bool {
 	for stride := smallestStride; stride <= largestStride; stride *= 2 {
 		if height == int64(n.height/stride) && width == int64(n.width/stride) {
 			return true
@@ -100,10 +97,10 @@ func (n *network) scale(height, width int64) bool {
 	return false
 }
 
-// Cells are those of the boxes, from any stride on.
-func (f *Match) Cells(partial bool) (g Grid, ok bool) {
+// grid returns the cells of the boxes, from any stride on.
+func (m *match) grid(partial bool) (g grid, ok bool) {
 	for first := smallestStride; first <= largestFirst && !ok; first *= 2 {
-		g, ok = gridOf(f.Width, f.Height, first, 1, f.Boxes, partial)
+		g, ok = newGrid(m.width, m.height, first, 1, m.boxes, partial)
 	}
 	return g, ok
 }

@@ -1,5 +1,6 @@
-// Package head knows the outputs of networks: which head they are of, and why, and where in them boxes, scores and class numbers lie. Each
-// head has a file of its own that says how it looks and how it is recognised; All lists them. Package decode reads the numbers.
+// Package head decodes the outputs of neural networks into detections in pixels of the source image. A head is a family of networks whose
+// outputs have the same layout. Each has one file: the layout, how it is recognised and why, where its boxes and scores lie for an engine's
+// candidate filter, and its decoder with the memory that it needs. The function heads lists them all.
 package head
 
 import (
@@ -7,52 +8,63 @@ import (
 	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// Layout is the name of a head as settings give it.
+// Layout is the name of a head in settings.
 type Layout string
 
-// LayoutAuto has the head recognised by what the outputs and the metadata say.
+// LayoutAuto selects the head by the model's outputs and metadata.
 const LayoutAuto Layout = ""
 
-// Description is of a family of networks by what they put out. In Form B is the batch, N the number of boxes and nc that of classes.
+// Description describes a head. In Form B is the batch, N the number of boxes and nc the number of classes.
 type Description struct {
 	Layout   Layout      `json:"layout"`
 	Task     engine.Task `json:"task"`
-	Form     string      `json:"form"`
-	Networks string      `json:"networks"` // that have it
-	Gives    string      `json:"gives"`    // what is published of it
-	// Preset is how such networks take their images, one of engine.Presets: what holds where neither the file nor a setting says. Empty
-	// where they differ, or take Ultralytics' letterbox.
+	Form     string      `json:"form"`     // shapes of the outputs
+	Networks string      `json:"networks"` // with this head
+	Gives    string      `json:"gives"`    // what is published
+	// Preset is the preprocessing of these networks where neither the file nor a setting specifies one; see engine.Presets. It is empty
+	// where they differ, or use Ultralytics' letterbox.
 	Preset string `json:"preset,omitempty"`
-	// NMSFree says that boxes that overlap are different objects: nothing is suppressed.
+	// Unspecified names what the file must specify of its preprocessing, because networks with this head differ in it and a wrong guess
+	// would go unnoticed. It is empty where a default is safe.
+	Unspecified string `json:"-"`
+	// NMSFree is set where overlapping boxes are different objects: nothing is suppressed.
 	NMSFree bool `json:"-"`
-	// ScanFormat is the form of the scores and boxes in a map.
+	// ScanFormat is the format of scores and boxes in a box map.
 	ScanFormat scan.Format `json:"-"`
-	// Unbatched says that outputs are those of one image: their first dimension is no batch.
+	// Unbatched is set where outputs belong to a single image: their first dimension is no batch.
 	Unbatched bool `json:"-"`
 }
 
-// head is a family of networks. A new one is a file like yolov8.go, a line in heads, a way of decoding it in package decode where there is
-// none yet, its tensors in the tests of that, and its networks in the corpus of package predict.
+// head is a family of networks. A new one needs a file like yolov8.go, a line in heads, tensors in the tests of this package, and its
+// networks in the corpus of package predict.
 type head interface {
 	describe() Description
-	// reads lists what could be the outputs that it reads: in each entry their numbers, in the order in which measure wants them.
-	reads(n *network) [][]int
-	// measure takes the sizes from the shapes of these outputs, the batch first, -1 where a size is open. The error says what it needs.
-	measure(shapes [][]int64) (Sizes, error)
-	// weigh says what makes the outputs certainly of this head, or what they look like and why that is not certain. With both empty they are
-	// of another one.
-	weigh(n *network, f *Match) (evidence, doubt string)
-	// boxMap says where boxes and scores are. It reports false for a head without a box and scores for each anchor, which the host decodes
-	// whole, and while a size is open.
-	boxMap(f *Match) (engine.BoxMap, bool)
-	// number says how the network numbers its classes; false when the labels do not fit.
-	number(n *network, f *Match) (Numbering, bool)
+	// findOutputs lists the outputs that the head could read: each entry holds their indices in the order that measure expects.
+	findOutputs(n *network) [][]int
+	// measure takes the sizes from the shapes of these outputs, batch first, -1 where a size is open. The error describes what it needs.
+	measure(shapes [][]int64) (sizes, error)
+	// recognise returns the evidence that the outputs belong to this head, or the doubt why outputs that look like it may not. Both are
+	// empty for outputs of another head.
+	recognise(n *network, m *match) (evidence, doubt string)
+	// boxMap returns where boxes and scores lie. It is false for a head without a box and scores for each anchor, and while a size is open.
+	boxMap(m *match) (engine.BoxMap, bool)
+	// numbering returns how the network numbers its classes; false when the labels do not fit.
+	numbering(n *network, m *match) (numbering, bool)
+	// newDecoder returns a decoder with its own scratch memory.
+	newDecoder(s *settings) decoder
 }
 
-// heads lists all, in the order in which people are told of them.
+// decoder decodes the outputs of one head. It is used by one goroutine at a time.
+type decoder interface {
+	// decode appends the detections of an image to dst, best first.
+	decode(in *input, dst []postprocess.Detection) ([]postprocess.Detection, error)
+}
+
+// heads lists all heads in the order of help and documentation.
 func heads() []head {
 	return []head{
 		yolov5{},
@@ -60,11 +72,11 @@ func heads() []head {
 		yolov8{},
 		endToEnd{},
 		pose{},
-		pose{ended: true},
+		pose{nmsFree: true},
 		segment{},
-		segment{ended: true},
+		segment{nmsFree: true},
 		obb{},
-		obb{ended: true},
+		obb{nmsFree: true},
 		yolox{},
 		yoloNAS{},
 		nanodet{},
@@ -82,45 +94,63 @@ func heads() []head {
 		torchvision{},
 		classify{},
 		ctc{},
-		ctc{last: true},
+		ctc{blankLast: true},
 		embedding{},
 		semantic{},
 		depth{},
 	}
 }
 
-// adapting is a head that measures by what the file says of itself.
-type adapting interface {
-	adapt(n *network) head
+// configurable is a head whose sizes depend on the model's metadata.
+type configurable interface {
+	configure(n *network) head
 }
 
-// Sizes are what one model gives a head.
-type Sizes struct {
-	Boxes   int64 // -1 while it is open
-	Classes int   // that are scored; 0 while it is not known, and where classes come by number
-	Extra   int   // numbers of a box beside coordinates and scores
+// detailed is a head with more numbers for each box than coordinates and scores.
+type detailed interface {
+	extra(m *match) engine.Numbers
 }
 
-// Match is a head as a model has it.
-type Match struct {
+// sizes are the sizes of a head in one model.
+type sizes struct {
+	boxes   int64 // -1 while it is open
+	classes int   // that are scored; 0 while it is open, and where the network gives class numbers
+	extra   int   // numbers for each box besides coordinates and scores
+}
+
+// match is a head matched to a model.
+type match struct {
 	head head
-	Sizes
-	Numbering     Numbering
-	Outputs       []int // that it reads
-	Width, Height int   // of the network's input
-	Evidence      string
+	sizes
+	numbers       numbering
+	outputs       []int // indices of the outputs that it reads
+	width, height int   // of the network's input
+	evidence      string
 }
 
-// Describe says which head it is.
-func (f *Match) Describe() Description { return f.head.describe() }
+func (m *match) describe() Description { return m.head.describe() }
 
-// Measure takes the sizes from the shapes of a result's outputs.
-func (f *Match) Measure(shapes [][]int64) (Sizes, error) { return f.head.measure(shapes) }
+// noBoxMap is embedded by heads without a box and scores for each anchor.
+type noBoxMap struct{}
 
-// BoxMap says where boxes and scores are; false for a head that has no box and scores for each anchor, and while a size is open.
-func (f *Match) BoxMap() (engine.BoxMap, bool) { return f.head.boxMap(f) }
+func (noBoxMap) boxMap(*match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
 
-// All lists the heads that are decoded. Names in settings, help and documents come from here.
+// ownNumbers is embedded by heads whose class numbers are those of the labels, or that have none.
+type ownNumbers struct{}
+
+func (ownNumbers) numbering(*network, *match) (numbering, bool) { return numbering{}, true }
+
+// scoredLabels is embedded by heads that score the classes of the labels and nothing else.
+type scoredLabels struct{}
+
+func (scoredLabels) numbering(n *network, m *match) (numbering, bool) {
+	if m.classes == 0 { // class numbers, or not known yet
+		return numbering{}, true
+	}
+	return n.numbering(m.classes, 0, false)
+}
+
+// All lists the heads that can be decoded. Settings, help and documentation take their names from here.
 func All() []Description {
 	var all []Description
 	for _, h := range heads() {
@@ -129,7 +159,7 @@ func All() []Description {
 	return all
 }
 
-// Layouts lists the names that ParseLayout reads.
+// Layouts lists the names that ParseLayout accepts.
 func Layouts() []string {
 	names := []string{"auto"}
 	for _, h := range All() {
@@ -138,7 +168,7 @@ func Layouts() []string {
 	return names
 }
 
-// ParseLayout reads a layout's name as a user gives it; "auto" and "" ask for recognition.
+// ParseLayout parses the name of a layout; "auto" and "" select recognition.
 func ParseLayout(name string) (Layout, error) {
 	lower := strings.ToLower(name)
 	if lower == "" || lower == "auto" {
@@ -152,8 +182,8 @@ func ParseLayout(name string) (Layout, error) {
 	return LayoutAuto, fmt.Errorf("layout %q is not known (%s)", name, strings.Join(Layouts(), ", "))
 }
 
-// misfit says that outputs do not have a head's form.
-func misfit(h head, shapes [][]int64) error {
+// mismatch is the error for outputs that do not have a head's form.
+func mismatch(h head, shapes [][]int64) error {
 	about := h.describe()
-	return fmt.Errorf("%v is not %s, which needs %s", shapes, about.Layout, about.Form)
+	return fmt.Errorf("layout %s needs %s, not %v", about.Layout, about.Form, shapes)
 }

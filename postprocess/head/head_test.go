@@ -54,17 +54,17 @@ func TestRFDETRNumbersItsClasses(t *testing.T) {
 			},
 			Width: 384, Height: 384, Metadata: engine.Metadata{Labels: make([]string, c.labels)},
 		}
-		f, err := Recognise(m, LayoutAuto)
+		f, err := recognise(m, LayoutAuto)
 		if c.classes == nil {
 			require.ErrorContains(t, err, "none is the first for early versions and the last for later ones")
-			_, err = Recognise(m, LayoutRFDETR)
-			require.ErrorContains(t, err, "7 classes but the model names 6 labels")
+			_, err = recognise(m, LayoutRFDETR)
+			require.ErrorContains(t, err, "7 classes but the model has 6 labels")
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, LayoutRFDETR, f.Describe().Layout)
+		require.Equal(t, LayoutRFDETR, f.describe().Layout)
 		for number, class := range c.classes {
-			require.Equal(t, class, f.Numbering.Class(number), "%d of %d with %d labels", number, c.scores, c.labels)
+			require.Equal(t, class, f.numbers.class(number), "%d of %d with %d labels", number, c.scores, c.labels)
 		}
 	}
 }
@@ -92,12 +92,12 @@ func TestTFLiteNumbersWithoutBackground(t *testing.T) {
 		{make([]string, 80), map[int]int{0: 0, 11: -1, 89: 79}},
 	} {
 		m.Metadata.Labels = c.labels
-		f, err := Recognise(m, LayoutAuto)
+		f, err := recognise(m, LayoutAuto)
 		require.NoError(t, err)
-		require.Equal(t, LayoutTFDetection, f.Describe().Layout)
-		require.Equal(t, []int{0, 2, 1, 3}, f.Outputs, "boxes, scores, classes, number")
+		require.Equal(t, LayoutTFDetection, f.describe().Layout)
+		require.Equal(t, []int{0, 2, 1, 3}, f.outputs, "boxes, scores, classes, number")
 		for number, class := range c.classes {
-			require.Equal(t, class, f.Numbering.Class(number), "%d with %d labels", number, len(c.labels))
+			require.Equal(t, class, f.numbers.class(number), "%d with %d labels", number, len(c.labels))
 		}
 	}
 }

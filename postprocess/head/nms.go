@@ -1,14 +1,19 @@
 package head
 
 import (
+	"slices"
+
 	"github.com/edge-infer/edge-infer/engine"
 )
 
 // LayoutNMS is [B,K,4], [B,K], [B,K] and [B,1]: the corners x1, y1, x2, y2 of boxes that the network has suppressed itself, their scores
-// and class numbers, and how many of the K there are. Coordinates are pixels of the input or shares of it; the numbers tell which.
+// and class numbers, and how many of the K are used. Coordinates are input pixels or shares of the input; the values decide.
 const LayoutNMS Layout = "nms"
 
-type nms struct{}
+type nms struct {
+	noBoxMap
+	ownNumbers
+}
 
 func (nms) describe() Description {
 	return Description{
@@ -18,7 +23,7 @@ func (nms) describe() Description {
 	}
 }
 
-func (nms) reads(n *network) [][]int {
+func (nms) findOutputs(n *network) [][]int {
 	all := n.named(
 		[]string{"det_boxes", "nmsed_boxes", "pred_boxes", "BatchedNMS_1", "detection_boxes"},
 		[]string{"det_scores", "nmsed_scores", "pred_scores", "BatchedNMS_2", "detection_scores"},
@@ -31,19 +36,37 @@ func (nms) reads(n *network) [][]int {
 	return [][]int{all}
 }
 
-func (h nms) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 1) }
+func (h nms) measure(shapes [][]int64) (sizes, error) { return measureSelected(h, shapes, 1) }
 
-func (nms) number(*network, *Match) (Numbering, bool) { return Numbering{}, true }
-
-func (nms) weigh(n *network, f *Match) (evidence, doubt string) {
+func (nms) recognise(n *network, m *match) (evidence, doubt string) {
 	switch {
-	case !called(n.outputs[f.Outputs[SelectedBoxes]].Name, "detection_boxes"):
+	case !hasName(n.outputs[m.outputs[selectedBoxes]].Name, "detection_boxes"):
 		return "the outputs' names: boxes that are suppressed already", ""
-	case n.integer(f.Outputs[SelectedCount]):
+	case n.isInteger(m.outputs[selectedCount]):
 		return "", "its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well " +
-			"(name one of them with --layout)"
+			"(select one with --layout)"
 	}
 	return "", ""
 }
 
-func (nms) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (nms) newDecoder(s *settings) decoder {
+	return &selectedDecoder{newBoxes(s), func(d *selectedDecoder, in *input) coordinates {
+		return coordinates{shares: d.inShares(in)}
+	}}
+}
+
+// inShares reports whether coordinates are shares of the input's sides: no box above the minimum score ends beyond 2.
+func (d *selectedDecoder) inShares(in *input) bool {
+	scores := in.tensors[selectedScores].data
+	count, _ := d.count(in, len(scores)) // decode returns the error
+	shares := false
+	for i, score := range scores[:count] {
+		if score >= d.MinScore {
+			if slices.Max(in.tensors[selectedBoxes].data[4*i:][:4]) > 2 {
+				return false
+			}
+			shares = true
+		}
+	}
+	return shares
+}

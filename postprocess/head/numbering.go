@@ -1,22 +1,22 @@
 package head
 
-// Numbering takes what a network numbers its classes with to the class numbers of its labels.
-type Numbering struct {
-	first int  // the class that it calls 0; negative where its first numbers are background
-	coco  bool // it numbers by the ids of COCO, which are 1 to 90 with gaps, and there are labels for the 80 of them that are used
+// numbering maps the class numbers of a network to the indices of its labels.
+type numbering struct {
+	first int  // the label of number 0; negative where the first numbers are background
+	coco  bool // the numbers are COCO ids, 1 to 90 with gaps, and there are labels for the 80 ids in use
 }
 
-// COCO has so many classes in use, under ids below cocoIDs.
+// COCO uses 80 classes with ids below 91.
 const (
 	cocoClasses = 80
 	cocoIDs     = 91
 )
 
-// cocoUnused are the ids that stand for nothing.
+// cocoUnused lists the ids without a class.
 var cocoUnused = [...]int{12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
 
-// Class is a class number by the labels, -1 for a number that stands for none.
-func (n Numbering) Class(number int) int {
+// class returns the index of the label, -1 for a number without one.
+func (n numbering) class(number int) int {
 	class := number + n.first
 	if class < 0 || !n.coco {
 		return max(class, -1)
@@ -36,28 +36,28 @@ func (n Numbering) Class(number int) int {
 	return class - 1 - gaps
 }
 
-// fromOne is the numbering of a network that gives class numbers from 1, or COCO's ids. Labels that begin with one for 0 count as the
-// network does.
-func (n *network) fromOne() Numbering {
+// fromOne returns the numbering of a network whose class numbers start at 1 or are COCO ids. Labels whose first is the background number
+// classes as the network does.
+func (n *network) fromOne() numbering {
 	switch {
 	case n.labels == cocoClasses:
-		return Numbering{coco: true}
+		return numbering{coco: true}
 	case n.labels == 0 || n.labels == cocoIDs || n.background:
-		return Numbering{}
+		return numbering{}
 	}
-	return Numbering{first: -1}
+	return numbering{first: -1}
 }
 
-// number finds the numbering of a network that scores so many classes, the first of which it calls by a number that is not always 0.
-// background says that what it calls 0 is none. It reports false when the labels do not fit.
-func (n *network) number(classes, first int, background bool) (Numbering, bool) {
+// numbering returns the numbering of a network that scores so many classes, the first of which has the number first. With background its
+// number 0 is no class. It is false when the labels do not fit.
+func (n *network) numbering(classes, first int, background bool) (numbering, bool) {
 	switch numbers := classes + first; {
 	case n.labels == 0 || n.labels == numbers:
-		return Numbering{first: first}, true
+		return numbering{first: first}, true
 	case n.labels == cocoClasses && numbers == cocoIDs:
-		return Numbering{first: first, coco: true}, true
+		return numbering{first: first, coco: true}, true
 	case background && n.labels == numbers-1:
-		return Numbering{first: first - 1}, true
+		return numbering{first: first - 1}, true
 	}
-	return Numbering{}, false
+	return numbering{}, false
 }

@@ -5,27 +5,31 @@ import "fmt"
 // LayoutPicoDet is LayoutNanoDet with distances from the middle of a cell (Yu et al. 2021, PP-PicoDet).
 const LayoutPicoDet Layout = "picodet"
 
-// Levels is what the output is called that joins those of a network which gives the scores and the distances of each scale apart. Nothing
-// but scores can stand in it where those of classes do. NanoDet-Plus joins its four scales itself, so four that come apart are of PicoDet.
+// Levels is the name of the output that joins the scores and distances of all scales, where a network exports those of each scale apart. It
+// certifies that the first columns are scores. NanoDet-Plus joins its four scales itself, so that four separate scales belong to PicoDet.
 const Levels = "levels"
 
 type picodet struct{ nanodet }
 
 func (h picodet) describe() Description {
 	d := h.nanodet.describe()
-	d.Layout, d.Networks, d.Preset = LayoutPicoDet, "PicoDet of PaddleDetection without its postprocessing", "imagenet"
+	d.Layout = LayoutPicoDet
+	d.Networks = "PicoDet of PaddleDetection without its postprocessing"
+	d.Preset = "imagenet"
 	return d
 }
 
-func (h picodet) weigh(n *network, f *Match) (evidence, doubt string) {
-	return n.weighLevels(f, true)
+func (h picodet) recognise(n *network, m *match) (evidence, doubt string) {
+	return n.recogniseLevels(m, true)
 }
 
-// weighLevels is the evidence for scales that came apart, of PicoDet or of NanoDet.
-func (n *network) weighLevels(f *Match, pico bool) (evidence, doubt string) {
-	g, ok := n.grid(f.Boxes, 1, true)
-	if !ok || n.outputs[f.Outputs[0]].Name != Levels || (g.Count > 3) != pico || n.labels > 0 && n.labels != f.Classes {
+// recogniseLevels returns the evidence for separate scales, of PicoDet or of NanoDet.
+func (n *network) recogniseLevels(m *match, pico bool) (evidence, doubt string) {
+	g, ok := n.grid(m.boxes, 1, true)
+	if !ok || n.outputs[m.outputs[0]].Name != Levels || (g.count > 3) != pico || n.labels > 0 && n.labels != m.classes {
 		return "", ""
 	}
-	return fmt.Sprintf("%s, each with the scores of %s and distances apart", n.cells(f.Boxes, 1, true), Plural(f.Classes, "class")), ""
+	return fmt.Sprintf("%s, each with the scores of %s and distances apart", n.cells(m.boxes, 1, true), plural(m.classes, "class")), ""
 }
+
+func (picodet) newDecoder(s *settings) decoder { return &nanodetDecoder{newBoxes(s), true} }

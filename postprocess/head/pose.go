@@ -7,66 +7,70 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// LayoutPose is [B,4+nc+K*D,N]: a column for each box as yolov8 has it, and after the scores D numbers for each of K points: x and y in
-// input pixels, and where D is 3 how likely the point is visible, after its sigmoid. LayoutPoseEnd2End is [B,N,6+K*D]: a row for each box
-// as end2end has it, with the points after the class.
+// LayoutPose is [B,4+nc+K*D,N]: a column for each box as in LayoutYOLOv8, and after the scores D numbers for each of K keypoints: x and y
+// in input pixels, and where D is 3 the probability that the keypoint is visible, after its sigmoid. LayoutPoseEnd2End is [B,N,6+K*D]: a
+// row for each box as in LayoutEnd2End, with the keypoints after the class.
 const (
 	LayoutPose        Layout = "pose"
 	LayoutPoseEnd2End Layout = "pose-end2end"
 )
 
 type pose struct {
-	labelsAsScored
-	ended bool // the network has suppressed already
-	// What the file says: K, D and nc, 0 where it is silent.
+	scoredLabels
+	nmsFree bool // LayoutPoseEnd2End
+	// Of the file: K, D, nc and the names by class; 0 and nil where it does not specify them.
 	points, numbers, labels int
+	names                   [][]string
 }
-
-const boxesWithPoints = "box, class, score and keypoints of each object"
 
 func (h pose) describe() Description {
-	if h.ended {
-		return Description{
-			Layout: LayoutPoseEnd2End, Task: engine.Pose, Form: "[B,N,6+K*D]", Networks: "poses of YOLO26 and of Ultralytics with nms=True",
-			Gives: boxesWithPoints, NMSFree: true,
-		}
-	}
-	return Description{
+	d := Description{
 		Layout: LayoutPose, Task: engine.Pose, Form: "[B,4+nc+K*D,N]", Networks: "poses of YOLOv8, 11 and others of Ultralytics",
-		Gives: boxesWithPoints,
+		Gives: "box, class, score and keypoints of each object",
 	}
+	if h.nmsFree {
+		d.Layout = LayoutPoseEnd2End
+		d.Form = "[B,N,6+K*D]"
+		d.Networks = "poses of YOLO26 and of Ultralytics with nms=True"
+		d.NMSFree = true
+	}
+	return d
 }
 
-func (h pose) adapt(n *network) head {
-	return pose{ended: h.ended, points: n.metadata.Keypoints, numbers: n.metadata.KeypointNumbers, labels: n.labels}
+func (h pose) configure(n *network) head {
+	h.points = n.metadata.Keypoints
+	h.numbers = n.metadata.KeypointNumbers
+	h.labels = n.labels
+	h.names = n.metadata.KeypointNames
+	return h
 }
 
-func (pose) reads(n *network) [][]int { return n.single() }
+func (pose) findOutputs(n *network) [][]int { return n.floats() }
 
-func (h pose) measure(shapes [][]int64) (Sizes, error) {
+func (h pose) measure(shapes [][]int64) (sizes, error) {
 	shape := shapes[0]
 	if len(shape) != 3 {
-		return Sizes{}, misfit(h, shapes)
+		return sizes{}, mismatch(h, shapes)
 	}
-	if h.ended {
+	if h.nmsFree {
 		extra := shape[2] - engine.CandidateFields
 		if points, _ := h.split(int(extra)); extra < 0 || points == 0 {
-			return Sizes{}, misfit(h, shapes)
+			return sizes{}, mismatch(h, shapes)
 		}
-		return Sizes{Boxes: shape[1], Extra: int(extra)}, nil
+		return sizes{boxes: shape[1], extra: int(extra)}, nil
 	}
 	extra := int64(h.points * h.numbers)
 	if extra == 0 {
-		extra = shape[1] - 4 - int64(max(h.labels, 1)) // people alone, as the published networks have it
+		extra = shape[1] - 4 - int64(max(h.labels, 1)) // one class, people, in the published networks
 	}
 	classes := shape[1] - 4 - extra
 	if points, _ := h.split(int(extra)); points == 0 || classes < 1 {
-		return Sizes{}, misfit(h, shapes)
+		return sizes{}, mismatch(h, shapes)
 	}
-	return Sizes{Boxes: shape[2], Classes: int(classes), Extra: int(extra)}, nil
+	return sizes{boxes: shape[2], classes: int(classes), extra: int(extra)}, nil
 }
 
-// split is K and D of that many numbers, 0 where there are none. Three numbers a point are usual.
+// split returns K and D for that many numbers, 0 if they are not keypoints. D is 3 where the file does not specify it and both would fit.
 func (h pose) split(extra int) (points, numbers int) {
 	switch {
 	case extra < 2 || extra > 3*engine.MaxKeypoints:
@@ -82,46 +86,43 @@ func (h pose) split(extra int) (points, numbers int) {
 	return 0, 0
 }
 
-func (h pose) weigh(n *network, f *Match) (evidence, doubt string) {
-	if h.ended {
-		evidence, doubt = n.weighRows(f)
+func (h pose) recognise(n *network, m *match) (evidence, doubt string) {
+	if h.nmsFree {
+		evidence, doubt = n.recogniseRows(m)
 	} else {
-		evidence, doubt = n.weighColumns(f)
+		evidence, doubt = n.recogniseColumns(m)
 	}
 	if evidence != "" && h.points == 0 {
-		return "", "the file does not say how many keypoints an object has (confirm it with --layout " + string(h.describe().Layout) + ")"
+		return "", "the file does not specify the number of keypoints (confirm it with --layout " + string(h.describe().Layout) + ")"
 	}
 	return evidence, doubt
 }
 
-func (h pose) boxMap(f *Match) (engine.BoxMap, bool) {
-	if h.ended {
+func (h pose) boxMap(m *match) (engine.BoxMap, bool) {
+	if h.nmsFree {
 		return engine.BoxMap{}, false
 	}
-	return mapBefore(f)
+	return yolov8{}.boxMap(m)
 }
 
-func (h pose) extra(f *Match) engine.Numbers {
-	if h.ended {
-		return afterRows(f)
+func (h pose) extra(m *match) engine.Numbers {
+	if h.nmsFree {
+		return afterRows(m)
 	}
-	return afterColumns(f)
+	return afterColumns(m)
 }
 
-// KeypointNames are the names of an object's keypoints by class, as far as the file says them; one list is for all classes. Where it says
-// none 17 points are COCO's of a person, which nearly every network with so many was trained on.
-func (f *Match) KeypointNames(m *engine.Metadata) [][]string {
-	points, _ := f.Keypoints()
-	switch {
-	case points == 0:
-		return nil
-	case m.KeypointNames == nil:
+// keypointNames returns the names of an object's keypoints by class; a single list is for all classes. Where the file has no names, 17
+// keypoints are those of a person in COCO, on which nearly all such networks were trained.
+func (h pose) keypointNames(m *match) [][]string {
+	points, _ := h.split(m.extra)
+	if h.names == nil {
 		if person := postprocess.PersonKeypoints(); points == len(person) {
 			return [][]string{person}
 		}
 		return nil
 	}
-	names := slices.Clone(m.KeypointNames)
+	names := slices.Clone(h.names)
 	for class := range names {
 		if len(names[class]) != points {
 			names[class] = nil
@@ -130,11 +131,82 @@ func (f *Match) KeypointNames(m *engine.Metadata) [][]string {
 	return names
 }
 
-// Keypoints is how many points an object has, and how many numbers each: 2 for a place, 3 with how visible it is. Both are 0 for other
-// heads.
-func (f *Match) Keypoints() (points, numbers int) {
-	if h, ok := f.head.(pose); ok {
-		return h.split(f.Extra)
+func (h pose) newDecoder(s *settings) decoder {
+	names := h.keypointNames(&s.match)
+	d := &poseDecoder{boxes: newBoxes(s), head: h, skeletons: make([]*postprocess.Skeleton, len(names))}
+	for class, own := range names {
+		if own != nil {
+			d.skeletons[class] = postprocess.NewSkeleton(own)
+		}
 	}
-	return 0, 0
+	return d
+}
+
+type poseDecoder struct {
+	boxes
+	head      pose
+	skeletons []*postprocess.Skeleton // by class, or one for all; nil where the keypoints have no names
+	results   perImage[poseResult]
+}
+
+type poseResult struct {
+	details   []postprocess.Detail
+	keypoints []postprocess.Keypoint
+}
+
+func (d *poseDecoder) decode(in *input, dst []postprocess.Detection) ([]postprocess.Detection, error) {
+	var err error
+	if d.head.nmsFree {
+		err = d.list(in, in.tensors[0].data, engine.CandidateFields+in.match.extra)
+	} else {
+		err = d.scan(in)
+	}
+	if err != nil {
+		return dst, err
+	}
+	first := len(dst)
+	dst = d.finish(in, dst)
+	if !in.scoresOnly {
+		d.addKeypoints(in, dst[first:])
+	}
+	return dst, nil
+}
+
+// addKeypoints gives every detection its keypoints, moved onto the image where they lie outside. One whose position is NaN scores 0.
+func (d *poseDecoder) addKeypoints(in *input, found []postprocess.Detection) {
+	result := d.results.at(in.index)
+	setDetails(&result.details, found)
+	points, each := d.head.split(in.match.extra)
+	from, transform := in.extra(d.head.extra(&in.match)), &in.transform
+	right, bottom := float32(in.width), float32(in.height)
+	all := resize(&result.keypoints, points*len(found))
+	for i := range found {
+		own := all[i*points : (i+1)*points : (i+1)*points]
+		found[i].Detail.Keypoints = own
+		found[i].Detail.Skeleton = d.skeleton(found[i].Class)
+		box := d.origins[i]
+		for k := range own {
+			x := (from.at(box, k*each) - transform.PadX) / transform.ScaleX
+			y := (from.at(box, k*each+1) - transform.PadY) / transform.ScaleY
+			score := float32(1)
+			if each == 3 {
+				score = from.at(box, k*each+2)
+			}
+			if !(finite(x) && finite(y) && finite(score)) {
+				x, y, score = 0, 0, 0
+			}
+			own[k] = postprocess.Keypoint{X: min(max(x, 0), right), Y: min(max(y, 0), bottom), Score: min(max(score, 0), 1)}
+		}
+	}
+}
+
+// skeleton returns the skeleton of a class; nil where its keypoints have no names.
+func (d *poseDecoder) skeleton(class int) *postprocess.Skeleton {
+	switch {
+	case len(d.skeletons) == 1:
+		return d.skeletons[0]
+	case class >= 0 && class < len(d.skeletons):
+		return d.skeletons[class]
+	}
+	return nil
 }

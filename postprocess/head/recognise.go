@@ -10,34 +10,34 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// ErrLayout is what errors.Is finds in an error of Recognise: nothing is certain about the model's outputs, or they are not as somebody has
-// said.
+// ErrLayout matches errors for models whose head is not certain, or whose outputs do not have the selected layout.
 var ErrLayout = errors.New("unsupported output layout")
 
-// layoutError is ErrLayout in the words of its own alone.
+// layoutError is an ErrLayout with a text of its own.
 type layoutError struct{ error }
 
 func (layoutError) Is(target error) bool { return target == ErrLayout }
 func (e layoutError) Unwrap() error      { return e.error }
 
-// Recognition says what a network's outputs were recognised as.
+// Recognition describes what a model's outputs were recognised as.
 type Recognition struct {
 	Description
-	// Outputs are the numbers of those that are read, Boxes and Classes what they hold for each image: 0 while it is open.
+	// Outputs are the indices of the outputs that are read, Boxes and Classes their sizes for each image: 0 while a size is open.
 	Outputs []int `json:"outputs"`
 	Boxes   int   `json:"boxes,omitempty"`
 	Classes int   `json:"classes,omitempty"`
-	// KeypointCount is how many keypoints an object has, and Keypoints their names by class, where they are known; one list is for all classes.
+	// KeypointCount is the number of keypoints of an object, Keypoints their names by class where they are known; a single list is for all
+	// classes.
 	KeypointCount int        `json:"points,omitempty"`
 	Keypoints     [][]string `json:"keypoints,omitempty"`
-	// Evidence says what makes that certain.
+	// Evidence is the reason for the decision.
 	Evidence string `json:"evidence"`
 }
 
-// String says what the outputs are and why.
+// String returns the layout and the evidence.
 func (r Recognition) String() string { return string(r.Layout) + ": " + r.Evidence }
 
-// KeypointNames are the names of keypoints of any class, each once.
+// KeypointNames returns the names of the keypoints of all classes, each once.
 func (r Recognition) KeypointNames() (all []string) {
 	for _, names := range r.Keypoints {
 		for _, name := range names {
@@ -49,26 +49,31 @@ func (r Recognition) KeypointNames() (all []string) {
 	return all
 }
 
-// backgrounds are what label files call class 0 where it is none.
+// recognition describes the match of a model with so many classes.
+func (m *match) recognition(classes int) Recognition {
+	r := Recognition{
+		Description: m.describe(), Outputs: m.outputs, Boxes: int(max(m.boxes, 0)), Classes: classes, Evidence: m.evidence,
+	}
+	if h, ok := m.head.(pose); ok {
+		r.KeypointCount, _ = h.split(m.extra)
+		r.Keypoints = h.keypointNames(m)
+	}
+	return r
+}
+
+// Recognise returns the head of a model, or matches it to the selected layout. An ErrLayout names what would make an unclear head certain.
+func Recognise(model *engine.Model, layout Layout) (Recognition, error) {
+	m, err := recognise(model, layout)
+	if err != nil {
+		return Recognition{}, err
+	}
+	return m.recognition(m.classes), nil
+}
+
+// backgrounds are the names of class 0 in label files where it stands for no object.
 var backgrounds = [...]string{"background", "__background__", "n/a", "__bg__", "unlabeled", "???"}
 
-// unsaidCrop is what a classifier that says nothing of its images lacks: a letterboxed one would be wrong in silence.
-const unsaidCrop = "how a classifier's images are cropped and scaled"
-
-// unsaidScale is what DETRs that say nothing lack: they are too many, with the same outputs.
-const unsaidScale = "how the images of " + string(LayoutDETRSigmoid) + " are scaled, which its networks differ in"
-
-// unsaidLine is what readers of text lack that say nothing of their images.
-const unsaidLine = "how a text reader's images are scaled"
-
-// unsaidEmbedding is what networks that embed lack that say nothing of their images.
-const unsaidEmbedding = "how the images of a network that embeds are scaled"
-
-// unsaidDepth is what networks for depth that say nothing lack: Depth Anything and MiDaS take images as imagenet has them, DPT as keras.
-const unsaidDepth = "how the images of " + string(LayoutDepth) + " are scaled, which its networks differ in"
-
-// Recognise finds the head of a model, or fits the one that is asked for by name. An error that is ErrLayout says what would settle it.
-func Recognise(model *engine.Model, asked Layout) (Match, error) {
+func recognise(model *engine.Model, layout Layout) (match, error) {
 	n := &network{
 		outputs: model.Outputs, width: model.Width, height: model.Height, metadata: &model.Metadata, labels: len(model.Metadata.Labels),
 	}
@@ -77,44 +82,33 @@ func Recognise(model *engine.Model, asked Layout) (Match, error) {
 	}
 	switch {
 	case len(n.outputs) == 0:
-		return Match{}, layoutError{errors.New("the model has no output")}
+		return match{}, layoutError{errors.New("the model has no output")}
 	case model.NoImage != nil:
-		return Match{}, layoutError{fmt.Errorf("the model takes no images: %w (infer --input runs it on arrays)", model.NoImage)}
+		return match{}, layoutError{fmt.Errorf("the model takes no images: %w (infer --input runs it on arrays)", model.NoImage)}
 	case model.Width < 1 || model.Height < 1:
-		return Match{}, layoutError{errors.New("the size of the images that the model takes is not known")}
+		return match{}, layoutError{errors.New("the size of the model's image input is not known")}
 	}
-	found, err := n.recognise(asked)
+	found, err := n.recognise(layout)
 	if err != nil {
-		return Match{}, layoutError{err}
+		return match{}, layoutError{err}
 	}
-	if model.Image != nil && model.Image.Assumed {
-		switch found.Describe().Layout {
-		case LayoutClassify:
-			return Match{}, layoutError{engine.UnsaidPreprocess(unsaidCrop)}
-		case LayoutDETRSigmoid:
-			return Match{}, layoutError{engine.UnsaidPreprocess(unsaidScale)}
-		case LayoutCTC, LayoutCTCBlankLast:
-			return Match{}, layoutError{engine.UnsaidPreprocess(unsaidLine)}
-		case LayoutEmbedding:
-			return Match{}, layoutError{engine.UnsaidPreprocess(unsaidEmbedding)}
-		case LayoutDepth:
-			return Match{}, layoutError{engine.UnsaidPreprocess(unsaidDepth)}
-		}
+	if what := found.describe().Unspecified; what != "" && model.Image != nil && model.Image.Assumed {
+		return match{}, layoutError{engine.UnsaidPreprocess(what)}
 	}
 	return found, nil
 }
 
-// network is what recognition looks at.
+// network is a model as recognition sees it.
 type network struct {
 	outputs       []engine.TensorInfo
 	width, height int // of the input
 	metadata      *engine.Metadata
-	labels        int  // 0 when nobody knows
-	background    bool // the first of them is none
+	labels        int  // 0 when their number is not known
+	background    bool // the first label is no class
 }
 
-// single lists the outputs one by one, for heads that read one of floating point numbers.
-func (n *network) single() [][]int {
+// floats lists the floating point outputs one by one, for heads that read one of them.
+func (n *network) floats() [][]int {
 	var all [][]int
 	for i := range n.outputs {
 		if t := n.outputs[i].Type; t == engine.Float32 || t == engine.Float16 {
@@ -124,28 +118,34 @@ func (n *network) single() [][]int {
 	return all
 }
 
-// heads lists all as they are for this network.
+// isInteger reports whether an output holds integers.
+func (n *network) isInteger(output int) bool {
+	t := n.outputs[output].Type
+	return t == engine.Int32 || t == engine.Int64
+}
+
+// heads lists all heads, configured for this network.
 func (n *network) heads() []head {
 	all := heads()
 	for i := range all {
-		if h, ok := all[i].(adapting); ok {
-			all[i] = h.adapt(n)
+		if h, ok := all[i].(configurable); ok {
+			all[i] = h.configure(n)
 		}
 	}
 	return all
 }
 
-// String names outputs with their shapes.
-func (n *network) String() string { return n.name(n.numbers()) }
-
-func (n *network) numbers() (all []int) {
-	for i := range n.outputs {
-		all = append(all, i)
+// String lists all outputs with their shapes.
+func (n *network) String() string {
+	all := make([]int, len(n.outputs))
+	for i := range all {
+		all[i] = i
 	}
-	return all
+	return n.list(all)
 }
 
-func (n *network) name(outputs []int) string {
+// list lists outputs with their shapes.
+func (n *network) list(outputs []int) string {
 	var texts []string
 	for _, i := range outputs {
 		o := &n.outputs[i]
@@ -162,19 +162,32 @@ func (n *network) name(outputs []int) string {
 	return strings.Join(texts, ", ")
 }
 
-// called reports whether an output has one of these names, whatever a framework put before or after it: a scope, or the number of the
-// output.
-func called(output string, names ...string) bool {
+// hasName reports whether an output has one of these names, ignoring what a framework puts around it: a scope before or an index after.
+func hasName(output string, names ...string) bool {
 	output, _, _ = strings.Cut(output, ":")
 	for _, name := range names {
-		if before, found := strings.CutSuffix(output, name); found && (before == "" || strings.ContainsAny(before[len(before)-1:], "_/.")) {
+		before, found := strings.CutSuffix(output, name)
+		if found && (before == "" || strings.ContainsAny(before[len(before)-1:], "_/.")) {
 			return true
 		}
 	}
 	return false
 }
 
-// shapes are those of some outputs.
+// named finds one output for each list of possible names; nil when one is missing.
+func (n *network) named(names ...[]string) []int {
+	var all []int
+	for _, possible := range names {
+		at := slices.IndexFunc(n.outputs, func(o engine.TensorInfo) bool { return hasName(o.Name, possible...) })
+		if at < 0 || slices.Contains(all, at) {
+			return nil
+		}
+		all = append(all, at)
+	}
+	return all
+}
+
+// shapes returns the shapes of some outputs.
 func (n *network) shapes(outputs []int) [][]int64 {
 	var shapes [][]int64
 	for _, i := range outputs {
@@ -183,44 +196,34 @@ func (n *network) shapes(outputs []int) [][]int64 {
 	return shapes
 }
 
-// recognise finds the head of a network, by evidence alone: what only looks like a head is refused with what would make it certain. A
-// layout that somebody named is taken at its word where the sizes allow it.
-func (n *network) recognise(asked Layout) (Match, error) {
+// recognise returns the head of the network, by evidence alone: outputs that only look like a head are refused with what would make it
+// certain. A selected layout is accepted where the sizes allow it.
+func (n *network) recognise(layout Layout) (match, error) {
 	for i := range n.outputs {
 		shape := n.outputs[i].Shape
 		if slices.ContainsFunc(shape, func(size int64) bool { return size < -1 || size == 0 || size > math.MaxInt32 }) {
-			return Match{}, fmt.Errorf("%s has a size that cannot be decoded", n.name([]int{i}))
+			return match{}, fmt.Errorf("%s has a size that cannot be decoded", n.list([]int{i}))
 		}
 	}
-	if asked != LayoutAuto {
-		return named(n, asked)
+	if layout != LayoutAuto {
+		return n.selected(layout)
 	}
 	if task := n.metadata.Task; task != "" && !slices.ContainsFunc(All(), func(h Description) bool { return h.Task == task }) {
-		return Match{}, fmt.Errorf("task %q is not decoded (%s)", string(task), strings.Join(tasks(), " or "))
+		return match{}, fmt.Errorf("task %q is not decoded (%s)", string(task), strings.Join(tasks(), " or "))
 	}
-	var found []Match
+	var found []match
 	var doubts []string
 	for _, h := range n.heads() {
 		if task := n.metadata.Task; task != "" && h.describe().Task != task {
 			continue
 		}
-		for _, outputs := range h.reads(n) {
-			s, err := h.measure(n.shapes(outputs))
-			if err != nil {
-				continue
-			}
-			f := Match{head: h, Sizes: s, Outputs: outputs, Width: n.width, Height: n.height}
-			numbers, agree := h.number(n, &f)
-			f.Numbering = numbers
-			evidence, doubt := h.weigh(n, &f)
+		for _, outputs := range h.findOutputs(n) {
+			m, doubt := n.try(h, outputs)
 			switch {
-			case evidence != "" && !agree:
-				doubts = append(doubts, fmt.Sprintf("%s looks like %s, but %s", n.name(outputs), h.describe().Layout, n.disagreement(&f)))
-			case evidence != "":
-				f.Evidence = n.name(outputs) + ": " + evidence
-				found = append(found, f)
 			case doubt != "":
-				doubts = append(doubts, fmt.Sprintf("%s looks like %s, but %s", n.name(outputs), h.describe().Layout, doubt))
+				doubts = append(doubts, fmt.Sprintf("%s looks like %s, but %s", n.list(outputs), h.describe().Layout, doubt))
+			case m.evidence != "":
+				found = append(found, m)
 			}
 		}
 	}
@@ -230,27 +233,48 @@ func (n *network) recognise(asked Layout) (Match, error) {
 	case len(found) > 1:
 		var names []string
 		for i := range found {
-			names = append(names, fmt.Sprintf("%s (%s)", found[i].Describe().Layout, found[i].Evidence))
+			names = append(names, fmt.Sprintf("%s (%s)", found[i].describe().Layout, found[i].evidence))
 		}
-		return Match{}, fmt.Errorf("the outputs could be %s (name one with --layout)", strings.Join(names, " or "))
+		return match{}, fmt.Errorf("the outputs could be %s (select one with --layout)", strings.Join(names, " or "))
 	case doubts != nil:
-		return Match{}, fmt.Errorf("%s", strings.Join(doubts, "; "))
-	case n.undecoded():
-		return Match{}, fmt.Errorf("outputs %s are a detector's maps, one for each scale, before they are decoded "+
+		return match{}, fmt.Errorf("%s", strings.Join(doubts, "; "))
+	case n.rawScales():
+		return match{}, fmt.Errorf("outputs %s are a detector's maps, one for each scale, before they are decoded "+
 			"(export it with its decoding: YOLOv7 with --grid, others without what keeps it out of the file)", n)
 	}
-	return Match{}, fmt.Errorf("outputs %s are of no head that is decoded (if they are of one all the same, name it: --layout %s)", n,
+	return match{}, fmt.Errorf("outputs %s match no supported head (select one with --layout %s)", n,
 		strings.Join(Layouts()[1:], ", "))
 }
 
-// undecoded reports whether all outputs are maps on scales of the network.
-func (n *network) undecoded() bool {
+// try matches a head to outputs. The match has evidence if they belong to it, else there may be a doubt.
+func (n *network) try(h head, outputs []int) (m match, doubt string) {
+	measured, err := h.measure(n.shapes(outputs))
+	if err != nil {
+		return match{}, ""
+	}
+	m = match{head: h, sizes: measured, outputs: outputs, width: n.width, height: n.height}
+	numbers, agree := h.numbering(n, &m)
+	m.numbers = numbers
+	evidence, doubt := h.recognise(n, &m)
+	switch {
+	case evidence == "":
+		return match{}, doubt
+	case !agree:
+		return match{}, fmt.Sprintf("it has %s and the model has %s (give the labels that belong to it with --labels FILE)",
+			plural(m.classes, "class"), plural(n.labels, "label"))
+	}
+	m.evidence = n.list(outputs) + ": " + evidence
+	return m, ""
+}
+
+// rawScales reports whether the outputs are the maps of a detector's scales before decoding.
+func (n *network) rawScales() bool {
 	for i := range n.outputs {
 		shape := n.outputs[i].Shape
 		if len(shape) == 5 { // boxes of a cell, and last the numbers of each
 			shape = shape[:4]
 		}
-		if len(shape) != 4 || !n.scale(shape[2], shape[3]) {
+		if len(shape) != 4 || !n.isScale(shape[2], shape[3]) {
 			return false
 		}
 	}
@@ -266,43 +290,41 @@ func tasks() (all []string) {
 	return all
 }
 
-// named fits the head that somebody has named to the first outputs that have its form.
-func named(n *network, layout Layout) (Match, error) {
-	at := slices.IndexFunc(heads(), func(h head) bool { return h.describe().Layout == layout })
+// selected matches a selected layout to the first outputs that have its form.
+func (n *network) selected(layout Layout) (match, error) {
+	all := n.heads()
+	at := slices.IndexFunc(all, func(h head) bool { return h.describe().Layout == layout })
 	if at < 0 {
-		return Match{}, fmt.Errorf("layout %q is not known (%s)", string(layout), strings.Join(Layouts(), ", "))
+		return match{}, fmt.Errorf("layout %q is not known (%s)", string(layout), strings.Join(Layouts(), ", "))
 	}
-	h := n.heads()[at]
-	for _, outputs := range h.reads(n) {
-		s, err := h.measure(n.shapes(outputs))
+	h := all[at]
+	for _, outputs := range h.findOutputs(n) {
+		measured, err := h.measure(n.shapes(outputs))
 		if err != nil {
 			continue
 		}
-		f := Match{head: h, Sizes: s, Outputs: outputs, Width: n.width, Height: n.height, Evidence: n.name(outputs) + ": the layout was named"}
-		agree := true
-		if f.Numbering, agree = h.number(n, &f); !agree {
-			return Match{}, fmt.Errorf("%s read as %s has %s but the model names %s "+
-				"(give the labels that belong to it with --labels, or another --layout)",
-				n.name(outputs), layout, Plural(s.Classes, "class"), Plural(n.labels, "label"))
+		m := match{
+			head: h, sizes: measured, outputs: outputs, width: n.width, height: n.height, evidence: n.list(outputs) + ": the layout was selected",
 		}
-		return f, nil
+		numbers, agree := h.numbering(n, &m)
+		if !agree {
+			return match{}, fmt.Errorf("%s read as %s has %s but the model has %s "+
+				"(give the labels that belong to it with --labels, or another --layout)",
+				n.list(outputs), layout, plural(measured.classes, "class"), plural(n.labels, "label"))
+		}
+		m.numbers = numbers
+		return m, nil
 	}
-	return Match{}, fmt.Errorf("outputs %s: none is %s, which needs %s", n, layout, h.describe().Form)
+	return match{}, fmt.Errorf("layout %s needs %s; the outputs are %s", layout, h.describe().Form, n)
 }
 
-// disagreement says that a head scores other classes than there are labels.
-func (n *network) disagreement(f *Match) string {
-	return fmt.Sprintf("it has %s and the model names %s (give the labels that belong to it with --labels FILE)",
-		Plural(f.Classes, "class"), Plural(n.labels, "label"))
-}
-
-// Plural counts things.
-func Plural(count int, what string) string {
+// plural returns a count with its noun.
+func plural(count int, noun string) string {
 	switch {
 	case count == 1:
-		return "1 " + what
-	case strings.HasSuffix(what, "s") || strings.HasSuffix(what, "x"):
-		return fmt.Sprintf("%d %ses", count, what)
+		return "1 " + noun
+	case strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "x"):
+		return fmt.Sprintf("%d %ses", count, noun)
 	}
-	return fmt.Sprintf("%d %ss", count, what)
+	return fmt.Sprintf("%d %ss", count, noun)
 }

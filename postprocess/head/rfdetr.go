@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// LayoutRFDETR is [B,Q,4] and [B,Q,1+nc]: as LayoutDETRSigmoid, with one number more than there are classes. In the published networks they
-// are COCO's ids, which are 1 to 90; in those that were trained again the first or the last number is none.
+// LayoutRFDETR is [B,Q,4] and [B,Q,1+nc]: as LayoutDETRSigmoid, with one more score than there are classes. In the published networks the
+// numbers are COCO ids, 1 to 90; in fine-tuned ones the first or the last is no class.
 const LayoutRFDETR Layout = "rfdetr"
 
 type rfdetr struct{}
@@ -20,60 +20,62 @@ func (rfdetr) describe() Description {
 	}
 }
 
-func (rfdetr) reads(n *network) [][]int {
+func (rfdetr) findOutputs(n *network) [][]int {
 	if pair := n.named([]string{"dets"}, []string{"labels"}); pair != nil {
 		return [][]int{pair}
 	}
 	return n.pairs()
 }
 
-func (h rfdetr) measure(shapes [][]int64) (Sizes, error) { return measurePair(h, shapes) }
+func (h rfdetr) measure(shapes [][]int64) (sizes, error) { return measurePair(h, shapes) }
 
-// number knows networks that were trained again: early versions kept the ids of Roboflow's data sets. One number more than there are labels
-// may be the first, as in those, or the last, as in later ones.
-func (rfdetr) number(n *network, f *Match) (Numbering, bool) {
+// numbering handles fine-tuned networks: early versions kept the ids of Roboflow's data sets, with two scores more than labels. One more
+// score than labels may be the first, as in early versions, or the last, as in later ones.
+func (rfdetr) numbering(n *network, m *match) (numbering, bool) {
 	switch {
-	case n.labels > 0 && f.Classes == n.labels+2:
-		return Numbering{first: -1}, true
-	case undecided(n, f):
-		return Numbering{}, false
+	case n.labels > 0 && m.classes == n.labels+2:
+		return numbering{first: -1}, true
+	case undecided(n, m):
+		return numbering{}, false
 	}
-	return n.number(f.Classes, 0, true)
+	return n.numbering(m.classes, 0, true)
 }
 
-// undecided reports that one number is none and nothing says whether it is the first or the last.
-func undecided(n *network, f *Match) bool {
-	return n.labels > 0 && f.Classes == n.labels+1 && f.Classes != cocoIDs
+// undecided reports whether one score is no class and nothing specifies whether it is the first or the last.
+func undecided(n *network, m *match) bool {
+	return n.labels > 0 && m.classes == n.labels+1 && m.classes != cocoIDs
 }
 
-func (rfdetr) weigh(n *network, f *Match) (evidence, doubt string) {
+func (rfdetr) recognise(n *network, m *match) (evidence, doubt string) {
 	if len(n.outputs) == 3 && n.named([]string{"masks"}) != nil {
-		return "", "" // rfdetrSegment says what is missing
+		return "", "" // rfdetrSegment returns the doubt
 	}
-	return weighQueries(n, f, "boxes")
+	return recogniseQueries(n, m, "boxes")
 }
 
-// weighQueries is of a head that reads of the queries what it says, and needs everything that the network gives.
-func weighQueries(n *network, f *Match, what string) (evidence, doubt string) {
+// recogniseQueries returns the evidence for a head that reads all outputs of the network: what of its queries.
+func recogniseQueries(n *network, m *match, what string) (evidence, doubt string) {
 	switch {
-	case !called(n.outputs[f.Outputs[0]].Name, "dets") || !called(n.outputs[f.Outputs[1]].Name, "labels"):
+	case !hasName(n.outputs[m.outputs[0]].Name, "dets") || !hasName(n.outputs[m.outputs[1]].Name, "labels"):
 		return "", ""
-	case len(n.outputs) > len(f.Outputs):
-		return "", "there are other outputs beside it: " + n.String() + " (--layout rfdetr reads the boxes all the same)"
-	case undecided(n, f):
+	case len(n.outputs) > len(m.outputs):
+		return "", "there are further outputs: " + n.String() + " (--layout rfdetr reads the boxes anyway)"
+	case undecided(n, m):
 		return "", fmt.Sprintf("it has %s and there are %s: what is none is the first for early versions and the last for later ones "+
-			"(add a line for it, none, at that end of --labels FILE)", Plural(f.Classes, "score"), Plural(n.labels, "label"))
+			"(add a line for it, none, at that end of --labels FILE)", plural(m.classes, "score"), plural(n.labels, "label"))
 	}
 	order := "numbered as the labels are"
-	if f.Numbering.coco || f.Classes == cocoIDs {
+	if m.numbers.coco || m.classes == cocoIDs {
 		order = "numbered by COCO's ids"
-	} else if f.Numbering.first < 0 {
+	} else if m.numbers.first < 0 {
 		order = "numbered from 1"
 	}
-	return fmt.Sprintf("the outputs' names, %s of queries and %s %s", what, Plural(f.Classes, "score"), order), ""
+	return fmt.Sprintf("the outputs' names, %s of queries and %s %s", what, plural(m.classes, "score"), order), ""
 }
 
-func (rfdetr) boxMap(f *Match) (engine.BoxMap, bool) {
-	m, ok := pairMap(f)
-	return f.shares(m), ok
+func (rfdetr) boxMap(m *match) (engine.BoxMap, bool) {
+	b, ok := pairMap(m)
+	return m.inShares(b), ok
 }
+
+func (rfdetr) newDecoder(s *settings) decoder { return newDenseDecoder(s) }

@@ -1,40 +1,47 @@
 package head
 
-import "github.com/edge-infer/edge-infer/engine"
+import (
+	"image"
 
-// LayoutSegment is [B,4+nc+M,N] with prototypes [B,M,h,w]: a column for each box as yolov8 has it, and after the scores M weights. The
-// object's mask is the sum of the prototypes by its weights, as log odds, cut to the box: "YOLACT: Real-time Instance Segmentation", Bolya
-// et al., 2019. LayoutSegmentEnd2End is [B,N,6+M] with prototypes: a row for each box as end2end has it, with the weights after the class.
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
+)
+
+// LayoutSegment is [B,4+nc+M,N] with prototypes [B,M,h,w]: a column for each box as in LayoutYOLOv8, and after the scores M weights. The
+// object's mask is the weighted sum of the prototypes, as log odds, cut to the box: "YOLACT: Real-time Instance Segmentation", Bolya et
+// al., 2019. LayoutSegmentEnd2End is [B,N,6+M] with prototypes: a row for each box as in LayoutEnd2End, with the weights after the class.
 const (
 	LayoutSegment        Layout = "segment"
 	LayoutSegmentEnd2End Layout = "segment-end2end"
 )
 
 type segment struct {
-	labelsAsScored
-	ended bool // the network has suppressed already
+	scoredLabels
+	nmsFree bool // LayoutSegmentEnd2End
 }
 
 const boxesWithMasks = "box, class, score and mask of each object"
 
 func (h segment) describe() Description {
-	if h.ended {
-		return Description{
-			Layout: LayoutSegmentEnd2End, Task: engine.Segment, Form: "[B,N,6+M] with [B,M,h,w]",
-			Networks: "segmentation of YOLO26 and of Ultralytics with nms=True", Gives: boxesWithMasks, NMSFree: true,
-		}
-	}
-	return Description{
+	d := Description{
 		Layout: LayoutSegment, Task: engine.Segment, Form: "[B,4+nc+M,N] with [B,M,h,w]",
 		Networks: "segmentation of YOLOv8, 11 and others of Ultralytics", Gives: boxesWithMasks,
 	}
+	if h.nmsFree {
+		d.Layout = LayoutSegmentEnd2End
+		d.Form = "[B,N,6+M] with [B,M,h,w]"
+		d.Networks = "segmentation of YOLO26 and of Ultralytics with nms=True"
+		d.NMSFree = true
+	}
+	return d
 }
 
-// reads pairs every output of boxes with every one of prototypes.
-func (segment) reads(n *network) (all [][]int) {
-	single := n.single()
-	for _, boxes := range single {
-		for _, prototypes := range single {
+// findOutputs pairs every output that could be boxes with every one that could be prototypes.
+func (segment) findOutputs(n *network) (all [][]int) {
+	floats := n.floats()
+	for _, boxes := range floats {
+		for _, prototypes := range floats {
 			if len(n.outputs[boxes[0]].Shape) == 3 && len(n.outputs[prototypes[0]].Shape) == 4 {
 				all = append(all, []int{boxes[0], prototypes[0]})
 			}
@@ -43,67 +50,129 @@ func (segment) reads(n *network) (all [][]int) {
 	return all
 }
 
-// mostPrototypes bounds what one mask is a sum of.
-const mostPrototypes = 1024
+const maxPrototypes = 1024
 
-func (h segment) measure(shapes [][]int64) (Sizes, error) {
+func (h segment) measure(shapes [][]int64) (sizes, error) {
 	if len(shapes) != 2 || len(shapes[0]) != 3 || len(shapes[1]) != 4 {
-		return Sizes{}, misfit(h, shapes)
+		return sizes{}, mismatch(h, shapes)
 	}
 	boxes, weights := shapes[0], shapes[1][1]
-	if weights < 1 || weights > mostPrototypes {
-		return Sizes{}, misfit(h, shapes)
+	if weights < 1 || weights > maxPrototypes {
+		return sizes{}, mismatch(h, shapes)
 	}
-	if h.ended {
+	if h.nmsFree {
 		if boxes[2] != engine.CandidateFields+weights {
-			return Sizes{}, misfit(h, shapes)
+			return sizes{}, mismatch(h, shapes)
 		}
-		return Sizes{Boxes: boxes[1], Extra: int(weights)}, nil
+		return sizes{boxes: boxes[1], extra: int(weights)}, nil
 	}
 	classes := boxes[1] - 4 - weights
 	if classes < 1 {
-		return Sizes{}, misfit(h, shapes)
+		return sizes{}, mismatch(h, shapes)
 	}
-	return Sizes{Boxes: boxes[2], Classes: int(classes), Extra: int(weights)}, nil
+	return sizes{boxes: boxes[2], classes: int(classes), extra: int(weights)}, nil
 }
 
-// weigh takes prototypes on one of the network's scales for evidence: nothing else has as many of them as each box has weights.
-func (h segment) weigh(n *network, f *Match) (evidence, doubt string) {
-	if task := n.metadata.Task; task == "" || task == engine.Segment {
-		if prototypes := n.outputs[f.Outputs[1]].Shape; len(n.outputs) == 2 && n.scale(prototypes[2], prototypes[3]) {
-			return h.weighBoxes(n, f)
+// recognise takes prototypes on one of the network's scales for evidence: no other head has as many of them as each box has weights.
+func (h segment) recognise(n *network, m *match) (evidence, doubt string) {
+	prototypes := n.outputs[m.outputs[1]].Shape
+	task := n.metadata.Task
+	certain := (task == "" || task == engine.Segment) && len(n.outputs) == 2 && n.isScale(prototypes[2], prototypes[3])
+	switch {
+	case certain && h.nmsFree:
+		if m.boxes > maxRows {
+			return "", ""
 		}
-	}
-	if h.ended {
-		return n.weighRows(f)
+		return "a short list of rows with a weight for each prototype", ""
+	case certain:
+		cells := n.cells(m.boxes, 1, false)
+		if cells == "" || n.labels == m.classes+m.extra { // every number after the coordinates is a score
+			return "", ""
+		}
+		return cells + ", with a weight for each prototype", ""
+	case h.nmsFree:
+		return n.recogniseRows(m)
 	}
 	return "", ""
 }
 
-func (h segment) weighBoxes(n *network, f *Match) (evidence, doubt string) {
-	if h.ended {
-		if f.Boxes > mostRows {
-			return "", ""
-		}
-		return "a short list of rows with a weight for each prototype", ""
-	}
-	cells := n.cells(f.Boxes, 1, false)
-	if cells == "" || n.labels == f.Classes+f.Extra { // every number after the coordinates is a score
-		return "", ""
-	}
-	return cells + ", with a weight for each prototype", ""
-}
-
-func (h segment) boxMap(f *Match) (engine.BoxMap, bool) {
-	if h.ended {
+func (h segment) boxMap(m *match) (engine.BoxMap, bool) {
+	if h.nmsFree {
 		return engine.BoxMap{}, false
 	}
-	return mapBefore(f)
+	return yolov8{}.boxMap(m)
 }
 
-func (h segment) extra(f *Match) engine.Numbers {
-	if h.ended {
-		return afterRows(f)
+func (h segment) extra(m *match) engine.Numbers {
+	if h.nmsFree {
+		return afterRows(m)
 	}
-	return afterColumns(f)
+	return afterColumns(m)
+}
+
+func (h segment) newDecoder(s *settings) decoder { return &segmentDecoder{boxes: newBoxes(s), head: h} }
+
+type segmentDecoder struct {
+	boxes
+	masks
+	head    segment
+	weights []float32 // of one mask
+}
+
+func (d *segmentDecoder) decode(in *input, dst []postprocess.Detection) ([]postprocess.Detection, error) {
+	var err error
+	if d.head.nmsFree {
+		err = d.list(in, in.tensors[0].data, engine.CandidateFields+in.match.extra)
+	} else {
+		err = d.scan(in)
+	}
+	if err != nil {
+		return dst, err
+	}
+	first := len(dst)
+	dst = d.finish(in, dst)
+	if !in.scoresOnly {
+		d.addMasks(in, dst[first:])
+	}
+	return dst, nil
+}
+
+// addMasks gives every detection its mask: the part of the prototypes' grid that its box needs.
+func (d *segmentDecoder) addMasks(in *input, found []postprocess.Detection) {
+	shape := in.shapes[1]
+	size := image.Pt(int(shape[3]), int(shape[2]))
+	all, logits := d.masks.begin(in, found, func(i int) postprocess.Mask { return maskOfBox(in, &found[i].Box, size) })
+	weights, from := resize(&d.weights, in.match.extra), in.extra(d.head.extra(&in.match))
+	for i := range all {
+		m := &all[i]
+		for w := range weights {
+			weights[w] = from.at(d.origins[i], w)
+		}
+		count := m.Width * m.Height
+		m.Logits, logits = logits[:count:count], logits[count:]
+		column, row := int(m.X), int(m.Y)
+		scan.WeightedSum(m.Logits, in.tensors[1].data, weights, size, image.Rect(column, row, column+m.Width, row+m.Height))
+		m.X, m.Y = in.gridOffset(size, column, row)
+	}
+}
+
+// maskOfBox returns the mask of a box in the image without its logits; X and Y are its first point on the prototypes' grid.
+func maskOfBox(in *input, box *postprocess.Box, size image.Point) postprocess.Mask {
+	m := postprocess.Mask{Bounds: image.Rect(ceil(box.X1), ceil(box.Y1), ceil(box.X2), ceil(box.Y2))}
+	m.StepX, m.StepY = in.gridStep(size)
+	x, y := in.gridOffset(size, 0, 0)
+	left, right := gridSpan(x, m.StepX, m.Bounds.Min.X, m.Bounds.Max.X, size.X)
+	top, bottom := gridSpan(y, m.StepY, m.Bounds.Min.Y, m.Bounds.Max.Y, size.Y)
+	m.X, m.Y = float32(left), float32(top)
+	m.Width, m.Height = right-left, bottom-top
+	return m
+}
+
+// gridSpan returns the points of an axis, of so many, between which the pixels from one to before another lie: the first, and the one after
+// the last.
+func gridSpan(start, step float32, from, to, points int) (first, end int) {
+	last := float32(points - 1)
+	first = int(min(max(start+float32(from)*step, 0), last))
+	end = int(min(max(start+float32(to-1)*step, 0), last)) + 2
+	return first, min(end, points)
 }

@@ -2,18 +2,18 @@ package head
 
 import (
 	"fmt"
+	"image"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// LayoutSemantic is [B,nc,h,w], scores of each class for every place of the image of which the highest says what is there, or what is
-// left of them in networks that end so: [B,h,w] or [B,1,h,w], a class number for every place.
+// LayoutSemantic is [B,nc,h,w], scores of each class for every pixel, of which the highest decides, or the class numbers themselves in
+// networks that end with an ArgMax: [B,h,w] or [B,1,h,w].
 const LayoutSemantic Layout = "semantic"
 
-type semantic struct{ network *network }
-
-func (semantic) adapt(n *network) head { return semantic{n} }
+type semantic struct{ noBoxMap }
 
 func (semantic) describe() Description {
 	return Description{
@@ -23,126 +23,185 @@ func (semantic) describe() Description {
 	}
 }
 
-// reads lists the maps of scores and those of class numbers one by one.
-func (semantic) reads(n *network) (all [][]int) {
+// findOutputs lists the maps of scores and those of class numbers one by one.
+func (semantic) findOutputs(n *network) (all [][]int) {
 	for i := range n.outputs {
-		switch o := &n.outputs[i]; {
-		case n.numbered(i):
-			all = append(all, []int{i})
-		case len(o.Shape) == 4 && (o.Type == engine.Float32 || o.Type == engine.Float16):
+		o := &n.outputs[i]
+		if n.hasClassNumbers(i) || len(o.Shape) == 4 && (o.Type == engine.Float32 || o.Type == engine.Float16) {
 			all = append(all, []int{i})
 		}
 	}
 	return all
 }
 
-// numbered reports whether an output holds a class number for every place.
-func (n *network) numbered(output int) bool {
+// hasClassNumbers reports whether an output holds a class number for every pixel.
+func (n *network) hasClassNumbers(output int) bool {
 	o := &n.outputs[output]
 	rank := len(o.Shape)
-	return (n.integer(output) || o.Type == engine.Uint8) && (rank == 3 || rank == 4 && o.Shape[1] == 1)
+	return (n.isInteger(output) || o.Type == engine.Uint8) && (rank == 3 || rank == 4 && o.Shape[1] == 1)
 }
 
-// measure leaves the classes open where they come by number.
-func (h semantic) measure(shapes [][]int64) (Sizes, error) {
+// measure leaves the number of classes open for class numbers.
+func (h semantic) measure(shapes [][]int64) (sizes, error) {
 	shape := shapes[0]
 	rank := len(shape)
 	switch {
 	case rank == 3 || rank == 4 && shape[1] == 1:
-		return Sizes{Boxes: cellsOf(shape)}, nil
+		return sizes{boxes: cellsOf(shape)}, nil
 	case rank == 4 && shape[1] >= 2 && shape[1] <= postprocess.NoClass:
-		return Sizes{Boxes: cellsOf(shape), Classes: int(shape[1])}, nil
+		return sizes{boxes: cellsOf(shape), classes: int(shape[1])}, nil
 	}
-	return Sizes{}, misfit(h, shapes)
+	return sizes{}, mismatch(h, shapes)
 }
 
-// cellsOf is how many places the last two dimensions have, -1 while one of them is open.
-func cellsOf(shape []int64) int64 {
-	height, width := shape[len(shape)-2], shape[len(shape)-1]
-	if height < 0 || width < 0 {
-		return -1
-	}
-	return height * width
-}
-
-// coarsest is the stride from which on a map is too coarse to be one of places: heads of detectors look like that.
-const coarsest = 16
-
-// places reports whether the last two dimensions are those of an image at a scale that such maps have, or open. Sizes that a stride does
-// not divide are rounded up or down.
-func (n *network) places(shape []int64) bool {
-	height, width := shape[len(shape)-2], shape[len(shape)-1]
-	for stride := int64(1); stride <= coarsest; stride *= 2 {
-		fits := func(size int64, side int) bool {
-			return size < 0 || size == int64(side)/stride || size == (int64(side)+stride-1)/stride
-		}
-		if fits(height, n.height) && fits(width, n.width) {
-			return true
-		}
-	}
-	return false
-}
-
-// weigh wants to know that the numbers are scores of classes: heat maps of keypoints look the same.
-func (semantic) weigh(n *network, f *Match) (evidence, doubt string) {
-	said, o := n.metadata.Task == engine.Semantic, &n.outputs[f.Outputs[0]]
-	if !said && !n.places(o.Shape) {
+// recognise wants evidence that the numbers are scores of classes: heat maps of keypoints look the same.
+func (semantic) recognise(n *network, m *match) (evidence, doubt string) {
+	o := &n.outputs[m.outputs[0]]
+	specified := n.metadata.Task == engine.Semantic
+	if !specified && !n.isImageSized(o.Shape) {
 		return "", ""
 	}
-	if n.numbered(f.Outputs[0]) {
-		if len(n.outputs) > 1 && !said {
+	if n.hasClassNumbers(m.outputs[0]) {
+		if len(n.outputs) > 1 && !specified {
 			return "", ""
 		}
 		return "a class number for every place of the image", ""
 	}
-	if f.Classes < 2 {
+	if m.classes < 2 {
 		return "", ""
 	}
-	if beside := n.beside(f.Outputs[0]); beside == "aux" { // of training, for the same classes
-		if called(o.Name, "aux") {
+	if len(n.outputs) > 1 { // torchvision has a second map of the same classes for training
+		if !n.hasAuxiliary(m.outputs[0]) || hasName(o.Name, "aux") {
 			return "", ""
 		}
 		return "two maps of as many classes, out and aux, as torchvision's segmentation has them", ""
-	} else if beside != "" {
-		return "", ""
 	}
-	_, fits := n.number(f.Classes, 0, true)
+	_, fits := n.numbering(m.classes, 0, true)
 	switch {
-	case said:
-		return "the file says that it segments by class", ""
+	case specified:
+		return "the file specifies semantic segmentation", ""
 	case n.labels > 0 && fits:
-		return fmt.Sprintf("a map of scores for each of %s", Plural(n.labels, "label")), ""
-	case called(o.Name, "logits"):
+		return fmt.Sprintf("a map of scores for each of %s", plural(n.labels, "label")), ""
+	case hasName(o.Name, "logits"):
 		return "logits for every place of the image, as Hugging Face's segmentation names them", ""
 	}
-	return "", fmt.Sprintf("nothing says that its %d maps are scores of classes: heat maps would look the same (give the labels with "+
-		"--labels FILE, or confirm it with --layout semantic)", f.Classes)
+	return "", fmt.Sprintf("nothing specifies that its %d maps are scores of classes: heat maps would look the same (give the labels with "+
+		"--labels FILE, or confirm it with --layout semantic)", m.classes)
 }
 
-// beside is what stands beside a map of scores: nothing, "aux" where it is torchvision's pair, or the names of others.
-func (n *network) beside(output int) string {
-	switch len(n.outputs) {
-	case 1:
-		return ""
-	case 2:
-		one, other := &n.outputs[output], &n.outputs[1-output]
-		pair := called(one.Name, "out") && called(other.Name, "aux") || called(one.Name, "aux") && called(other.Name, "out")
-		if pair && len(other.Shape) == 4 && one.Shape[1] == other.Shape[1] {
-			return "aux"
-		}
+// hasAuxiliary reports whether an output is one of torchvision's pair out and aux.
+func (n *network) hasAuxiliary(output int) bool {
+	if len(n.outputs) != 2 {
+		return false
 	}
-	return n.String()
+	one, other := &n.outputs[output], &n.outputs[1-output]
+	pair := hasName(one.Name, "out") && hasName(other.Name, "aux") || hasName(one.Name, "aux") && hasName(other.Name, "out")
+	return pair && len(other.Shape) == 4 && one.Shape[1] == other.Shape[1]
 }
 
-func (semantic) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
-
-// number lets class 0 be a background that has no label. The numbers of a network with one label are 1 where it is and 0 where it is not.
-func (h semantic) number(n *network, f *Match) (Numbering, bool) {
-	if f.Classes > 0 {
-		return n.number(f.Classes, 0, true)
+// numbering allows class 0 to be a background without a label. A network with one label has class number 1 where it is and 0 where it is
+// not.
+func (h semantic) numbering(n *network, m *match) (numbering, bool) {
+	if m.classes > 0 {
+		return n.numbering(m.classes, 0, true)
 	}
 	if n.labels == 1 {
-		return Numbering{first: -1}, true
+		return numbering{first: -1}, true
 	}
-	return Numbering{}, true
+	return numbering{}, true
+}
+
+func (semantic) newDecoder(s *settings) decoder {
+	d := &semanticDecoder{settings: s, numbers: postprocess.NoClass, asLabels: true}
+	if s.classes > 0 {
+		d.numbers = s.classes - min(s.match.numbers.class(0), 0)
+	}
+	for number := range d.labels {
+		class := s.match.numbers.class(number)
+		if class < 0 || number == postprocess.NoClass || s.classes > 0 && (class >= s.classes || s.minScores[class] > 1) {
+			class = postprocess.NoClass
+		}
+		d.labels[number] = uint8(class)
+		possible := s.columns > 0 && number < s.columns || s.columns == 0 && number < d.numbers
+		d.asLabels = d.asLabels && (class == number || !possible)
+	}
+	return d
+}
+
+type semanticDecoder struct {
+	*settings
+	numbers  int                            // the network's class numbers are below
+	labels   [postprocess.NoClass + 1]uint8 // class of a number
+	asLabels bool                           // labels changes no number that a map can hold
+	results  perImage[semanticResult]
+}
+
+type semanticResult struct {
+	dense   postprocess.DenseMap
+	classes []uint8
+}
+
+// decode sets the map to the class with the highest score of every cell, or to the class numbers of the network.
+func (d *semanticDecoder) decode(in *input, dst []postprocess.Detection) ([]postprocess.Detection, error) {
+	if in.scoresOnly { // any score is possible
+		return dst, nil
+	}
+	result, from := d.results.at(in.index), &in.tensors[0]
+	result.dense = postprocess.DenseMap{}
+	grid := in.gridSize()
+	cells := resize(&result.classes, grid.X*grid.Y)
+	unknown := 0
+	switch from.kind {
+	case engine.Uint8:
+		unknown = scan.ClassNumbers(cells, from.raw, d.numbers)
+	case engine.Int32:
+		unknown = scan.ClassNumbers(cells, view[int32](from.raw), d.numbers)
+	case engine.Int64:
+		unknown = scan.ClassNumbers(cells, view[int64](from.raw), d.numbers)
+	default:
+		if len(from.data) != in.match.classes*len(cells) {
+			return dst, in.mismatch()
+		}
+		unknown = scan.ArgmaxPlanes(cells, from.data, in.match.classes)
+	}
+	m, cropped := in.cropMap(grid)
+	m.Classes = crop(cells, grid, cropped)
+	if !d.asLabels {
+		unknown = d.relabel(m.Classes)
+	}
+	in.stats.UnknownPixels = unknown
+	result.dense = m
+	return dst, nil
+}
+
+// relabel replaces the network's class numbers by those of the labels, and returns how many cells have none.
+func (d *semanticDecoder) relabel(cells []uint8) (unknown int) {
+	for i, number := range cells {
+		number = d.labels[number]
+		if number == postprocess.NoClass {
+			unknown++
+		}
+		cells[i] = number
+	}
+	return unknown
+}
+
+// crop moves the cells of a part of a grid to its beginning, row after row.
+func crop(cells []uint8, grid image.Point, part image.Rectangle) []uint8 {
+	width := part.Dx()
+	if width == grid.X {
+		return cells[part.Min.Y*width : part.Max.Y*width]
+	}
+	for row := range part.Dy() {
+		at := (part.Min.Y+row)*grid.X + part.Min.X
+		copy(cells[row*width:(row+1)*width], cells[at:at+width])
+	}
+	return cells[:width*part.Dy()]
+}
+
+func (d *semanticDecoder) denseMap(index int) *postprocess.DenseMap {
+	if index >= len(d.results) || d.results[index].dense.Width == 0 {
+		return nil
+	}
+	return &d.results[index].dense
 }

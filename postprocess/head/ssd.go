@@ -19,23 +19,23 @@ func (ssd) describe() Description {
 	}
 }
 
-func (ssd) reads(n *network) [][]int { return n.pairs() }
+func (ssd) findOutputs(n *network) [][]int { return n.pairs() }
 
-// measure leaves the background out.
-func (h ssd) measure(shapes [][]int64) (Sizes, error) {
+// measure does not count the background as a class.
+func (h ssd) measure(shapes [][]int64) (sizes, error) {
 	s, err := measurePair(h, shapes)
-	if err == nil && s.Classes == 1 {
-		return Sizes{}, misfit(h, shapes)
+	if err == nil && s.classes == 1 {
+		return sizes{}, mismatch(h, shapes)
 	}
-	s.Classes = max(s.Classes-1, 0)
+	s.classes = max(s.classes-1, 0)
 	return s, err
 }
 
-func (ssd) number(n *network, f *Match) (Numbering, bool) { return n.number(f.Classes, 1, true) }
+func (ssd) numbering(n *network, m *match) (numbering, bool) { return n.numbering(m.classes, 1, true) }
 
-// weigh looks for the boxes of SSD-MobileNet: six in each cell of six grids, the first with a sixteenth of the input's sides, each with
+// recognise expects the anchors of SSD-MobileNet: six in each cell of six grids, the first with a sixteenth of the input's sides, each with
 // half the sides of the one before.
-func (ssd) weigh(n *network, f *Match) (evidence, doubt string) {
+func (ssd) recognise(n *network, m *match) (evidence, doubt string) {
 	boxes, width, height := int64(0), n.width, n.height
 	for stride := 2; stride <= 16; stride *= 2 {
 		width, height = (width+1)/2, (height+1)/2
@@ -45,17 +45,21 @@ func (ssd) weigh(n *network, f *Match) (evidence, doubt string) {
 		width, height = (width+1)/2, (height+1)/2
 	}
 	switch {
-	case boxes != f.Boxes:
+	case boxes != m.boxes:
 		return "", ""
 	case len(n.outputs) > 2:
-		return "", "there are other outputs beside it: " + n.String() + " (confirm it with --layout ssd)"
+		return "", "there are further outputs: " + n.String() + " (confirm it with --layout ssd)"
 	}
 	return fmt.Sprintf("%d boxes are 6 for each cell of the grids of SSD-MobileNet at %dx%d, with background before %s",
-		f.Boxes, n.width, n.height, Plural(f.Classes, "class")), ""
+		m.boxes, n.width, n.height, plural(m.classes, "class")), ""
 }
 
-func (ssd) boxMap(f *Match) (engine.BoxMap, bool) {
-	m, ok := pairMap(f)
-	m.Corners, m.Scores.Offset, m.Scores.Step = true, 1, int64(f.Classes)+1
-	return f.shares(m), ok
+func (ssd) boxMap(m *match) (engine.BoxMap, bool) {
+	b, ok := pairMap(m)
+	b.Corners = true
+	b.Scores.Offset = 1
+	b.Scores.Step = int64(m.classes) + 1
+	return m.inShares(b), ok
 }
+
+func (ssd) newDecoder(s *settings) decoder { return newDenseDecoder(s) }

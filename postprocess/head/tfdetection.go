@@ -7,22 +7,23 @@ import (
 )
 
 // LayoutTFDetection is [B,K,4], [B,K], [B,K] and [B]: the corners y1, x1, y2, x2 as shares of the input, scores, class numbers from 1, and
-// how many of the K there are.
+// how many of the K are used.
 const LayoutTFDetection Layout = "tf-detection"
 
-type tfDetection struct{}
+type tfDetection struct{ noBoxMap }
 
 func (tfDetection) describe() Description {
 	return Description{
 		Layout: LayoutTFDetection, Task: engine.Detect, Form: "[B,K,4] with y first, [B,K], [B,K] and their number [B]",
-		Networks: "TensorFlow's object detection API, also through TensorFlow Lite", Gives: boxesWithClasses, Preset: "tf-detection", NMSFree: true,
+		Networks: "TensorFlow's object detection API, also through TensorFlow Lite", Gives: boxesWithClasses, Preset: "tf-detection",
+		NMSFree: true,
 	}
 }
 
-func (tfDetection) reads(n *network) [][]int {
+func (tfDetection) findOutputs(n *network) [][]int {
 	all := n.named([]string{"detection_boxes"}, []string{"detection_scores"}, []string{"detection_classes"}, []string{"num_detections"})
 	if all == nil {
-		all = n.lite()
+		all = n.tfLite()
 	}
 	if all == nil {
 		return nil
@@ -30,11 +31,11 @@ func (tfDetection) reads(n *network) [][]int {
 	return [][]int{all}
 }
 
-// lite finds the outputs of TensorFlow Lite's operator for detection as tf2onnx calls them: boxes, classes, scores and their number.
-func (n *network) lite() []int {
+// tfLite finds the outputs of TensorFlow Lite's detection operator by the names of tf2onnx: boxes, classes, scores and their number.
+func (n *network) tfLite() []int {
 	var all []int
-	for _, behind := range []string{"", ":2", ":1", ":3"} {
-		name := "TFLite_Detection_PostProcess" + behind
+	for _, suffix := range []string{"", ":2", ":1", ":3"} {
+		name := "TFLite_Detection_PostProcess" + suffix
 		at := slices.IndexFunc(n.outputs, func(o engine.TensorInfo) bool { return o.Name == name })
 		if at < 0 {
 			return nil
@@ -44,26 +45,28 @@ func (n *network) lite() []int {
 	return all
 }
 
-func (h tfDetection) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 1) }
+func (h tfDetection) measure(shapes [][]int64) (sizes, error) { return measureSelected(h, shapes, 1) }
 
-func (tfDetection) number(n *network, _ *Match) (Numbering, bool) {
-	if n.lite() == nil {
+func (tfDetection) numbering(n *network, _ *match) (numbering, bool) {
+	if n.tfLite() == nil {
 		return n.fromOne(), true
 	}
-	switch { // class 0 is the first thing, not background
+	switch { // class 0 is the first class, not background
 	case n.labels == cocoClasses:
-		return Numbering{first: 1, coco: true}, true
+		return numbering{first: 1, coco: true}, true
 	case n.labels == cocoIDs || n.background:
-		return Numbering{first: 1}, true
+		return numbering{first: 1}, true
 	}
-	return Numbering{}, true
+	return numbering{}, true
 }
 
-func (tfDetection) weigh(n *network, f *Match) (evidence, doubt string) {
-	if n.integer(f.Outputs[SelectedCount]) {
-		return "", "it could be nms as well (name one of them with --layout)"
+func (tfDetection) recognise(n *network, m *match) (evidence, doubt string) {
+	if n.isInteger(m.outputs[selectedCount]) {
+		return "", "it could also be nms (select one with --layout)"
 	}
 	return "the outputs' names, and a number of boxes in floating point", ""
 }
 
-func (tfDetection) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (tfDetection) newDecoder(s *settings) decoder {
+	return newSelectedDecoder(s, coordinates{yFirst: true, shares: true})
+}

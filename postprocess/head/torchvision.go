@@ -6,11 +6,11 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// LayoutTorchvision is [K,4], [K] and [K]: the corners x1, y1, x2, y2 in input pixels, scores and class numbers, 0 being background, of the
-// one image that it takes at a time.
+// LayoutTorchvision is [K,4], [K] and [K]: the corners x1, y1, x2, y2 in input pixels, scores and class numbers, 0 being background, of a
+// single image.
 const LayoutTorchvision Layout = "torchvision"
 
-type torchvision struct{}
+type torchvision struct{ noBoxMap }
 
 func (torchvision) describe() Description {
 	return Description{
@@ -20,8 +20,8 @@ func (torchvision) describe() Description {
 	}
 }
 
-// reads goes by what the outputs are: exports seldom name them.
-func (torchvision) reads(n *network) [][]int {
+// findOutputs goes by shapes and types: exports seldom name their outputs.
+func (torchvision) findOutputs(n *network) [][]int {
 	find := func(rank int, integer bool) int {
 		return slices.IndexFunc(n.outputs, func(o engine.TensorInfo) bool {
 			return len(o.Shape) == rank && (o.Type == engine.Int64 || o.Type == engine.Int32) == integer
@@ -34,15 +34,15 @@ func (torchvision) reads(n *network) [][]int {
 	return [][]int{all}
 }
 
-func (h torchvision) measure(shapes [][]int64) (Sizes, error) { return measureChosen(h, shapes, 0) }
+func (h torchvision) measure(shapes [][]int64) (sizes, error) { return measureSelected(h, shapes, 0) }
 
-func (torchvision) number(n *network, _ *Match) (Numbering, bool) { return n.fromOne(), true }
+func (torchvision) numbering(n *network, _ *match) (numbering, bool) { return n.fromOne(), true }
 
-func (torchvision) weigh(n *network, _ *Match) (evidence, doubt string) {
+func (torchvision) recognise(n *network, _ *match) (evidence, doubt string) {
 	if len(n.outputs) > 3 {
-		return "", "there are other outputs beside it: " + n.String() + " (--layout torchvision reads the boxes all the same)"
+		return "", "there are further outputs: " + n.String() + " (--layout torchvision reads the boxes anyway)"
 	}
 	return "boxes, scores and class numbers of one image, as many as there are objects", ""
 }
 
-func (torchvision) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (torchvision) newDecoder(s *settings) decoder { return newSelectedDecoder(s, coordinates{}) }

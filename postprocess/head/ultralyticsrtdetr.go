@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // LayoutUltralyticsRTDETR is [B,Q,4+nc]: a row for each query with the centre's x and y, width and height as shares of the input, and the
 // scores of the classes, after their sigmoid.
 const LayoutUltralyticsRTDETR Layout = "ultralytics-rtdetr"
 
-type ultralyticsRTDETR struct{ labelsAsScored }
+type ultralyticsRTDETR struct{ scoredLabels }
 
 func (ultralyticsRTDETR) describe() Description {
 	return Description{
@@ -19,49 +20,52 @@ func (ultralyticsRTDETR) describe() Description {
 	}
 }
 
-func (ultralyticsRTDETR) reads(n *network) [][]int { return n.single() }
+func (ultralyticsRTDETR) findOutputs(n *network) [][]int { return n.floats() }
 
-func (h ultralyticsRTDETR) measure(shapes [][]int64) (Sizes, error) {
+func (h ultralyticsRTDETR) measure(shapes [][]int64) (sizes, error) {
 	shape := shapes[0]
-	if len(shape) != 3 || shape[2] < 5 && shape[2] != -1 || shape[1] > mostRows {
-		return Sizes{}, misfit(h, shapes)
+	if len(shape) != 3 || shape[2] < 5 && shape[2] != -1 || shape[1] > maxRows {
+		return sizes{}, mismatch(h, shapes)
 	}
-	return Sizes{Boxes: shape[1], Classes: int(max(shape[2]-4, 0))}, nil
+	return sizes{boxes: shape[1], classes: int(max(shape[2]-4, 0))}, nil
 }
 
-func (ultralyticsRTDETR) weigh(n *network, f *Match) (evidence, doubt string) {
-	switch said := n.saysRTDETR(); {
-	case len(n.outputs) > 1 || n.labels == 0 || f.Classes != n.labels:
+func (ultralyticsRTDETR) recognise(n *network, m *match) (evidence, doubt string) {
+	named := n.fileNamesRTDETR()
+	switch {
+	case len(n.outputs) > 1 || n.labels == 0 || m.classes != n.labels:
 		return "", ""
-	case said && f.Classes == 2:
-		return "", "it could be " + string(LayoutUltralyticsRTDETREnd2End) + " as well (name one of them with --layout)"
-	case said:
-		return "the file says that it is RT-DETR, with " + Plural(n.labels, "class") + " as there are labels", ""
-	case f.Classes == 2:
-		return "", "" // end2end says that it could be either
-	case f.Boxes < 0:
+	case named && m.classes == 2:
+		return "", "it could be " + string(LayoutUltralyticsRTDETREnd2End) + " as well (select one with --layout)"
+	case named:
+		return "the file specifies RT-DETR, with " + plural(n.labels, "class") + " as there are labels", ""
+	case m.classes == 2:
+		return "", "" // end2end returns the doubt
+	case m.boxes < 0:
 		return "", ""
 	}
-	return fmt.Sprintf("a short list of rows of 4 numbers and the scores of %s, as there are labels", Plural(n.labels, "class")), ""
+	return fmt.Sprintf("a short list of rows of 4 numbers and the scores of %s, as there are labels", plural(n.labels, "class")), ""
 }
 
-func (ultralyticsRTDETR) boxMap(f *Match) (engine.BoxMap, bool) {
-	output, row := f.Outputs[0], 4+int64(f.Classes)
-	return f.shares(engine.BoxMap{
+func (ultralyticsRTDETR) boxMap(m *match) (engine.BoxMap, bool) {
+	output, row := m.outputs[0], 4+int64(m.classes)
+	return m.inShares(engine.BoxMap{
 		Boxes:  engine.Numbers{Output: output, Step: row, Next: 1},
 		Scores: engine.Numbers{Output: output, Offset: 4, Step: row, Next: 1},
-		Count:  int(f.Boxes), Classes: f.Classes,
-	}), f.Boxes > 0 && f.Classes > 0
+		Count:  int(m.boxes), Classes: m.classes,
+	}), m.boxes > 0 && m.classes > 0
 }
 
-// saysRTDETR reports whether the file says that it is RT-DETR as Ultralytics has it.
-func (n *network) saysRTDETR() bool { return n.metadata.Preprocess.Preset == "ultralytics-rtdetr" }
+func (ultralyticsRTDETR) newDecoder(s *settings) decoder { return newDenseDecoder(s) }
+
+// fileNamesRTDETR reports whether the file specifies Ultralytics' RT-DETR.
+func (n *network) fileNamesRTDETR() bool { return n.metadata.Preprocess.Preset == "ultralytics-rtdetr" }
 
 // LayoutUltralyticsRTDETREnd2End is [B,Q,6]: a row for each of the best queries with the centre's x and y, width and height as shares of
 // the input, score and class.
 const LayoutUltralyticsRTDETREnd2End Layout = "ultralytics-rtdetr-end2end"
 
-type ultralyticsRTDETREnd2End struct{ labelsAsScored }
+type ultralyticsRTDETREnd2End struct{ endToEnd }
 
 func (ultralyticsRTDETREnd2End) describe() Description {
 	return Description{
@@ -70,18 +74,32 @@ func (ultralyticsRTDETREnd2End) describe() Description {
 	}
 }
 
-func (ultralyticsRTDETREnd2End) reads(n *network) [][]int { return n.single() }
-
-func (ultralyticsRTDETREnd2End) measure(shapes [][]int64) (Sizes, error) {
-	return endToEnd{}.measure(shapes)
-}
-
-func (ultralyticsRTDETREnd2End) weigh(n *network, f *Match) (evidence, doubt string) {
-	if !n.saysRTDETR() || len(n.outputs) > 1 || n.labels == 2 || n.outputs[f.Outputs[0]].Shape[2] < 0 {
-		return "", "" // with two classes ultralytics-rtdetr says that it could be either
+func (ultralyticsRTDETREnd2End) recognise(n *network, m *match) (evidence, doubt string) {
+	if !n.fileNamesRTDETR() || len(n.outputs) > 1 || n.labels == 2 || n.outputs[m.outputs[0]].Shape[2] < 0 {
+		return "", "" // with two classes ultralytics-rtdetr returns the doubt
 	}
-	return "the file says that it is RT-DETR, with rows of 6 numbers, which the scores of " + Plural(n.labels, "class") +
+	return "the file specifies RT-DETR, with rows of 6 numbers, which the scores of " + plural(n.labels, "class") +
 		" leave no room for", ""
 }
 
-func (ultralyticsRTDETREnd2End) boxMap(*Match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
+func (ultralyticsRTDETREnd2End) newDecoder(s *settings) decoder {
+	return &queryListDecoder{newBoxes(s)}
+}
+
+// queryListDecoder decodes rows of the centre and the sides as shares of the input, score and class.
+type queryListDecoder struct{ boxes }
+
+func (d *queryListDecoder) decode(in *input, dst []postprocess.Detection) ([]postprocess.Detection, error) {
+	const fields = engine.CandidateFields
+	rows, scaleX, scaleY := in.tensors[0].data, float32(d.match.width), float32(d.match.height)
+	d.beginList(len(rows) / fields)
+	for i := range len(rows) / fields {
+		row := [fields]float32(rows[i*fields:])
+		x, y := row[0]*scaleX, row[1]*scaleY
+		width, height := row[2]*scaleX, row[3]*scaleY
+		row[0], row[1] = x-width/2, y-height/2
+		row[2], row[3] = x+width/2, y+height/2
+		d.take(in, &row, int32(i))
+	}
+	return d.finish(in, dst), nil
+}

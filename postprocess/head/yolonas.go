@@ -1,14 +1,12 @@
 package head
 
-import (
-	"github.com/edge-infer/edge-infer/engine"
-)
+import "github.com/edge-infer/edge-infer/engine"
 
 // LayoutYOLONAS is [B,N,4] and [B,N,nc]: for each cell the corners x1, y1, x2, y2 in input pixels, and the scores of the classes, after
-// their sigmoid. It is what SuperGradients exports without its own suppression.
+// their sigmoid. SuperGradients exports it without its own suppression.
 const LayoutYOLONAS Layout = "yolo-nas"
 
-type yoloNAS struct{ labelsAsScored }
+type yoloNAS struct{ scoredLabels }
 
 func (yoloNAS) describe() Description {
 	return Description{
@@ -18,16 +16,18 @@ func (yoloNAS) describe() Description {
 	}
 }
 
-func (yoloNAS) reads(n *network) [][]int { return n.pairs() }
+func (yoloNAS) findOutputs(n *network) [][]int { return n.pairs() }
 
-func (h yoloNAS) measure(shapes [][]int64) (Sizes, error) { return measurePair(h, shapes) }
+func (h yoloNAS) measure(shapes [][]int64) (sizes, error) { return measurePair(h, shapes) }
 
-func (yoloNAS) weigh(n *network, f *Match) (evidence, doubt string) {
-	return n.weighDense(f, 1, false, func([]int64) bool { return true })
+func (yoloNAS) recognise(n *network, m *match) (evidence, doubt string) {
+	return n.recogniseDense(m, 1, false, func(int) (bool, string) { return true, "" })
 }
 
-func (yoloNAS) boxMap(f *Match) (engine.BoxMap, bool) {
-	m, ok := pairMap(f)
-	m.Corners = true
-	return m, ok
+func (yoloNAS) boxMap(m *match) (engine.BoxMap, bool) {
+	b, ok := pairMap(m)
+	b.Corners = true
+	return b, ok
 }
+
+func (yoloNAS) newDecoder(s *settings) decoder { return newDenseDecoder(s) }

@@ -3,7 +3,7 @@ package head
 import "github.com/edge-infer/edge-infer/engine"
 
 // LayoutYOLOv6 is LayoutYOLOv5 with one box in each cell and an objectness that is always 1, as the exports of meituan/YOLOv6 have it.
-// YOLOX that decodes has the same form and takes other images: the output's name tells them apart.
+// YOLOX with --decode_in_inference has the same form and another preprocessing: the output's name distinguishes them.
 const LayoutYOLOv6 Layout = "yolov6"
 
 type yolov6 struct{ yolov5 }
@@ -15,14 +15,14 @@ func (yolov6) describe() Description {
 	}
 }
 
-func (yolov6) weigh(n *network, f *Match) (evidence, doubt string) {
-	if !n.namedAsYOLOv6(f) {
+func (yolov6) recognise(n *network, m *match) (evidence, doubt string) {
+	if !n.namedAsYOLOv6(m) {
 		return "", ""
 	}
-	return n.weighCells(f, false)
+	return n.recogniseCells(m, false)
 }
 
-// namedAsYOLOv6 reports whether the output has the name that YOLOv6 gives it; YOLOX calls its own output.
-func (n *network) namedAsYOLOv6(f *Match) bool {
-	return called(n.outputs[f.Outputs[0]].Name, "outputs")
+// namedAsYOLOv6 reports whether the output has the name of YOLOv6 exports, which YOLOX does not use.
+func (n *network) namedAsYOLOv6(m *match) bool {
+	return hasName(n.outputs[m.outputs[0]].Name, "outputs")
 }

@@ -1,6 +1,9 @@
 package head
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/edge-infer/edge-infer/engine"
 )
 
@@ -8,7 +11,7 @@ import (
 // class, after its sigmoid. There is one box in each cell.
 const LayoutYOLOv8 Layout = "yolov8"
 
-type yolov8 struct{ labelsAsScored }
+type yolov8 struct{ scoredLabels }
 
 func (yolov8) describe() Description {
 	return Description{
@@ -17,28 +20,51 @@ func (yolov8) describe() Description {
 	}
 }
 
-func (yolov8) reads(n *network) [][]int { return n.single() }
+func (yolov8) findOutputs(n *network) [][]int { return n.floats() }
 
-func (h yolov8) measure(shapes [][]int64) (Sizes, error) {
+func (h yolov8) measure(shapes [][]int64) (sizes, error) {
 	shape := shapes[0]
 	if len(shape) != 3 || shape[1] < 5 && shape[1] != -1 {
-		return Sizes{}, misfit(h, shapes)
+		return sizes{}, mismatch(h, shapes)
 	}
-	return Sizes{Boxes: shape[2], Classes: int(max(shape[1]-4, 0))}, nil
+	return sizes{boxes: shape[2], classes: int(max(shape[1]-4, 0))}, nil
 }
 
-// weigh takes maps of 16 distances to each side and the classes, one for each scale, for what was decoded.
-func (yolov8) weigh(n *network, f *Match) (evidence, doubt string) {
-	return n.weighDense(f, 1, false, func(shape []int64) bool {
-		return len(shape) == 4 && shape[1] == 64+int64(f.Classes) && n.scale(shape[2], shape[3])
+// recognise expects the undecoded maps of each scale, with 16 distances to each side and the classes, as further outputs. It knows two
+// networks whose scores look like columns of boxes and scores.
+func (yolov8) recognise(n *network, m *match) (evidence, doubt string) {
+	own := n.outputs[m.outputs[0]].Shape
+	twin := slices.IndexFunc(n.outputs, func(o engine.TensorInfo) bool { return slices.Equal(o.Shape, own) })
+	if twin < m.outputs[0] {
+		return "", "" // the first of them returns the doubt
+	}
+	return n.recogniseDense(m, 1, false, func(output int) (bool, string) {
+		shape := n.outputs[output].Shape
+		name := n.list([]int{output})
+		switch {
+		case len(shape) == 4 && shape[1] == 64+int64(m.classes) && n.isScale(shape[2], shape[3]):
+			return true, ""
+		case slices.Equal(shape, own):
+			return false, fmt.Sprintf("there is a further output %s: YOLOv9 trained with two heads gives that of its training first (export it "+
+				"converted, as its repository's reparameterization does, or let --layout %s read the first)", name, LayoutYOLOv8)
+		case n.isMatrix(output, 4, m.boxes):
+			return false, fmt.Sprintf("it is the scores of %d classes for the boxes %s (join the two in the file, boxes first, to one "+
+				"output)", m.classes+4, name)
+		case n.isMatrix(output, m.boxes, 4):
+			return false, fmt.Sprintf("it is the scores of %d classes, class after class, for the boxes %s, as PP-YOLOE of PaddleDetection gives "+
+				"them (transpose the scores in the file to a row for each box and name --layout %s)", m.classes+4, name, LayoutYOLONAS)
+		}
+		return false, ""
 	})
 }
 
-func (yolov8) boxMap(f *Match) (engine.BoxMap, bool) {
-	output := f.Outputs[0]
+func (yolov8) boxMap(m *match) (engine.BoxMap, bool) {
+	output := m.outputs[0]
 	return engine.BoxMap{
-		Boxes:  engine.Numbers{Output: output, Step: 1, Next: f.Boxes},
-		Scores: engine.Numbers{Output: output, Offset: 4 * f.Boxes, Step: 1, Next: f.Boxes},
-		Count:  int(f.Boxes), Classes: f.Classes, ScaleX: 1, ScaleY: 1,
-	}, f.Boxes > 0 && f.Classes > 0
+		Boxes:  engine.Numbers{Output: output, Step: 1, Next: m.boxes},
+		Scores: engine.Numbers{Output: output, Offset: 4 * m.boxes, Step: 1, Next: m.boxes},
+		Count:  int(m.boxes), Classes: m.classes, ScaleX: 1, ScaleY: 1,
+	}, m.boxes > 0 && m.classes > 0
 }
+
+func (yolov8) newDecoder(s *settings) decoder { return newDenseDecoder(s) }

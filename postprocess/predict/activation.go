@@ -5,11 +5,11 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// mostSteps bounds the way back through a graph, which a file may have closed to a ring.
-const mostSteps = 64
+// maxSteps bounds the way back through a graph, which may have a cycle in a broken file.
+const maxSteps = 64
 
-// activation tells from the layers before an output how a classifier's classes stand to each other. Without an activation of its own a
-// network gives logits, which training almost always takes through softmax. It is empty where other layers come last.
+// activation returns the activation of a classifier by the layers before its output. A network without one outputs logits, for which
+// training nearly always uses softmax. It is empty where other layers come last.
 func activation(g *onnx.GraphProto, output string) engine.Activation {
 	makers := make(map[string]*onnx.NodeProto, len(g.Node))
 	for _, n := range g.Node {
@@ -17,7 +17,7 @@ func activation(g *onnx.GraphProto, output string) engine.Activation {
 			makers[name] = n
 		}
 	}
-	for range mostSteps {
+	for range maxSteps {
 		n := makers[output]
 		if n == nil || len(n.Input) == 0 {
 			return ""

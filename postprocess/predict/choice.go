@@ -9,20 +9,20 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// Choice says which backend Open would take, and why not the others.
+// Choice is the backend that Open would use, and why it would not use others.
 type Choice struct {
-	// Backends are those that come into question, best first. At most one of them is Chosen.
+	// Backends are the candidates, best first. At most one of them is Chosen.
 	Backends []auto.Backend `json:"backends"`
 }
 
-// Choose looks for the backends that o asks for, and says which one Open tries first. No model is opened, so it may still turn out that
-// this one does not run it and the next usable one does. It loads the backends' libraries.
+// Choose reports which backend Open tries first. It loads the libraries of the backends but opens no model, so that Open may still fall
+// back to the next usable one.
 func Choose(o Options) (Choice, error) {
 	backends, err := auto.Report(o.Options, auto.Choice{Engine: o.Backend, Candidates: o.Candidates})
 	return Choice{backends}, err
 }
 
-// Chosen is the backend that Open tries first, nil when none is usable.
+// Chosen returns the backend that Open tries first, nil when none is usable.
 func (c Choice) Chosen() *auto.Backend {
 	for i := range c.Backends {
 		if c.Backends[i].Chosen {
@@ -32,7 +32,7 @@ func (c Choice) Chosen() *auto.Backend {
 	return nil
 }
 
-// String says in one sentence what is chosen and what is wrong with the backends before it.
+// String returns the chosen backend and why better ones are unusable, in one line.
 func (c Choice) String() string {
 	text := "no backend is usable"
 	var refused []string
@@ -46,7 +46,7 @@ func (c Choice) String() string {
 	return strings.Join(append([]string{text}, refused...), "; ")
 }
 
-// GPU reports why the GPU of that number cannot be used, nil when it can. It starts the driver and takes no memory of the device.
+// GPU returns an error unless the GPU with that number is usable. It initializes the driver and allocates no device memory.
 func GPU(number int) error {
 	report := cuda.Probe()
 	switch {

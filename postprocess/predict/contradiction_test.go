@@ -33,10 +33,10 @@ func times(count int, img engine.Image) (all []engine.Image) {
 
 func TestContradiction(t *testing.T) {
 	none, odd, some := shows(), shows(150), shows(50)
-	const scores = "model scripted.onnx is not yolov8: 30 images in a row gave scores that are not from 0 to 1 " +
-		"(name another --layout; edge-infer inspect shows the outputs)"
-	const boxes = "model scripted.onnx is not yolov8: 30 images in a row gave boxes outside the image or of no size " +
-		"(name another --layout; edge-infer inspect shows the outputs)"
+	const scores = "model scripted.onnx is not yolov8: 30 images in a row had scores that are not from 0 to 1 " +
+		"(select another --layout; edge-infer inspect shows the outputs)"
+	const boxes = "model scripted.onnx is not yolov8: 30 images in a row had boxes outside the image or of no size " +
+		"(select another --layout; edge-infer inspect shows the outputs)"
 	for _, c := range []struct {
 		name   string
 		shares bool // as in scripted

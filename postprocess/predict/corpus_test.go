@@ -106,15 +106,15 @@ func ultralytics(task string, classes int, more ...string) map[string]string {
 }
 
 // noHead is the end of a refusal that knows nothing better.
-var noHead = " are of no head that is decoded (if they are of one all the same, name it: --layout " +
+var noHead = " match no supported head (select one with --layout " +
 	strings.Join(head.Layouts()[1:], ", ") + ")"
 
 const (
 	like8      = " looks like yolov8, but "
 	like5      = " looks like yolov5, but "
 	likeClass  = " looks like classify, but "
-	nothing    = "nothing says that what follows a box is the scores of "
-	noClasses  = "nothing says that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, or name its --layout embedding)"
+	nothing    = "nothing specifies that what follows a box is the scores of "
+	noClasses  = "nothing specifies that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, or select --layout embedding)"
 	otherNames = " (give the labels that belong to it with --labels FILE)"
 	twoClasses = " looks like end2end, but boxes with the scores of 2 classes would look the same (confirm it with --layout end2end)"
 	arrays     = " (infer --input runs it on arrays)"
@@ -168,7 +168,7 @@ func corpus() []family {
 		},
 		{
 			name: "YOLOv8 with the labels of another", outputs: []tensor{out("output0", 1, 84, 8400)}, about: detected, labels: 6,
-			refusal: "output0 [1 84 8400]" + like8 + "it has 80 classes and the model names 6 labels" + otherNames,
+			refusal: "output0 [1 84 8400]" + like8 + "it has 80 classes and the model has 6 labels" + otherNames,
 		},
 		{
 			name: "YOLOv5", outputs: []tensor{out("output0", 1, 25200, 85)},
@@ -191,7 +191,7 @@ func corpus() []family {
 		},
 		{
 			name: "YOLOv9 with two heads", outputs: []tensor{out("output0", 1, 84, 8400), out("3377", 1, 84, 8400)}, labels: 80,
-			refusal: "output0 [1 84 8400]" + like8 + "there is 3377 [1 84 8400] beside it: YOLOv9 trained with two heads gives that of its training " +
+			refusal: "output0 [1 84 8400]" + like8 + "there is a further output 3377 [1 84 8400]: YOLOv9 trained with two heads gives that of its training " +
 				"first (export it converted, as its repository's reparameterization does, or let --layout yolov8 read the first)",
 		},
 		{name: "YOLOv6", outputs: []tensor{out("outputs", 1, 8400, 85)}, labels: 80, want: "yolov6"},
@@ -237,12 +237,12 @@ func corpus() []family {
 		},
 		{
 			name: "pose by trtexec with labels", outputs: []tensor{out("output0", 1, 56, 8400)}, labels: 1,
-			refusal: "output0 [1 56 8400]" + like8 + "it has 52 classes and the model names 1 label" + otherNames,
+			refusal: "output0 [1 56 8400]" + like8 + "it has 52 classes and the model has 1 label" + otherNames,
 		},
 		{name: "pose by trtexec with a layout", outputs: []tensor{out("output0", 1, 56, 8400)}, layout: "pose", want: "pose"},
 		{
 			name: "pose without the number of keypoints", outputs: []tensor{out("output0", 1, 56, 8400)}, about: ultralytics("pose", 1),
-			refusal: "output0 [1 56 8400] looks like pose, but the file does not say how many keypoints an object has (confirm it with --layout pose)",
+			refusal: "output0 [1 56 8400] looks like pose, but the file does not specify the number of keypoints (confirm it with --layout pose)",
 		},
 		{
 			name: "pose nms=True with what the export says", outputs: []tensor{out("output0", 1, 300, 57)},
@@ -267,7 +267,7 @@ func corpus() []family {
 		},
 		{
 			name: "oriented boxes by trtexec with labels", outputs: []tensor{out("output0", 1, 20, 8400)}, labels: 15,
-			refusal: "output0 [1 20 8400]" + like8 + "it has 16 classes and the model names 15 labels" + otherNames,
+			refusal: "output0 [1 20 8400]" + like8 + "it has 16 classes and the model has 15 labels" + otherNames,
 		},
 		{
 			name: "oriented boxes nms=True", outputs: []tensor{out("output0", 1, 300, 7)},
@@ -293,7 +293,7 @@ func corpus() []family {
 		},
 		{
 			name: "torchvision classifier with the labels of another", side: 224, outputs: []tensor{out("logits", 1, 1000)},
-			labels: 80, refusal: "logits [1 1000]" + likeClass + "it has 1000 classes and the model names 80 labels" + otherNames,
+			labels: 80, refusal: "logits [1 1000]" + likeClass + "it has 1000 classes and the model has 80 labels" + otherNames,
 		},
 		{
 			name: "embedding", side: 112, outputs: []tensor{out("embedding", 1, 512)},
@@ -322,7 +322,7 @@ func corpus() []family {
 		},
 		{
 			name: "YOLOv8 with scores apart", outputs: []tensor{out("boxes", 1, 4, 8400), out("scores", 1, 80, 8400)}, labels: 80,
-			refusal: "scores [1 80 8400]" + like8 + "it is the scores of 80 classes for the boxes boxes [1 4 8400] beside it " +
+			refusal: "scores [1 80 8400]" + like8 + "it is the scores of 80 classes for the boxes boxes [1 4 8400] " +
 				"(join the two in the file, boxes first, to one output)",
 		},
 		{
@@ -354,7 +354,7 @@ func corpus() []family {
 			name: "jetson-inference SSD with the labels of another", side: 300,
 			outputs: []tensor{out("scores", 1, 3000, 9), out("boxes", 1, 3000, 4)},
 			labels:  4,
-			refusal: "boxes [1 3000 4], scores [1 3000 9] looks like ssd, but it has 8 classes and the model names 4 labels" + otherNames,
+			refusal: "boxes [1 3000 4], scores [1 3000 9] looks like ssd, but it has 8 classes and the model has 4 labels" + otherNames,
 		},
 
 		// Transformers.
@@ -368,7 +368,7 @@ func corpus() []family {
 		{
 			name: "RT-DETR of Ultralytics, two classes and its name", outputs: []tensor{out("output0", 1, 300, 6)},
 			about: ultralytics("detect", 2, "description", "Ultralytics rtdetr-l model"),
-			refusal: "output0 [1 300 6] looks like ultralytics-rtdetr, but it could be ultralytics-rtdetr-end2end as well (name one of them with " +
+			refusal: "output0 [1 300 6] looks like ultralytics-rtdetr, but it could be ultralytics-rtdetr-end2end as well (select one with " +
 				"--layout)",
 		},
 		{
@@ -405,13 +405,13 @@ func corpus() []family {
 		{
 			name: "RF-DETR keypoints", side: 576,
 			outputs: []tensor{out("dets", 1, 100, 4), out("labels", 1, 100, 91), out("keypoints", 1, 100, 17, 8)}, labels: 91,
-			refusal: "dets [1 100 4], labels [1 100 91] looks like rfdetr, but there are other outputs beside it: dets [1 100 4], " +
-				"labels [1 100 91], keypoints [1 100 17 8] (--layout rfdetr reads the boxes all the same)",
+			refusal: "dets [1 100 4], labels [1 100 91] looks like rfdetr, but there are further outputs: dets [1 100 4], " +
+				"labels [1 100 91], keypoints [1 100 17 8] (--layout rfdetr reads the boxes anyway)",
 		},
 		{
 			name: "DETR of Hugging Face", side: 800, outputs: []tensor{out("logits", 1, 100, 92), out("pred_boxes", 1, 100, 4)},
 			refusal: "pred_boxes [1 100 4], logits [1 100 92] looks like detr, but its scores could be those of 91 classes and of no object, or, " +
-				"as detr-sigmoid, those of 92 classes (give the labels with --labels FILE, or name one of them with --layout)",
+				"as detr-sigmoid, those of 92 classes (give the labels with --labels FILE, or select one with --layout)",
 		},
 		{
 			name: "DETR of Hugging Face with labels", side: 800, outputs: []tensor{out("logits", 1, 100, 92), out("pred_boxes", 1, 100, 4)},
@@ -449,9 +449,9 @@ func corpus() []family {
 				out("detection_classes:int32", 1, 100),
 			},
 			refusal: "detection_boxes [1 100 4], detection_scores [1 100], detection_classes int32 [1 100], num_detections int32 [1 1] looks like " +
-				"nms, but its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well (name one of them " +
+				"nms, but its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well (select one " +
 				"with --layout); detection_boxes [1 100 4], detection_scores [1 100], detection_classes int32 [1 100], num_detections int32 [1 1] " +
-				"looks like tf-detection, but it could be nms as well (name one of them with --layout)",
+				"looks like tf-detection, but it could also be nms (select one with --layout)",
 		},
 		{
 			name: "BatchedNMS",
@@ -469,7 +469,7 @@ func corpus() []family {
 		},
 		{
 			name: "YOLOv7 with its own suppression", outputs: []tensor{out("output", -1, 7)}, labels: 80,
-			refusal: "output [-1 7]" + likeClass + "it has 7 classes and the model names 80 labels" + otherNames,
+			refusal: "output [-1 7]" + likeClass + "it has 7 classes and the model has 80 labels" + otherNames,
 		},
 		{
 			name: "torchvision detection", inputs: []tensor{out("images", 1, 3, 320, 320)},
@@ -482,8 +482,8 @@ func corpus() []family {
 		{
 			name: "torchvision instance segmentation", inputs: []tensor{out("images", 1, 3, 320, 320)},
 			outputs: []tensor{out("boxes", -1, 4), out("labels:int64", -1), out("scores", -1), out("masks", -1, 1, 28, 28)}, labels: 91,
-			refusal: "boxes [-1 4], scores [-1], labels int64 [-1] looks like torchvision, but there are other outputs beside it: boxes [-1 4], " +
-				"labels int64 [-1], scores [-1], masks [-1 1 28 28] (--layout torchvision reads the boxes all the same)",
+			refusal: "boxes [-1 4], scores [-1], labels int64 [-1] looks like torchvision, but there are further outputs: boxes [-1 4], " +
+				"labels int64 [-1], scores [-1], masks [-1 1 28 28] (--layout torchvision reads the boxes anyway)",
 		},
 		{
 			name: "TensorFlow object detection", inputs: []tensor{out("input_tensor:uint8", 1, -1, -1, 3)},
@@ -532,7 +532,7 @@ func corpus() []family {
 		},
 		{
 			name: "maps that nothing is said of", side: 512, outputs: []tensor{out("out", 1, 21, 128, 128)},
-			refusal: "out [1 21 128 128] looks like semantic, but nothing says that its 21 maps are scores of classes: heat maps would look " +
+			refusal: "out [1 21 128 128] looks like semantic, but nothing specifies that its 21 maps are scores of classes: heat maps would look " +
 				"the same (give the labels with --labels FILE, or confirm it with --layout semantic)",
 		},
 		{
@@ -557,7 +557,7 @@ func corpus() []family {
 		{
 			name: "a map of numbers", side: 384, outputs: []tensor{out("output", 1, 1, 384, 384)},
 			about:   map[string]string{"preprocess": "imagenet"},
-			refusal: "output [1 1 384 384] looks like depth, but nothing says what its numbers are (confirm it with --layout depth)",
+			refusal: "output [1 1 384 384] looks like depth, but nothing specifies what its numbers are (confirm it with --layout depth)",
 		},
 		{
 			name: "a map that is said to be depth", side: 384, outputs: []tensor{out("output", 1, 1, 384, 384)}, layout: "depth",
@@ -570,7 +570,7 @@ func corpus() []family {
 		{
 			name: "a line of characters with other labels", side: 320, outputs: []tensor{out("characters", 1, 40, 37)}, labels: 30,
 			layout: "ctc-blank-last", about: map[string]string{"preprocess": "keras"},
-			refusal: "characters [1 40 37] read as ctc-blank-last has 37 classes but the model names 30 labels " +
+			refusal: "characters [1 40 37] read as ctc-blank-last has 37 classes but the model has 30 labels " +
 				"(give the labels that belong to it with --labels, or another --layout)",
 		},
 		{
@@ -638,7 +638,7 @@ func TestCorpus(t *testing.T) {
 					break
 				}
 			}
-			require.Nil(t, n.evidence.contrary)
+			require.Nil(t, n.evidence.contradiction)
 		})
 	}
 }
@@ -676,8 +676,8 @@ func TestDescription(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, d.Head)
 	text = d.String()
-	assert.Contains(t, text, "problem       y [1 512] looks like classify, but nothing says that its numbers are classes "+
-		"(give their labels with --labels FILE, confirm it with --layout classify, or name its --layout embedding)\n")
+	assert.Contains(t, text, "problem       y [1 512] looks like classify, but nothing specifies that its numbers are classes "+
+		"(give their labels with --labels FILE, confirm it with --layout classify, or select --layout embedding)\n")
 	assert.Contains(t, text, "labels        none: classes are numbers (give their names with --labels FILE)\n")
 
 	_, err = Inspect(t.Context(), Options{Model: "/nowhere/m.onnx"})

@@ -6,47 +6,45 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// ErrSetting is what errors.Is finds in an error that another setting mends: a layout or a label that the model does not have, a threshold
-// that cannot be.
+// ErrSetting matches errors that another setting would fix: a layout or label that the model does not have, an invalid threshold.
 var ErrSetting = errors.New("setting does not fit the model")
 
-// settingError is ErrSetting with the words of its own alone.
+// settingError is an ErrSetting with a text of its own.
 type settingError struct{ error }
 
 func (settingError) Is(target error) bool { return target == ErrSetting }
 func (e settingError) Unwrap() error      { return e.error }
 
-// Decoding is how the outputs of a network become detections. The zero value asks for the defaults of package postprocess.
+// Decoding configures how outputs become detections. Zero values select the defaults of head.Options.
 type Decoding struct {
-	// Layout names the meaning of the outputs where they are not to be recognised.
+	// Layout selects the head of the outputs instead of recognising it.
 	Layout head.Layout
-	// MinScore is the decoded threshold: the lowest score of a detection that comes out.
+	// MinScore is the lowest score of a detection.
 	MinScore float32
-	// IoU is the overlap above which the lower-scored of two boxes of a class is dropped.
+	// IoU is the overlap above which the lower-scored of two boxes of a class is suppressed.
 	IoU float32
-	// Limit is how many detections an image has at most.
+	// Limit is the maximum number of detections of an image.
 	Limit int
-	// Classes are the labels that come out; nil for all.
+	// Classes are the labels of the classes to detect; nil for all.
 	Classes []string
-	// Top is how many classes of a classifier whose images are of one class come out, 0 for five; Always has them come out whatever they
-	// score.
+	// TopK is how many classes of a classifier with exclusive classes are returned, 0 for five. TopAlways returns them whatever their
+	// scores.
 	TopK      int
 	TopAlways bool
-	// MultiLabel gives a box once for every class over the threshold instead of once for its best.
+	// MultiLabel returns a box once for every class at or above MinScore instead of once for its best class.
 	MultiLabel bool
 }
 
-// open makes a decoder of the settings for a model.
-func (d *Decoding) open(model *engine.Model) (*decode.Decoder, error) {
+// open returns a decoder for a model.
+func (d *Decoding) open(model *engine.Model) (*head.Decoder, error) {
 	layout, err := head.ParseLayout(string(d.Layout))
 	if err != nil {
 		return nil, settingError{err}
 	}
-	decoder := &decode.Decoder{
+	options := head.Options{
 		Layout: layout, MinScore: d.MinScore, IoU: d.IoU, Limit: d.Limit, MultiLabel: d.MultiLabel, TopK: d.TopK, TopAlways: d.TopAlways,
 	}
 	for _, label := range d.Classes {
@@ -57,16 +55,17 @@ func (d *Decoding) open(model *engine.Model) (*decode.Decoder, error) {
 		case class < 0:
 			return nil, settingError{fmt.Errorf("label %q is not one of the model's: %.400q", label, model.Metadata.Labels)}
 		}
-		decoder.Classes = append(decoder.Classes, class)
+		options.Classes = append(options.Classes, class)
 	}
-	if err := decoder.Open(model); err != nil {
+	decoder, err := head.NewDecoder(model, options)
+	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", model.Path, err)
 	}
 	return decoder, nil
 }
 
-// Filter is an engine.Options.Filter: what an engine may list on its device for these settings. It is nil for a model that they do not fit,
-// of which Wrap says what is wrong.
+// Filter returns the candidate filter of an engine for these settings, as engine.Options.Filter. It is nil for a model that they do not
+// fit, for which Wrap returns the error.
 func (d *Decoding) Filter(model engine.Model) *engine.Filter {
 	decoder, err := d.open(&model)
 	if err != nil {

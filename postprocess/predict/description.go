@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// Description says of a model what goes in, what comes out, and what is made of it.
+// Description describes a model: inputs, preprocessing, outputs and how they are decoded.
 type Description struct {
 	Model          string           `json:"model"`
 	Backend        string           `json:"backend"`
@@ -21,18 +21,18 @@ type Description struct {
 	Reason         string           `json:"reason"` // of the choice of the backend
 	Inputs         []Port           `json:"inputs"`
 	Outputs        []Port           `json:"outputs"`
-	// Preprocessing says what is done to an image, in the terms of engine.Preprocess; empty for a model that takes none.
+	// Preprocessing describes the preprocessing of an image as engine.Preprocess does; empty for a model without image input.
 	Preprocessing string `json:"preprocessing,omitempty"`
 	MaxBatch      int    `json:"max_batch"`
-	// Task and Labels are what the file or the settings say; absent where they are silent.
+	// Task and Labels are those of the file or the settings; absent where neither specifies them.
 	Task   engine.Task `json:"task,omitempty"`
 	Labels []string    `json:"labels,omitempty"`
-	// Head is what the outputs were recognised as, and why; nil with the Problem when they were not.
+	// Head is the recognised head, and why; nil if the outputs were not recognised, with the Problem.
 	Head    *head.Recognition `json:"head,omitempty"`
 	Problem string            `json:"problem,omitempty"`
-	// KeypointNamesAssumed says that the keypoints have COCO's names because there are as many, and the file says none.
+	// KeypointNamesAssumed is set if the file has no keypoint names and COCO's are used because the number fits.
 	KeypointNamesAssumed bool `json:"keypoint_names_presumed,omitempty"`
-	// FilteredOnDevice says that boxes are listed on the device, and only those over the decoded threshold reach the host.
+	// FilteredOnDevice is set if only boxes above the minimum score are copied from the device.
 	FilteredOnDevice bool `json:"on_device"`
 }
 
@@ -51,7 +51,7 @@ func ports(tensors []engine.TensorInfo) []Port {
 	return all
 }
 
-// Describe says what an open predictor runs.
+// Describe describes the model of an open predictor.
 func Describe(m Model) Description {
 	d := describe(&m.Model)
 	d.recognise(&m.Recognised)
@@ -67,20 +67,20 @@ func describe(m *engine.Model) Description {
 	if p := m.Image; p != nil {
 		d.Preprocessing = fmt.Sprintf("%dx%d: %s", p.Width, p.Height, p.Preprocess)
 		if m.Metadata.Presumed != "" {
-			d.Preprocessing += fmt.Sprintf(" (as %s has it: neither the file nor a setting says)", m.Metadata.Presumed)
+			d.Preprocessing += fmt.Sprintf(" (that of %s: neither the file nor a setting specifies it)", m.Metadata.Presumed)
 		}
 		if in := m.Inputs[p.Index]; sizeOpen(in) {
-			d.Preprocessing += " (the model leaves the size open: run, infer and validate fit it to what they see, --imgsz fixes it)"
+			d.Preprocessing += " (the model leaves the size open: run, infer and validate choose it by their images, --imgsz sets it)"
 		}
 		if p.Assumed {
-			d.Preprocessing += " (assumed: neither the file nor a setting says)"
+			d.Preprocessing += " (assumed: neither the file nor a setting specifies it)"
 		}
 	}
 	return d
 }
 
-// Inspect opens a model as Open does and says what became of it. A model whose outputs are not understood is described all the same, with
-// the Problem; the error is what kept it from being opened at all.
+// Inspect opens a model as Open does and describes it. A model whose outputs are not recognised is described with the Problem; the error is
+// that of opening it.
 func Inspect(ctx context.Context, o Options) (d Description, err error) {
 	if err := o.Load(); err != nil {
 		return d, err
@@ -90,12 +90,12 @@ func Inspect(ctx context.Context, o Options) (d Description, err error) {
 	if err != nil {
 		return d, err
 	}
-	if e, err = o.resettle(ctx, e); err != nil {
+	if e, err = o.reopenPreset(ctx, e); err != nil {
 		return d, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	model := e.Model()
-	if err := o.fits(model); err != nil {
+	if err := o.checkSize(model); err != nil {
 		return d, err
 	}
 	d = describe(&model)
@@ -109,16 +109,16 @@ func Inspect(ctx context.Context, o Options) (d Description, err error) {
 	return d, nil
 }
 
-// recognise puts in what the outputs are.
+// recognise sets the recognised head.
 func (d *Description) recognise(r *head.Recognition) {
 	d.Head = r
 	if r.Task != engine.Read {
-		d.Labels = distinct(d.Labels)
+		d.Labels = distinctLabels(d.Labels)
 	}
 	d.KeypointNamesAssumed = d.KeypointNamesAssumed && r.Keypoints != nil
 }
 
-// String lays the description out for people.
+// String formats the description as text.
 func (d Description) String() string {
 	var text strings.Builder
 	line := func(name, format string, arguments ...any) {
@@ -156,11 +156,11 @@ func (d Description) String() string {
 				of = " of " + postprocess.Label(d.Labels, class)
 			}
 			if names != nil {
-				line("keypoints", "%d%s: %s", d.Head.KeypointCount, of, shorten(strings.Join(names, ", "), 400)+d.presumed())
+				line("keypoints", "%d%s: %s", d.Head.KeypointCount, of, shorten(strings.Join(names, ", "), 400)+d.keypointSource())
 			}
 		}
 		if d.Head.KeypointCount > 0 && d.Head.Keypoints == nil {
-			line("keypoints", "%d without names: the file says none", d.Head.KeypointCount)
+			line("keypoints", "%d without names: the file has none", d.Head.KeypointCount)
 		}
 	}
 	if d.FilteredOnDevice {
@@ -169,15 +169,15 @@ func (d Description) String() string {
 	return text.String()
 }
 
-// presumed says where names of keypoints that the file does not say come from.
-func (d Description) presumed() string {
+// keypointSource is a note on keypoint names that are not the file's.
+func (d Description) keypointSource() string {
 	if d.KeypointNamesAssumed {
-		return " (COCO's: the file names none)"
+		return " (COCO's: the file has none)"
 	}
 	return ""
 }
 
-// shorten cuts a long text at a rune.
+// shorten cuts a long text between two characters.
 func shorten(text string, most int) string {
 	for i := range text {
 		if i > most {

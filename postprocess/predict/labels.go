@@ -7,9 +7,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// distinct gives every class a label of its own, because counts, topics and zones go by labels: an empty one is the class's number, and one
-// that another class has before it gets a number behind it. The labels of text readers are an alphabet and stay as they are.
-func distinct(labels []string) []string {
+// distinctLabels makes the labels of all classes different, because counts, topics and zones use them as keys: an empty label becomes the
+// class number, and a repeated one gets a number appended. The labels of text readers are an alphabet and remain as they are.
+func distinctLabels(labels []string) []string {
 	taken := make(map[string]bool, len(labels))
 	for _, label := range labels {
 		taken[label] = true

@@ -15,6 +15,6 @@ func TestEveryClassHasALabelOfItsOwn(t *testing.T) {
 		{{"", "x", ""}, {"class 0", "x", "class 2"}},
 		{{"", "class 0"}, {"class 0 2", "class 0"}},
 	} {
-		require.Equal(t, test[1], distinct(test[0]), "%q", test[0])
+		require.Equal(t, test[1], distinctLabels(test[0]), "%q", test[0])
 	}
 }

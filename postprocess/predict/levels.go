@@ -9,18 +9,18 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// joined is the output that join makes.
+// joined is the name of the output that join adds.
 const joined = head.Levels
 
-// level is what a NanoDet or PicoDet that was exported without joining its scales gives of one: scores [B,n,nc] and distances [B,n,32], or
+// level is one scale of a NanoDet or PicoDet that was exported without joining its scales: scores [B,n,nc] and distances [B,n,32], or
 // without B.
 type level struct {
 	cells             int64
 	scores, distances *engine.TensorInfo
 }
 
-// levels finds the outputs of such a network of several scales, finest first; nil where the outputs are something else. A scale has as many
-// rows as cells, rounded up as such networks do, and the scores of all have as many columns.
+// levels returns the scales of such a network, finest first; nil for other outputs. A scale has as many rows as cells, rounded up as such
+// networks do, and the scores of all have as many columns.
 func levels(outputs []engine.TensorInfo, width, height int) []level {
 	var all []level
 	classes := int64(0)
@@ -55,7 +55,7 @@ func levels(outputs []engine.TensorInfo, width, height int) []level {
 	return all
 }
 
-// join makes one output [B,N,nc+32] of all levels, which is what other exports of such networks give.
+// join adds one output [B,N,nc+32] of all levels to the graph, as other exports of such networks have it.
 func join(g *onnx.GraphProto, all []level) {
 	var rows []string
 	shape := slices.Clone(all[0].scores.Shape)

@@ -16,8 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// nanodetOf is a NanoDet of 96x64 with 3 classes whose head is random: its scales as outputs of their own, in no order at all, or
-// joined. Four scales that are apart are a PicoDet's.
+// nanodetOf is a NanoDet of 96x64 with 3 classes whose head is random: its scales as outputs of their own, in no order at all, or joined.
+// Four scales that are apart are a PicoDet's.
 func nanodetOf(t *testing.T, scales int, apart, batch bool) []byte {
 	const classes, bins = 3, 32
 	b := testnet.NewBuilder(7)

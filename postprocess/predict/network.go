@@ -8,42 +8,41 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/auto"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // Network is the Predictor of one network on one engine.
 type Network struct {
-	engine engine.Engine
-	model  Model
-	asked  head.Layout // by whoever opened it
-	slots  []slot
-	lossy  bool // images fail one by one when the engine does
+	engine         engine.Engine
+	model          Model
+	layout         head.Layout // selected by the caller
+	slots          []slot
+	perImageErrors bool // an error of the engine becomes that of each image
 
 	evidence evidence
 }
 
 var _ Predictor = (*Network)(nil)
 
-// slot is one request's place. One goroutine at a time uses it.
+// slot holds one request. One goroutine at a time uses it.
 type slot struct {
 	busy    bool
-	tuned   atomic.Pointer[decode.Decoder] // for the next request; each slot has its own, which keeps scratch memory
-	decoder *decode.Decoder
-	images  []engine.Image // those that the engine has
-	places  []int          // their numbers among the images of the request
+	tuned   atomic.Pointer[head.Decoder] // for the next request; each slot has its own, with scratch memory
+	decoder *head.Decoder
+	images  []engine.Image // submitted to the engine
+	indices []int          // of these images in the request
 	result  BatchResult
 }
 
-// Wrap makes a predictor of an open engine, which it closes when it is closed itself. An error leaves the engine open.
+// Wrap returns a predictor of an open engine, which Close closes. An error leaves the engine open.
 func Wrap(e engine.Engine, d Decoding) (*Network, error) {
-	n := &Network{engine: e, model: Model{Model: e.Model()}, asked: d.Layout, slots: make([]slot, e.Slots())}
+	n := &Network{engine: e, model: Model{Model: e.Model()}, layout: d.Layout, slots: make([]slot, e.Slots())}
 	if layout, _ := head.ParseLayout(string(d.Layout)); layout != head.LayoutCTC && layout != head.LayoutCTCBlankLast {
-		n.model.Metadata.Labels = distinct(n.model.Metadata.Labels)
+		n.model.Metadata.Labels = distinctLabels(n.model.Metadata.Labels)
 	}
 	for i := range n.slots {
 		batch := n.model.MaxBatch
-		n.slots[i].images, n.slots[i].places = make([]engine.Image, 0, batch), make([]int, 0, batch)
+		n.slots[i].images, n.slots[i].indices = make([]engine.Image, 0, batch), make([]int, 0, batch)
 		n.slots[i].result.Results = make([]Result, 0, batch)
 	}
 	if err := n.decode(d, 0, len(n.slots)); err != nil {
@@ -54,9 +53,9 @@ func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	return n, nil
 }
 
-// decode gives some slots decoders, all of them or none.
+// decode sets new decoders for some slots; an error changes none of them.
 func (n *Network) decode(d Decoding, first, count int) error {
-	decoders := make([]*decode.Decoder, count)
+	decoders := make([]*head.Decoder, count)
 	for i := range decoders {
 		var err error
 		if decoders[i], err = d.open(&n.model.Model); err != nil {
@@ -72,7 +71,7 @@ func (n *Network) decode(d Decoding, first, count int) error {
 // Model implements Predictor.
 func (n *Network) Model() Model { return n.model }
 
-// Engine is the backend's own engine, for what only that backend can do. The predictor goes on owning it.
+// Engine returns the backend's own engine, for features of that backend. The predictor still owns it.
 func (n *Network) Engine() engine.Engine { return auto.Unwrap(n.engine) }
 
 // Alloc implements Predictor.
@@ -93,11 +92,11 @@ func (n *Network) tune(d Decoding, first, count int) error {
 	if has := n.model.Recognised.Layout; layout != head.LayoutAuto && layout != has {
 		return settingError{fmt.Errorf("layout %s: the network was opened as %s (open it again)", layout, has)}
 	}
-	d.Layout = n.asked
+	d.Layout = n.layout
 	return n.decode(d, first, count)
 }
 
-// slot checks the number of a slot.
+// slot returns a slot by its number.
 func (n *Network) slot(op string, number int) (*slot, error) {
 	if number < 0 || number >= len(n.slots) {
 		return nil, n.refuse(op, engine.ErrShape, "slot %d, there are slots 0 to %d", number, len(n.slots)-1)
@@ -121,14 +120,18 @@ func (n *Network) Submit(number int, images []engine.Image) error {
 	case len(images) < 1 || len(images) > n.model.MaxBatch:
 		return n.refuse("submit", engine.ErrShape, "%d images, 1 to %d fit", len(images), n.model.MaxBatch)
 	}
-	s.images, s.places = s.images[:0], s.places[:0]
+	s.images, s.indices = s.images[:0], s.indices[:0]
 	s.result.Timing, s.result.Decoding = engine.Timing{}, 0
 	s.result.Results = s.result.Results[:len(images)]
 	for i := range images {
 		at := &s.result.Results[i]
-		at.Detections, at.Map, at.Stats, at.Err = at.Detections[:0], nil, decode.Stats{}, images[i].Check()
+		at.Detections = at.Detections[:0]
+		at.Map = nil
+		at.Stats = head.Stats{}
+		at.Err = images[i].Check()
 		if at.Err == nil {
-			s.images, s.places = append(s.images, images[i]), append(s.places, i)
+			s.images = append(s.images, images[i])
+			s.indices = append(s.indices, i)
 		}
 	}
 	if len(s.images) > 0 {
@@ -155,9 +158,9 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 		return &s.result, nil
 	}
 	result, err := n.engine.Wait(number)
-	if err != nil && n.lossy && !errors.Is(err, engine.ErrClosed) {
-		for _, place := range s.places {
-			s.result.Results[place].Err = err
+	if err != nil && n.perImageErrors && !errors.Is(err, engine.ErrClosed) {
+		for _, index := range s.indices {
+			s.result.Results[index].Err = err
 		}
 		return &s.result, nil
 	}
@@ -166,27 +169,27 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 	}
 	s.result.Timing = result.Timing
 	begun := time.Now()
-	for i, place := range s.places {
-		at, image := &s.result.Results[place], &s.images[i]
+	for i, index := range s.indices {
+		at, image := &s.result.Results[index], &s.images[i]
 		at.Detections, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Detections)
 		if at.Err == nil {
 			at.Map = s.decoder.Map(i)
-			s.result.Contradiction = n.weigh(s.decoder, result, i, &at.Stats)
+			s.result.Contradiction = n.addEvidence(s.decoder, result, i, &at.Stats)
 		}
 	}
 	s.result.Decoding = time.Since(begun)
 	return &s.result, nil
 }
 
-// weigh takes what an image gave for evidence.
-func (n *Network) weigh(decoder *decode.Decoder, result *engine.Result, number int, stats *decode.Stats) *Contradiction {
-	impossible := stats.BadScores
-	if n.evidence.curious() {
+// addEvidence checks the outputs of an image against the head.
+func (n *Network) addEvidence(decoder *head.Decoder, result *engine.Result, number int, stats *head.Stats) *Contradiction {
+	badScores := stats.BadScores
+	if n.evidence.checksAllScores() {
 		if all, err := decoder.CountBadScores(result, number); err == nil {
-			impossible = all
+			badScores = all
 		}
 	}
-	return n.evidence.add(stats, impossible)
+	return n.evidence.add(stats, badScores)
 }
 
 // Close implements Predictor. It closes the engine.

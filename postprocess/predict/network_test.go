@@ -235,7 +235,7 @@ func TestWrapRefuses(t *testing.T) {
 		{Decoding{MinScore: 2}, "model scripted.onnx: open decoder: threshold 2 is not between 0 and 1", false},
 		{
 			Decoding{Layout: head.LayoutClassify},
-			"model scripted.onnx: outputs output0 [-1 6 84]: none is classify, which needs [B,nc]", false,
+			"model scripted.onnx: layout classify needs [B,nc]; the outputs are output0 [-1 6 84]", false,
 		},
 	} {
 		_, err := Wrap(e, c.d)

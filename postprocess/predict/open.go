@@ -18,57 +18,63 @@ import (
 // Demo is the name of the embedded model.
 const Demo = "demo"
 
-// Options says what to open and on what. Only the model is needed; the zero value of it all opens the embedded one on the best backend.
+// Options configures Open. The zero value opens the embedded model on the best backend.
 type Options struct {
-	// Model is an ONNX file or an engine plan, or Demo or nothing for the embedded model. LabelsFile has one label a line; they replace
-	// those of the model.
+	// Model is an ONNX file or an engine plan; Demo or empty for the embedded model. LabelsFile has one label per line; they replace those
+	// of the model.
 	Model, LabelsFile string
-	// ResolveModel takes a Model that is a name to its file, and to its labels where it has some; nil where models have no names.
+	// ResolveModel returns the file of a Model that is a name, and its labels file if it has one; nil where models have no names.
 	ResolveModel func(model string) (path, labels string, err error)
-	// Options are those of every backend. Load fills Path, Bytes and Metadata; Bytes that are there already stand for the file, Metadata
-	// for what the file says. Filter is Decoding's.
+	// Options apply to every backend. Load sets Path, Bytes and Metadata; Bytes that are set already replace the file, Metadata overrides
+	// the file's. Open sets Filter.
 	engine.Options
-	// Backend is the name of a backend as engine/auto knows it, "auto" or nothing for the best one that takes the model.
+	// Backend is the name of a backend of engine/auto; "auto" or empty for the best one that accepts the model.
 	Backend string
-	// Look finds out how large the images to come are, for a model that leaves its size open and has no Width, Height or Sources; nil gives
-	// it the size of its metadata. Load asks once, or Open, where only a server knows the model. Engine plans have their size.
+	// ProbeSizes returns the sizes of the images to come, for a model that leaves its size open and has no Width, Height or Sources; nil
+	// selects the size in its metadata. Load calls it once, or Open where only a server knows the model. Engine plans have a fixed size.
 	ProbeSizes func() []engine.Size
-	// TensorInputs says that the model is run on Tensors: it keeps the inputs of its file, whatever Open would know to give them.
+	// TensorInputs keeps all inputs of the file, for Raw.Tensors. Otherwise inputs with known values become constants.
 	TensorInputs bool
-	// Standby is the backend that takes over on this machine while the servers of a Backend on other machines do not answer, and that serves
-	// until they are there; nothing for none. It runs the Model, which must be the servers'.
+	// Standby is the backend that serves on this machine while the servers of a remote Backend do not answer; empty for none. It runs the
+	// Model, which must be that of the servers.
 	Standby string
-	// PerImageErrors has images that a Backend on other machines did not do fail one by one, each with its Image.Err, instead of their request.
+	// PerImageErrors reports a failure of a remote Backend in each Result.Err instead of as an error of Wait.
 	PerImageErrors bool
-	// Reason says why Backend is named, where nobody asked for it; see engine/auto.
+	// Reason is why Backend was selected if it was not by the user; see engine/auto.
 	Reason string
 	// Candidates are the backends to choose from; nil for those of engine/auto.
 	Candidates []auto.Candidate
-	// Build builds the plan that TensorRT lacks when it is the Backend by name, and puts it into the cache; nil leaves it at the error.
-	// Building takes minutes and much memory, so a program may want to do it in a child process (see tensorrt.Child). Chosen automatically
-	// TensorRT is passed over until somebody has built its plan.
+	// Build builds a missing plan into the cache when TensorRT is the named Backend; nil returns the error. Building takes minutes and much
+	// memory, so that a program may want to do it in a child process (see tensorrt.Child). With Backend auto TensorRT is skipped until its
+	// plan exists.
 	Build func(context.Context, tensorrt.BuildOptions) error
-	// Level is the builder's effort for that plan, nil for TensorRT's own. It belongs to a Backend of tensorrt by name.
+	// Level is the builder optimization level of that plan, nil for TensorRT's default. It needs the Backend tensorrt.
 	Level *int
-	// ReserveCPU says that a missing plan is built meanwhile: a backend that computes on the CPU leaves half of it to the builder.
+	// ReserveCPU leaves half of the CPU to a plan builder that runs at the same time.
 	ReserveCPU bool
 	Decoding   Decoding
-	// Log gets what was refused and why; nil for slog.Default.
+	// Log logs rejected backends; nil for slog.Default.
 	Log *slog.Logger
 
 	loaded bool
 }
 
-// ForModel is for a further model beside o's on the same device: nothing that is known of o's model holds for it.
+// ForModel returns options for another model on the same device, without anything specific to o's model.
 func (o *Options) ForModel(model string) Options {
 	other := *o
-	other.Model, other.LabelsFile, other.loaded = model, "", false
-	other.Path, other.Bytes, other.Metadata, other.Shapes, other.Sources = "", nil, engine.Metadata{}, nil, nil
+	other.Model = model
+	other.LabelsFile = ""
+	other.loaded = false
+	other.Path = ""
+	other.Bytes = nil
+	other.Metadata = engine.Metadata{}
+	other.Shapes = nil
+	other.Sources = nil
 	return other
 }
 
-// Load reads the model and its labels, and what an ONNX file says of itself. Open does it where it has not been done; call it before to
-// look at the model, or to open it several times. What is set afterwards stands.
+// Load reads the model, its labels and the metadata of an ONNX file. Open calls it if needed; call it before to inspect the model, or to
+// open it several times. Fields set afterwards are kept.
 func (o *Options) Load() error {
 	if o.loaded {
 		return nil
@@ -81,7 +87,8 @@ func (o *Options) Load() error {
 		if err != nil {
 			return err
 		}
-		if o.Model = path; o.LabelsFile == "" {
+		o.Model = path
+		if o.LabelsFile == "" {
 			o.LabelsFile = labels
 		}
 	}
@@ -101,22 +108,22 @@ func (o *Options) Load() error {
 	}
 	model, err := onnx.Parse(o.Path, o.Bytes)
 	if err != nil {
-		return nil //nolint:nilerr // the backend says better what is wrong with the file
+		return nil //nolint:nilerr // the backend's error is more precise
 	}
 	metadata, _ := engine.ParseMetadata(model.Metadata())
 	o.Metadata = metadata.Override(o.Metadata)
-	return o.settle(model)
+	return o.complete(model)
 }
 
 // IsRemote reports whether the network runs on other machines.
 func (o *Options) IsRemote() bool { return o.remote() }
 
-// remote reports whether the backend has the model itself. A file that is named then only says what the model means.
+// remote reports whether the backend has the model itself. A named file then only provides metadata.
 func (o *Options) remote() bool {
 	return auto.Choice{Engine: o.Backend, Candidates: o.Candidates}.Remote()
 }
 
-// labels reads the file of labels, which is the last thing to load.
+// labels reads the labels file, the last step of Load.
 func (o *Options) labels() error {
 	if o.LabelsFile == "" {
 		o.loaded = true
@@ -143,10 +150,11 @@ func (o *Options) logger() *slog.Logger {
 
 func (o *Options) read() error {
 	if o.Model == "" || o.Model == Demo {
-		o.Path, o.Bytes = Demo, demo.Model()
+		o.Path = Demo
+		o.Bytes = demo.Model()
 		return nil
 	}
-	if info, err := os.Stat(o.Model); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // might never end
+	if info, err := os.Stat(o.Model); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // reading might block
 		return fmt.Errorf("model %s: a pipe or a device (copy it into a file)", o.Model)
 	}
 	data, err := os.ReadFile(o.Model)
@@ -162,17 +170,18 @@ func (o *Options) read() error {
 			return err
 		}
 		if warning != "" {
-			o.logger().Warn("engine plan of somebody else", "warning", warning)
+			o.logger().Warn("engine plan of another user", "warning", warning)
 		}
 	}
-	o.Path, o.Bytes = o.Model, data
-	beside, err := engine.ReadPreprocess(o.Model)
-	o.Metadata.Preprocess = beside.Override(o.Metadata.Preprocess)
+	o.Path = o.Model
+	o.Bytes = data
+	fromFile, err := engine.ReadPreprocess(o.Model)
+	o.Metadata.Preprocess = fromFile.Override(o.Metadata.Preprocess)
 	return err
 }
 
-// Open loads the model, opens the backend and fits a decoder to the outputs. The error says what to do; it is ErrSetting where another
-// setting would help, and an *engine.Error where a backend refused.
+// Open loads the model, opens the backend and makes a decoder for the outputs. The error is an ErrSetting if another setting would help,
+// and an *engine.Error if a backend rejected the model.
 func Open(ctx context.Context, o Options) (*Network, error) {
 	if err := o.Load(); err != nil {
 		return nil, err
@@ -182,38 +191,38 @@ func Open(ctx context.Context, o Options) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e, err = o.resettle(ctx, e); err != nil {
+	if e, err = o.reopenPreset(ctx, e); err != nil {
 		return nil, err
 	}
-	if e, err = o.refit(ctx, e); err != nil {
+	if e, err = o.reopenSize(ctx, e); err != nil {
 		return nil, err
 	}
-	if err := o.fits(e.Model()); err != nil {
+	if err := o.checkSize(e.Model()); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	n, err := Wrap(e, o.Decoding)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	n.lossy = o.PerImageErrors && o.remote()
+	n.perImageErrors = o.PerImageErrors && o.remote()
 	return n, nil
 }
 
-// fits refuses sides that somebody set for a model that has its own.
-func (o *Options) fits(m engine.Model) error {
+// checkSize returns an error for a size that was set for a model with a fixed one.
+func (o *Options) checkSize(m engine.Model) error {
 	if o.Width == 0 || m.Image == nil || o.Width == m.Width && o.Height == m.Height {
 		return nil
 	}
-	return settingError{fmt.Errorf("model %s takes images of %dx%d alone, not %dx%d (leave --imgsz away)", m.Path, m.Height, m.Width,
+	return settingError{fmt.Errorf("model %s takes images of %dx%d only, not %dx%d (omit --imgsz)", m.Path, m.Height, m.Width,
 		o.Height, o.Width)}
 }
 
-// open opens the backend, and has the plan built that it lacks.
+// open opens the backend, and builds its plan if that is missing.
 func (o *Options) open(ctx context.Context) (engine.Engine, error) {
 	logger := o.logger()
 	choice := auto.Choice{Engine: o.Backend, Reason: o.Reason, Yielding: o.ReserveCPU, Candidates: o.Candidates}
 	if o.Level != nil && o.Backend == tensorrt.Name && o.Candidates == nil {
-		choice.Candidates = []auto.Candidate{o.leveled()}
+		choice.Candidates = []auto.Candidate{o.tensorrtCandidate()}
 	}
 	if o.Standby != "" && choice.Remote() {
 		return o.openStandby(ctx, choice, logger)
@@ -229,8 +238,8 @@ func (o *Options) open(ctx context.Context) (engine.Engine, error) {
 	return auto.Open(ctx, o.Options, choice, logger)
 }
 
-// leveled is TensorRT with the plans of a level.
-func (o *Options) leveled() auto.Candidate {
+// tensorrtCandidate returns TensorRT with plans of the level.
+func (o *Options) tensorrtCandidate() auto.Candidate {
 	return auto.Candidate{
 		Engine: tensorrt.Name, Title: tensorrt.Name,
 		Open: func(_ context.Context, _ string, options engine.Options, logger *slog.Logger) (engine.Engine, error) {
@@ -239,7 +248,7 @@ func (o *Options) leveled() auto.Candidate {
 	}
 }
 
-// Plan describes the plan that TensorRT looks for in its cache when it opens the model, which must have been loaded.
+// Plan describes the plan that TensorRT uses for the model, which must have been loaded.
 func (o *Options) Plan() tensorrt.BuildOptions {
 	t := tensorrt.Options{Options: o.Options, Build: tensorrt.BuildOptions{OptimizationLevel: o.Level}}
 	plan := t.BuildOptions()
@@ -247,11 +256,11 @@ func (o *Options) Plan() tensorrt.BuildOptions {
 	return plan
 }
 
-// NeedsPlan reports whether TensorRT would run the model, which must have been loaded, if only its plan had been built.
+// NeedsPlan reports whether TensorRT lacks only a plan to run the model, which must have been loaded.
 func (o *Options) NeedsPlan() bool {
 	e, err := tensorrt.Options{Options: o.Options, Build: tensorrt.BuildOptions{OptimizationLevel: o.Level}, Log: o.Log}.Open()
 	if err == nil {
-		_ = e.Close() // it was only a question
+		_ = e.Close()
 	}
 	return errors.Is(err, tensorrt.ErrNoPlan)
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// errPlan is of a file that only TensorRT can read.
-var errPlan = errors.New("an engine plan tells what it gives when it is opened")
+// errPlan is the error for a file that only TensorRT can read.
+var errPlan = errors.New("the outputs of an engine plan are not known before it is opened")
 
-// Recognise says what a model, which must have been loaded, gives by its ONNX file alone: for one that nothing here runs yet, because its
-// engine plan is still to be built. Errors are those of Open that such a file can have.
+// Recognise returns the head of a model, which must have been loaded, by its ONNX file alone: for a model that cannot be opened yet because
+// its engine plan is still to be built. Errors are those of Open for such a file.
 func (o *Options) Recognise() (head.Recognition, error) {
 	if tensorrt.IsPlan(o.Bytes) {
 		return head.Recognition{}, errPlan

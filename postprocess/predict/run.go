@@ -2,16 +2,16 @@ package predict
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// Run takes any number of images through a predictor, at most Model().MaxBatch at a time, and answers when all are done: one Image for
-// each, in their order, which the caller owns. The error says why a whole request failed, or is the Contradiction; there are no images
-// then. Nothing else may submit to the predictor meanwhile.
+// Run runs a predictor on any number of images, at most Model().MaxBatch at a time, and returns their results in the same order, which the
+// caller owns. The error is that of a whole request, or the Contradiction; there are no results then. Nothing else may submit to the
+// predictor meanwhile.
 func Run(p Predictor, images ...engine.Image) ([]Result, error) {
-	relay := Batcher{Predictor: p}
-	if err := relay.Submit(images); err != nil {
+	batcher := Batcher{Predictor: p}
+	if err := batcher.Submit(images); err != nil {
 		return nil, err
 	}
 	all := make([]Result, 0, len(images))
-	result, err := relay.Wait(func(_ int, seen *Result) { all = append(all, seen.Clone()) })
+	result, err := batcher.Wait(func(_ int, one *Result) { all = append(all, one.Clone()) })
 	if err == nil && result.Contradiction != nil {
 		err = result.Contradiction
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/standby"
 )
 
-// openStandby opens the servers and what stands by for them. Servers that are away are no error: they are tried again.
+// openStandby opens the servers and the local backend. Unreachable servers are no error: they are retried.
 func (o *Options) openStandby(ctx context.Context, choice auto.Choice, logger *slog.Logger) (engine.Engine, error) {
 	open := func(ctx context.Context) (standby.Remote, error) {
 		e, err := auto.Open(ctx, o.Options, choice, logger)
@@ -31,7 +31,8 @@ func (o *Options) openStandby(ctx context.Context, choice auto.Choice, logger *s
 	local, err := auto.Open(ctx, here, auto.Choice{Engine: o.Standby}, logger)
 	if err == nil {
 		var e engine.Engine
-		if e, err = standby.Open(standby.Options{Remote: remote, Refused: refused, Reopen: open, Local: local, Log: logger}); err == nil {
+		e, err = standby.Open(standby.Options{Remote: remote, Refused: refused, Reopen: open, Local: local, Log: logger})
+		if err == nil {
 			return e, nil
 		}
 		err = errors.Join(err, local.Close())

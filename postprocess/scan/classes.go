@@ -15,9 +15,8 @@ import "C"
 
 import "unsafe"
 
-// ArgmaxPlanes writes to dst, of as many cells, the number of the plane whose score is the highest: argmax over planes of len(dst) scores
-// that lie one after the other, 1 to 255 of them. Of equal scores the first counts. A cell whose first score is NaN becomes
-// postprocess.NoClass; it says how many do.
+// ArgmaxPlanes writes to each cell of dst the plane with the highest score: argmax over 1 to 255 contiguous planes of len(dst) scores. Of
+// equal scores the first counts. A cell whose first score is NaN becomes postprocess.NoClass; their number is returned.
 func ArgmaxPlanes(dst []uint8, scores []float32, planes int) (none int) {
 	if len(dst) == 0 || planes < 1 || planes > 255 {
 		return 0
@@ -27,7 +26,7 @@ func ArgmaxPlanes(dst []uint8, scores []float32, planes int) (none int) {
 		(*C.uint8_t)(unsafe.SliceData(dst))))
 }
 
-// ClassNumbers writes to dst class numbers that are at most 254 and under limit. Others become postprocess.NoClass; it says how many do.
+// ClassNumbers writes to dst class numbers below limit and 255. Others become postprocess.NoClass; their number is returned.
 func ClassNumbers[T uint8 | int32 | int64](dst []uint8, numbers []T, limit int) (none int) {
 	if len(dst) == 0 {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// WeightedSum writes to dst the sum of planes, each multiplied by its weight, for a part of them that lies within: row after row. There is a
-// plane of size.X by size.Y numbers for each weight, one after the other.
+// WeightedSum writes to dst the weighted sum of planes, for a part of them, row after row. The planes are contiguous, of size.X by size.Y
+// numbers, one for each weight.
 func WeightedSum(dst, planes, weights []float32, size image.Point, part image.Rectangle) {
 	if part.Empty() || len(weights) == 0 {
 		return

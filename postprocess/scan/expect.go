@@ -9,11 +9,11 @@ import "C"
 
 import "unsafe"
 
-// DistanceBins is how many logits Expect takes for a distance.
+// DistanceBins is the number of logits of a distance.
 const DistanceBins = 8
 
-// DecodeDistances writes to dst the distances that are expected by so many logits each: the mean of 0 to 7 weighted by their softmax. One is NaN
-// where a logit is, or the highest is infinite.
+// DecodeDistances writes to dst the expected distances of DistanceBins logits each: the mean of 0 to 7 weighted by their softmax
+// (distribution focal loss). A distance is NaN if a logit is, or if the highest is infinite.
 func DecodeDistances(dst, logits []float32) {
 	if len(dst) == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// PositiveBounds is the part of a grid, row after row, that has all its numbers over 0; empty where none is. columns is scratch memory of a number
+// PositiveBounds returns the bounds of the numbers above 0 in a grid, row after row; empty for none. columns is scratch memory of a number
 // for each column.
 func PositiveBounds(grid []float32, size image.Point, columns []int32) image.Rectangle {
 	if size.X < 1 || size.Y < 1 {

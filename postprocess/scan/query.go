@@ -9,16 +9,16 @@ import "C"
 
 import "unsafe"
 
-// Query is a row of logits of which a class is likely enough. It has the memory layout of ei_query.
+// Query is a row of logits with a class above the minimum score. It has the memory layout of ei_query.
 type Query struct {
 	Row      int32
 	Class    int32   // the likeliest class, the first of several
 	MaxLogit float32 // of all logits, that of no object included
-	Sum      float32 // of the exponents of all logits less the highest; NaN where a logit is, or the highest is infinite
+	Sum      float32 // of the exponentials of all logits minus the highest; NaN if a logit is, or if the highest is infinite
 }
 
-// FilterQueries writes to list, which has room for all rows, those of which the logit of a class is more than that of no object by odds or more,
-// or not a number, and returns how many they are. A row has the logits of so many classes, and that of no object.
+// FilterQueries writes to list, which has room for all rows, the rows in which the logit of a class exceeds that of no object by odds, or
+// is NaN, and returns their number. A row has the logits of the classes and that of no object.
 func FilterQueries(list []Query, logits []float32, classes int, odds float32) int {
 	rows := len(logits) / (classes + 1)
 	if rows == 0 {

@@ -1,5 +1,5 @@
-// Package scan is the one part of decoding that touches every number of a network's output: it finds the boxes whose scores are over a
-// threshold. It is C where Go has no vector instructions.
+// Package scan finds the boxes of a network's output above a minimum score. It is the only part of decoding that reads every number, in C
+// because Go has no vector instructions.
 package scan
 
 /*
@@ -23,7 +23,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Candidate is one box over the threshold, in pixels of the network's input. It has the memory layout of ei_candidate.
+// Candidate is a box above the minimum score, in pixels of the network's input. It has the memory layout of ei_candidate.
 type Candidate struct {
 	postprocess.Box
 	Score float32
@@ -31,26 +31,26 @@ type Candidate struct {
 	Index int32 // of the box in the map
 }
 
-// Scores outside of these are none. Quantized sigmoids end a little over 1; anything more is not a score.
+// Valid scores lie between these. Quantized sigmoids end a little above 1.
 const (
 	MinScore = -engine.ScoreTolerance
 	MaxScore = 1 + engine.ScoreTolerance
 )
 
-// MaxCoordinate is what no coordinate in pixels reaches.
+// MaxCoordinate is above every valid coordinate in pixels.
 const MaxCoordinate = 1e6
 
-// Format is what a map holds.
+// Format is the format of a box map.
 type Format struct {
-	// MultiLabel gives a box once for every class over its threshold instead of once for its best.
+	// MultiLabel returns a box once for every class above its minimum score instead of once for its best class.
 	MultiLabel bool
-	// Logits says that scores are what goes into a sigmoid. Thresholds and the scores of candidates are what comes out.
+	// Logits are scores before a sigmoid. Minimum scores and the scores of candidates are after it.
 	Logits bool
-	// Raw says that the numbers of a box are no coordinates yet: they come as they are, and nobody has looked at them.
+	// Raw returns the four numbers of a box as they are, unchecked, because they are no coordinates.
 	Raw bool
 }
 
-// Scanner finds the boxes over the threshold in a dense map, a list of bounded length at a time.
+// Scanner finds the boxes above their minimum scores in a dense map, into a list of bounded length at a time.
 type Scanner struct {
 	form       Format
 	thresholds []float32
@@ -61,7 +61,7 @@ type Scanner struct {
 	state   C.ei_scan_state
 }
 
-// Open fits the scanner to the lowest scores that are wanted, by class: infinity for a class that is not. It keeps the list.
+// Open sets the minimum scores by class, infinity for a class that is not wanted. It keeps the slice.
 func (s *Scanner) Open(thresholds []float32, form Format) {
 	s.form, s.thresholds = form, thresholds
 	s.query = C.ei_scan_query{multi_label: C.int32_t(flag(form.MultiLabel)), logits: C.int32_t(flag(form.Logits))}
@@ -79,7 +79,7 @@ func (s *Scanner) Open(thresholds []float32, form Format) {
 	s.query.threshold = C.float(lowest)
 }
 
-// Begin starts a scan. A map's scores lie class after class without a gap, or box after box.
+// Begin starts a scan. The scores of a map are contiguous class after class, or box after box.
 func (s *Scanner) Begin(m *engine.BoxMap) {
 	q := &s.query
 	q.boxes, q.classes = C.int64_t(m.Count), C.int32_t(m.Classes)
@@ -100,12 +100,11 @@ func (s *Scanner) Begin(m *engine.BoxMap) {
 	}
 }
 
-// Boxes is how many there are in the map of Begin.
+// Boxes returns the number of boxes in the map of Begin.
 func (s *Scanner) Boxes() int { return int(s.query.boxes) }
 
-// Next appends candidates to list up to its capacity and reports whether there may be more. boxes and scores begin where the map's offsets
-// say; the caller has checked that they hold the whole map. Without multiLabel the scores that lie class after class want room for all
-// boxes.
+// Next appends candidates to list up to its capacity and reports whether there may be more. boxes and scores begin at the offsets of the
+// map; the caller has checked that they hold the whole map. Without MultiLabel scores class after class need room for all boxes.
 func (s *Scanner) Next(boxes, scores []float32, list []Candidate) (filled []Candidate, more bool) {
 	room := list[:cap(list)]
 	s.state.count = C.int64_t(len(list))
@@ -129,15 +128,15 @@ func (s *Scanner) Next(boxes, scores []float32, list []Candidate) (filled []Cand
 	return filled, full != 0
 }
 
-// Sigmoid takes a logit to a score.
+// Sigmoid returns the score of a logit.
 func Sigmoid(logit float32) float32 { return float32(1 / (1 + math.Exp(-float64(logit)))) }
 
-// Skipped counts since Begin the scores that are none, and the boxes that are.
+// Skipped returns how many invalid scores and invalid boxes were skipped since Begin.
 func (s *Scanner) Skipped() (impossible, invalid int) {
 	return int(s.state.impossible), int(s.state.invalid)
 }
 
-// CountBadScores counts all scores of the map that Begin was given which are none.
+// CountBadScores counts all invalid scores in the map of Begin.
 func (s *Scanner) CountBadScores(scores []float32) int {
 	return int(C.ei_impossible((*C.float)(unsafe.Pointer(unsafe.SliceData(scores))), &s.query))
 }
@@ -149,7 +148,7 @@ func flag(set bool) int32 {
 	return 0
 }
 
-// Widen converts IEEE 754 binary16 numbers; to must be as long as from.
+// Widen converts IEEE 754 binary16 numbers; to must have the length of from.
 func Widen(to []float32, from []uint16) {
 	source, target := (*C.uint16_t)(unsafe.Pointer(unsafe.SliceData(from))), (*C.float)(unsafe.Pointer(unsafe.SliceData(to)))
 	C.ei_half_to_float(source, target, C.int64_t(len(from)))

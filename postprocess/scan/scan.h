@@ -1,30 +1,29 @@
-// The threshold scan over a network's output map: the one part of decoding that touches every number.
+// The scan of a network's output map for boxes above a minimum score: the only part of decoding that reads every number.
 #ifndef EDGE_INFER_SCAN_H
 #define EDGE_INFER_SCAN_H
 
 #include <stdint.h>
 
-// One box over the threshold: corners in pixels of the network's input, and the number of the box. scan.Candidate has the same fields.
+// A box above the minimum score: corners in pixels of the network's input, and the index of the box. scan.Candidate has the same fields.
 typedef struct {
     float x1, y1, x2, y2, score;
     int32_t class_id;
     int32_t index;
 } ei_candidate;
 
-// What the four numbers of a box are: the centre's x and y, width and height; x1, y1, x2, y2; or what only the caller can read, which comes
-// as it is.
+// The four numbers of a box: the centre's x and y, width and height; x1, y1, x2, y2; or raw numbers that are returned as they are.
 enum ei_box_form { EI_CENTRE, EI_CORNERS, EI_RAW };
 
-// Where a scan stands. All zero starts one; a scan that filled its list goes on from cursor when called again with room. impossible counts
-// scores that are none, invalid boxes that are none.
+// The state of a scan. All zero starts one; a scan that filled its list continues at cursor when called again with room. impossible counts
+// invalid scores, invalid counts invalid boxes.
 typedef struct {
     int64_t cursor, count, impossible, invalid;
 } ei_scan_state;
 
-// What is looked for, and where it is: engine.BoxMap says the same in Go. Coordinate i of a box is element box * box_step + i * box_next of
+// The query of a scan, with the geometry of engine.BoxMap. Coordinate i of a box is element box * box_step + i * box_next of
 // the boxes, the score of a class element box * score_step + class * score_next of the scores. threshold is the smallest of
 // class_threshold, which holds one value a class, infinity for a class that is not wanted. With multi_label every class over its threshold
-// gives a candidate; without it a box gives its best class or nothing.
+// yields a candidate; without it a box yields its best class or nothing.
 typedef struct {
     int64_t boxes;
     int64_t box_step, box_next, score_step, score_next;
@@ -47,8 +46,8 @@ int32_t ei_scan_columns(const float *boxes, const float *scores, const ei_scan_q
 int32_t ei_scan_rows(const float *boxes, const float *scores, const ei_scan_query *query, const float *class_threshold, ei_candidate *out,
                      int64_t capacity, ei_scan_state *state);
 
-// ei_impossible counts the scores, objectness included, that are none: not a number, under 0 or over 1 by more than the tolerance. A logit
-// is none when it is not a number or endless.
+// ei_impossible counts invalid scores, objectness included: NaN, below 0 or above 1 by more than the tolerance. A logit is invalid when it
+// is NaN or infinite.
 int64_t ei_impossible(const float *scores, const ei_scan_query *query);
 
 // ei_half_to_float widens IEEE 754 binary16 numbers.

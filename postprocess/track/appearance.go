@@ -61,7 +61,7 @@ type endedTrack struct {
 // Embeddings that do not match are not averaged.
 func (t *Tracker) UpdateEmbedding(track uint64, vector []float32) {
 	i, known := slices.BinarySearchFunc(t.objects, track, func(o object, id uint64) int { return cmp.Compare(o.ID, id) })
-	if !known || len(vector) == 0 || t.objects[i].Score < t.classSettings(t.objects[i].Class).NewTrackThreshold {
+	if !known || len(vector) == 0 || t.objects[i].Score < t.NewTrackThreshold {
 		return
 	}
 	if len(vector) != t.embeddingSize { // from another network
@@ -89,7 +89,7 @@ func (t *Tracker) isNew(o *object) bool { return !o.reidentified && t.at.Sub(o.F
 // updateAppearance adds an embedding to a moving average. Its weight depends on the score and, after many embeddings, on the time since the
 // previous one: the rate of embeddings does not matter.
 func (t *Tracker) updateAppearance(l *appearance, o *object, vector []float32) {
-	least := t.classSettings(o.Class).NewTrackThreshold
+	least := t.NewTrackThreshold
 	weight := float64((o.Score - least + minEmbeddingWeight) / (1 - least + minEmbeddingWeight))
 	share := float32(1)
 	if l.valid() {
@@ -116,7 +116,11 @@ func (t *Tracker) splitIdentity(i int) {
 	before.Last = o.appearance.at
 	t.addEnded(&before, &o.appearance)
 	t.next++
-	o.ID, o.First, o.Hits, o.undecided, o.reidentified = t.next, t.at, 1, true, false
+	o.ID = t.next
+	o.First = t.at
+	o.Hits = 1
+	o.undecided = true
+	o.reidentified = false
 	o.appearance, o.mismatch = o.mismatch, appearance{}
 	t.objects = append(slices.Delete(t.objects, i, i+1), o) // the highest ID is last
 }
@@ -165,7 +169,8 @@ func (t *Tracker) dropEnded(i int) {
 
 // canReidentify reports whether a new object could continue an earlier track.
 func (t *Tracker) canReidentify() bool {
-	return len(t.ended) > 0 || slices.ContainsFunc(t.objects, func(o object) bool { return o.State == postprocess.Lost && o.appearance.valid() })
+	lost := func(o object) bool { return o.State == postprocess.Lost && o.appearance.valid() }
+	return len(t.ended) > 0 || slices.ContainsFunc(t.objects, lost)
 }
 
 // reidentify continues earlier tracks with new objects, the most similar pair first.
@@ -179,7 +184,9 @@ func (t *Tracker) reidentify() {
 		continue
 	}
 	for i := range t.objects {
-		if o := &t.objects[i]; o.undecided && o.State == postprocess.Active && (o.appearance.valid() || t.at.Sub(o.First) >= tentativeTimeout) {
+		o := &t.objects[i]
+		decided := o.appearance.valid() || t.at.Sub(o.First) >= tentativeTimeout
+		if o.undecided && o.State == postprocess.Active && decided {
 			o.undecided = false
 		}
 	}
@@ -194,17 +201,20 @@ func (t *Tracker) reidentifyOne() bool {
 			continue
 		}
 		for j := range t.objects {
-			if other := &t.objects[j]; other.State == postprocess.Lost && other.appearance.valid() && o.reachableFrom(&other.Track, &other.appearance) {
-				if alike := cosine(o.appearance.mean, other.appearance.mean); alike >= best {
-					best, found, lost, ended = alike, i, j, -1
-				}
+			other := &t.objects[j]
+			if other.State != postprocess.Lost {
+				continue
+			}
+			if similarity := o.similarityTo(&other.Track, &other.appearance); similarity >= best {
+				best, found = similarity, i
+				lost, ended = j, -1
 			}
 		}
 		for j := range t.ended {
-			if other := &t.ended[j]; o.reachableFrom(&other.Track, &other.appearance) {
-				if alike := cosine(o.appearance.mean, other.appearance.mean); alike >= best {
-					best, found, lost, ended = alike, i, -1, j
-				}
+			other := &t.ended[j]
+			if similarity := o.similarityTo(&other.Track, &other.appearance); similarity >= best {
+				best, found = similarity, i
+				lost, ended = -1, j
 			}
 		}
 	}
@@ -225,6 +235,14 @@ func (t *Tracker) reidentifyOne() bool {
 	return true
 }
 
+// similarityTo returns the cosine similarity to an earlier track, -1 if the object cannot continue it.
+func (o *object) similarityTo(before *postprocess.Track, remembered *appearance) float32 {
+	if !remembered.valid() || !o.reachableFrom(before, remembered) {
+		return -1
+	}
+	return cosine(o.appearance.mean, remembered.mean)
+}
+
 // reachableFrom reports whether the object can have come from the position of an earlier track. At rest it moves at most its longer side
 // per second.
 func (o *object) reachableFrom(before *postprocess.Track, remembered *appearance) bool {
@@ -241,7 +259,10 @@ func (o *object) reachableFrom(before *postprocess.Track, remembered *appearance
 
 // resume continues an earlier track with the new object and keeps the earlier, longer average of embeddings.
 func (o *object) resume(before *postprocess.Track, remembered *appearance) {
-	o.ID, o.First, o.Hits, o.undecided = before.ID, before.First, before.Hits+o.Hits, false
+	o.ID = before.ID
+	o.First = before.First
+	o.Hits = before.Hits + o.Hits
+	o.undecided = false
 	o.reidentified = true
 	o.appearance, *remembered = *remembered, o.appearance
 }

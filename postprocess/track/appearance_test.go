@@ -18,13 +18,13 @@ func facing(degrees float64) []float32 {
 	return []float32{float32(cos), float32(sin)}
 }
 
-// stage is a tracker whose people stand still, at 100 pixels times their place, and are looked at in every frame in which they are seen.
+// stage is a tracker of people who stand still, 100 pixels apart, with an embedding in every frame in which they are visible.
 type stage struct {
 	*Tracker
 	frame int
 }
 
-// show plays frames with people by their place, each with the way that it looks, and gives the last tracks.
+// show plays frames with people by position, each with an embedding, and returns the last tracks.
 func (s *stage) show(frames int, people map[int]float64) (tracks []postprocess.Track) {
 	for range frames {
 		var found []postprocess.Detection
@@ -44,7 +44,7 @@ func (s *stage) show(frames int, people map[int]float64) (tracks []postprocess.T
 	return tracks
 }
 
-func TestWhoComesBackIsKnownAgain(t *testing.T) {
+func TestReidentification(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{MaxLostAge: 10 * time.Second})}
 	require.Equal(t, []uint64{1, 2}, ids(s.show(30, map[int]float64{1: 0, 3: 90}), postprocess.Active))
 	ended := s.show(31, map[int]float64{3: 90})
@@ -70,8 +70,8 @@ func TestWhoComesBackIsKnownAgain(t *testing.T) {
 	require.Equal(t, []uint64{2, 6}, ids(tracks, postprocess.Active), "after the time it is somebody new")
 }
 
-// A new track that nobody looks at is told late, but told.
-func TestNobodyLooks(t *testing.T) {
+// A new track without embeddings is reported late, but reported.
+func TestWithoutEmbeddings(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(30, map[int]float64{1: 0})
 	s.show(40, nil)
@@ -87,8 +87,8 @@ func TestNobodyLooks(t *testing.T) {
 	require.Equal(t, 15, active, "half a second")
 }
 
-// What motion finds again where somebody was lost is another one, when it looks so: it may be one who was lost elsewhere.
-func TestSomebodyElseInThePlace(t *testing.T) {
+// An object at the position of a lost one with another embedding is another object, possibly one that was lost elsewhere.
+func TestOtherObjectAtSamePosition(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(60, map[int]float64{1: 0, 3: 90})
 	s.show(20, nil)
@@ -100,8 +100,8 @@ func TestSomebodyElseInThePlace(t *testing.T) {
 	require.Equal(t, []uint64{1, 2}, ids(tracks, postprocess.Active))
 }
 
-// Somebody who was lost for a moment and looks another way now, for a look at half a view, stays the same one by motion.
-func TestLooksAtHalfAViewAreLeftOut(t *testing.T) {
+// A briefly lost object with a different embedding, as of a partial view, keeps its identity by motion.
+func TestEmbeddingsOfLowScoresAreIgnored(t *testing.T) {
 	tracker := open(t, Tracker{NewTrackThreshold: 0.6})
 	for frame := range 40 {
 		tracker.Update(at(frame), []postprocess.Detection{detection(100, 50, 40, 80, 0.9, 0)})
@@ -118,9 +118,9 @@ func TestLooksAtHalfAViewAreLeftOut(t *testing.T) {
 	require.NotEqual(t, []uint64{1}, ids(tracks, postprocess.Active))
 }
 
-// Motion may take one for another without losing anybody. A track that has not looked like itself for a while is another one; one that
-// others hid for a moment is not, however often it is looked at, and it does not learn to look like them.
-func TestWhoDoesNotLookLikeItselfIsAnother(t *testing.T) {
+// Motion may confuse two objects without losing either. A track whose embeddings do not match for a while is another object; one that was
+// occluded for a moment is not, and its appearance does not change.
+func TestMismatchSplitsIdentity(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(60, map[int]float64{1: 0, 2: 90})
 	for range 20 {
@@ -134,8 +134,8 @@ func TestWhoDoesNotLookLikeItselfIsAnother(t *testing.T) {
 	require.Equal(t, at(1), tracks[0].First)
 }
 
-// A first look may show who hides a new object: it is known by those of its first second.
-func TestLaterLooksRecallToo(t *testing.T) {
+// The first embedding may show the occluder: the embeddings of the first second decide.
+func TestLateEmbeddingsReidentify(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	s.show(30, map[int]float64{1: 0, 3: 90})
 	s.show(40, map[int]float64{3: 90})
@@ -143,8 +143,8 @@ func TestLaterLooksRecallToo(t *testing.T) {
 	require.Equal(t, []uint64{1, 2}, ids(s.show(12, map[int]float64{1: 10, 3: 90}), postprocess.Active))
 }
 
-// Nobody is taken for one who cannot have come that far, however alike they look; those that went before the camera turned went with it.
-func TestWhoIsTooFarIsAnother(t *testing.T) {
+// An object is not re-identified if it cannot have come that far, however similar. Ended tracks move with the camera.
+func TestUnreachableTrackIsNotReidentified(t *testing.T) {
 	for _, turned := range []float64{0, 600} {
 		s := &stage{Tracker: open(t, Tracker{})}
 		s.show(60, map[int]float64{1: 0})
@@ -158,8 +158,8 @@ func TestWhoIsTooFarIsAnother(t *testing.T) {
 	}
 }
 
-// How often an object is looked at does not change what is remembered of it.
-func TestLooksWeighByTime(t *testing.T) {
+// The rate of embeddings does not change the moving average.
+func TestEmbeddingsWeighByTime(t *testing.T) {
 	var remembered [][]float32
 	for _, every := range []int{1, 15} {
 		tracker := open(t, Tracker{})
@@ -174,12 +174,12 @@ func TestLooksWeighByTime(t *testing.T) {
 	require.Greater(t, cosine(remembered[0], remembered[1]), float32(0.9995))
 }
 
-func TestFewAreRemembered(t *testing.T) {
+func TestEndedTracksAreBounded(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{MaxLostAge: time.Hour})}
 	s.show(3, map[int]float64{0: 0})
 	for range maxEnded + 20 {
 		s.show(3, map[int]float64{1: 90})
-		for i := range s.objects { // each is somebody of its own
+		for i := range s.objects { // each has another embedding
 			s.objects[i].appearance.mean[0], s.objects[i].appearance.mean[1] = 0, 0
 		}
 		s.show(35, nil)
@@ -194,8 +194,9 @@ func TestFewAreRemembered(t *testing.T) {
 	require.Zero(t, s.embeddingSize)
 }
 
-// TestLooksAllocateNothing once there were as many as there are: people come, go and come back, and motion takes one for another.
-func TestLooksAllocateNothing(t *testing.T) {
+// TestUpdateEmbeddingAllocatesNothing once there were as many as there are: people come, go and come back, and motion takes one for
+// another.
+func TestUpdateEmbeddingAllocatesNothing(t *testing.T) {
 	s := &stage{Tracker: open(t, Tracker{})}
 	scenes := []map[int]float64{{1: 0, 3: 90, 5: 180}, {3: 0, 5: 90}, {}, {1: 90, 5: 0}, {7: 180}}
 	vectors := map[float64][]float32{0: facing(0), 90: facing(90), 180: facing(180)}
@@ -221,9 +222,9 @@ func TestLooksAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, next))
 }
 
-// BenchmarkLooks is a frame of 50 objects of which each fifteenth is looked at, as twice a second at 30 frames comes to, with 512 numbers a
-// look, and with 64 who are gone.
-func BenchmarkLooks(b *testing.B) {
+// BenchmarkUpdateEmbedding is a frame of 50 objects, one in fifteen with an embedding (twice a second at 30 fps) of 512 numbers, and with
+// 64 ended tracks.
+func BenchmarkUpdateEmbedding(b *testing.B) {
 	crowd := newCrowd(50, 3)
 	tracker := open(b, Tracker{MaxLostAge: time.Hour})
 	vectors := make([][]float32, 100)

@@ -25,14 +25,13 @@ func (t *Tracker) splitByScore(detections []postprocess.Detection) {
 	for i := range detections {
 		d := &detections[i]
 		t.matched = append(t.matched, false)
-		gate := t.classSettings(d.Class)
 		w, h := d.Width(), d.Height()
-		if !(w > 0 && h > 0 && w >= gate.MinWidth && h >= gate.MinHeight) || math.IsInf(float64(w), 0) || math.IsInf(float64(h), 0) {
+		if !(w > 0 && h > 0) || math.IsInf(float64(w), 0) || math.IsInf(float64(h), 0) {
 			continue
 		}
 		switch {
 		case duplicateOfOtherClass(detections, i):
-		case d.Score >= gate.HighThreshold:
+		case d.Score >= t.HighThreshold:
 			t.high = append(t.high, i)
 		case d.Score >= t.LowThreshold:
 			t.low = append(t.low, i)
@@ -91,9 +90,6 @@ func (t *Tracker) associate(detections []postprocess.Detection, objects, candida
 				overlap *= d.Score
 			}
 			if d.Class != o.Class {
-				if t.StrictClasses {
-					overlap = 0
-				}
 				overlap *= otherClassWeight
 			}
 			t.weights = append(t.weights, float64(overlap-limit))
@@ -134,7 +130,7 @@ func (t *Tracker) matchOccluded(detections []postprocess.Detection) {
 				// Half an object is easily misclassified, but an obstacle leaves one of its sides.
 				likeWidth := abs(d.Width()-place.Width()) < sideTolerance*place.Width()
 				likeHeight := abs(d.Height()-place.Height()) < sideTolerance*place.Height()
-				if t.StrictClasses || (!likeWidth && !likeHeight) {
+				if !likeWidth && !likeHeight {
 					weight = 0
 				}
 			}

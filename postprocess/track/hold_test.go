@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
-func TestATrackOutlivesAStillScene(t *testing.T) {
+func TestHold(t *testing.T) {
 	tracker := track.Tracker{TrackBuffer: time.Second}
 	require.NoError(t, tracker.Open())
 	seen := []postprocess.Detection{{Box: postprocess.Box{X1: 100, Y1: 100, X2: 150, Y2: 200}, Score: 0.9}}
@@ -20,7 +20,7 @@ func TestATrackOutlivesAStillScene(t *testing.T) {
 		at = at.Add(40 * time.Millisecond)
 		id = tracker.Update(at, seen)[0].ID
 	}
-	for range 100 { // a quarter of a minute between two looks, many times what a track is kept for
+	for range 100 { // pauses of 15 s, much longer than TrackBuffer
 		at = at.Add(150 * time.Millisecond)
 		tracker.Hold(at)
 	}

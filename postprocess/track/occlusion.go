@@ -33,7 +33,8 @@ func (w *shapeMemory) update(b postprocess.Box, m *kalmanBox, steps float32) {
 	width, height := b.Width(), b.Height()
 	rate := float32(1 - math.Exp(-memoryRate*float64(steps)))
 	if width < (1-shrinkTolerance)*w.width || height < (1-shrinkTolerance)*w.height {
-		if w.shrunk += steps; w.shrunk < relearnSteps {
+		w.shrunk += steps
+		if w.shrunk < relearnSteps {
 			return
 		}
 		w.width, w.height = width, height

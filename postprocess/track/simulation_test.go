@@ -20,8 +20,8 @@ var (
 	videoLength = flag.Duration("video", 6*time.Second, "length of a video; 0 for that of the scene")
 )
 
-// TestCrowds holds the tracker to what it reaches on other videos than those that docs/BENCHMARKS.md tells of.
-func TestCrowds(t *testing.T) {
+// TestSimulatedScenes requires minimum scores on other videos than those in docs/BENCHMARKS.md.
+func TestSimulatedScenes(t *testing.T) {
 	least := map[string]float64{
 		"crowd26": 0.86, "crowd40": 0.81, "lowrate": 0.86, "pan": 0.85, "shake": 0.85, "pillars": 0.73, "night": 0.78,
 	}
@@ -42,13 +42,13 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// TestGaps holds the tracker to what looks at the objects are worth where they are hidden for long, twice a second and in every frame.
-func TestGaps(t *testing.T) {
+// TestOcclusionScenes requires a gain by embeddings in scenes with long occlusions, twice a second and in every frame.
+func TestOcclusionScenes(t *testing.T) {
 	gain := map[string]float64{"walls": 0.1, "walls40": 0.03} // of so many fewer come back in a short video
 	for _, scene := range simulation.OcclusionScenes() {
 		t.Run(scene.Name, func(t *testing.T) {
 			if *videoLength > 0 {
-				scene.Length = 3 * *videoLength // or nobody would be back
+				scene.Length = 3 * *videoLength // long enough for people to return
 			}
 			idf1 := map[time.Duration]float64{}
 			for _, every := range []time.Duration{0, 500 * time.Millisecond, time.Millisecond} {
@@ -68,12 +68,14 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// follow scores what the tracker shows of a video. With every, each object is looked at so often, and the tracker hears of it before the
-// next frame.
+// follow returns the tracker's scores on a video. If every is not 0, each object has an embedding at that interval, passed to the tracker
+// before the next frame.
 func follow(t *testing.T, scene simulation.Scene, seed uint64, every time.Duration) evaluate.TrackingResult {
 	t.Helper()
 	due := map[uint64]time.Time{}
-	tracker := &track.Tracker{HighThreshold: 0.5, LowThreshold: simulation.MinScore, NewTrackThreshold: 0.6, Width: simulation.Width, Height: simulation.Height}
+	tracker := &track.Tracker{
+		HighThreshold: 0.5, LowThreshold: simulation.MinScore, NewTrackThreshold: 0.6, Width: simulation.Width, Height: simulation.Height,
+	}
 	if scene.Rate < 10 {
 		tracker.BufferScale = track.LowRate.BufferScale()
 	}

@@ -10,15 +10,6 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/internal/assignment"
 )
 
-// ClassSettings are the settings of one class; zero fields use the tracker's.
-type ClassSettings struct {
-	// HighThreshold, NewTrackThreshold and TrackBuffer are those of Tracker, for this class.
-	HighThreshold, NewTrackThreshold float32
-	TrackBuffer                      time.Duration
-	// MinWidth and MinHeight are the minimum size of a box in pixels; smaller detections are ignored.
-	MinWidth, MinHeight float32
-}
-
 // Defaults of Tracker's fields.
 const (
 	DefaultHighThreshold = 0.25
@@ -50,11 +41,6 @@ type Tracker struct {
 	// BufferScale is the number of standard deviations of the predicted position by which boxes are enlarged before they are compared
 	// (buffered IoU, Yang et al., 2023), DefaultBufferScale when 0. Low frame rates need more.
 	BufferScale float32
-	// StrictClasses only matches detections and tracks of the same class. Otherwise another class halves the overlap, so that a detector
-	// that alternates between two classes does not break a track.
-	StrictClasses bool
-	// Classes holds exceptions by class.
-	Classes map[int]ClassSettings
 	// MaxLostAge is how long a lost object can be re-identified by its appearance, DefaultMaxLostAge when 0. AppearanceThreshold is the
 	// minimum cosine similarity of two embeddings of one object, DefaultAppearanceThreshold when 0. Both apply if UpdateEmbedding is
 	// called.
@@ -97,7 +83,6 @@ type object struct {
 	occluded     kalmanBox // of a lost object, assuming it is occluded: size and speed before the occlusion
 	predicted    postprocess.Box
 	votes        [maxVotes]classVote
-	maxLost      time.Duration
 	confirmed    bool
 	appearance   appearance
 	mismatch     appearance // embeddings since the last one that matched appearance
@@ -129,45 +114,33 @@ func (t *Tracker) Open() error {
 		t.AppearanceThreshold = DefaultAppearanceThreshold
 	}
 	if !(t.LowThreshold > 0 && t.LowThreshold <= t.HighThreshold && t.HighThreshold <= t.NewTrackThreshold && t.NewTrackThreshold <= 1) {
-		return fmt.Errorf("open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v", t.LowThreshold, t.HighThreshold,
-			t.NewTrackThreshold)
+		return fmt.Errorf(
+			"open tracker: scores must rise from low to high to new, within 0 and 1; they are %v, %v, %v",
+			t.LowThreshold,
+			t.HighThreshold,
+			t.NewTrackThreshold,
+		)
 	}
 	if t.Width < 0 || t.Height < 0 {
 		return fmt.Errorf("open tracker: image of %dx%d", t.Width, t.Height)
 	}
 	if t.TrackBuffer < 0 {
-		return fmt.Errorf("open tracker: tracks cannot be kept for %v", t.TrackBuffer)
+		return fmt.Errorf("open tracker: track buffer %v is negative", t.TrackBuffer)
 	}
 	if !(t.BufferScale > 0 && t.BufferScale <= 10) {
-		return fmt.Errorf("open tracker: a reach of %v standard deviations; 10 are the most", t.BufferScale)
+		return fmt.Errorf("open tracker: buffer scale %v must be above 0 and at most 10", t.BufferScale)
 	}
 	if t.MaxLostAge < 0 || !(t.AppearanceThreshold > -1 && t.AppearanceThreshold < 1) {
-		return fmt.Errorf("open tracker: objects cannot be known again for %v from a cosine of %v on", t.MaxLostAge, t.AppearanceThreshold)
+		return fmt.Errorf("open tracker: max lost age %v must not be negative, and appearance threshold %v must be between -1 and 1",
+			t.MaxLostAge, t.AppearanceThreshold)
 	}
-	for class, gate := range t.Classes {
-		if !(gate.HighThreshold >= 0 && gate.HighThreshold <= 1 && gate.NewTrackThreshold >= 0 && gate.NewTrackThreshold <= 1 && gate.TrackBuffer >= 0 && gate.MinWidth >= 0 &&
-			gate.MinHeight >= 0) {
-			return fmt.Errorf("open tracker: gate of class %d has a value out of range: %+v", class, gate)
-		}
-	}
-	t.next, t.started, t.motionKnown, t.at = 0, false, false, time.Time{}
+	t.next = 0
+	t.started = false
+	t.motionKnown = false
+	t.at = time.Time{}
 	t.objects, t.tracks = t.objects[:0], t.tracks[:0]
 	t.resetAppearance()
 	return nil
-}
-
-func (t *Tracker) classSettings(class int) ClassSettings {
-	gate := t.Classes[class]
-	if gate.HighThreshold == 0 {
-		gate.HighThreshold = t.HighThreshold
-	}
-	if gate.NewTrackThreshold == 0 {
-		gate.NewTrackThreshold = max(t.NewTrackThreshold, gate.HighThreshold)
-	}
-	if gate.TrackBuffer == 0 {
-		gate.TrackBuffer = t.TrackBuffer
-	}
-	return gate
 }
 
 // Update matches the detections of a frame captured at a time and returns the tracks, oldest first: active, tentative, lost and just ended
@@ -207,7 +180,7 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []pos
 	t.resolveUnmatched()
 	t.matchOccluded(detections)
 	for _, i := range t.unmatchedOf(t.high) {
-		if detections[i].Score >= t.classSettings(detections[i].Class).NewTrackThreshold {
+		if detections[i].Score >= t.NewTrackThreshold {
 			t.start(&detections[i], i)
 		}
 	}
@@ -266,7 +239,7 @@ func (t *Tracker) predictAll(at time.Time) {
 		}
 		o.predicted = o.motion.box()
 		o.Box = o.predicted
-		if t.at.Sub(o.Last) > o.maxLost || (o.State == postprocess.Lost && t.outsideImage(&o.motion)) {
+		if t.at.Sub(o.Last) > t.TrackBuffer || (o.State == postprocess.Lost && t.outsideImage(&o.motion)) {
 			o.State = postprocess.Ended
 		}
 	}
@@ -284,7 +257,12 @@ func (t *Tracker) outsideImage(m *kalmanBox) bool {
 func (o *object) match(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box, d.Score)
 	o.unoccluded.update(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
-	o.Box, o.Score, o.Detail, o.Index, o.State, o.Last = d.Box, d.Score, d.Detail, index, postprocess.Active, at
+	o.Box = d.Box
+	o.Score = d.Score
+	o.Detail = d.Detail
+	o.Index = index
+	o.State = postprocess.Active
+	o.Last = at
 	o.Hits++
 	o.confirmed = true
 	o.vote(d.Class, d.Score)
@@ -359,7 +337,6 @@ func (t *Tracker) start(d *postprocess.Detection, index int) {
 	}
 	t.objects = append(t.objects, object{
 		Track:     postprocess.Track{ID: t.next, Detection: *d, State: state, Index: index, Hits: 1, First: t.at, Last: t.at},
-		maxLost:   t.classSettings(d.Class).TrackBuffer,
 		confirmed: !t.started,
 		undecided: t.embeddingSize > 0 && t.canReidentify(),
 	})

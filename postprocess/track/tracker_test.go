@@ -33,9 +33,9 @@ func open(t testing.TB, tracker Tracker) *Tracker {
 	return &tracker
 }
 
-// TestGoldenSequenceGoesAsByteTracks compares with a plain ByteTrack, which gives lost tracks no low scores and knows no buffered boxes:
+// TestGoldenSequenceEqualsByteTrack compares with a plain ByteTrack, which gives lost tracks no low scores and knows no buffered boxes:
 // what it calls one object is one here too, and hardly anything that it follows is not followed.
-func TestGoldenSequenceGoesAsByteTracks(t *testing.T) {
+func TestGoldenSequenceEqualsByteTrack(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "golden.json"))
 	require.NoError(t, err)
 	var frames []struct {
@@ -135,7 +135,7 @@ func TestObjectsOfTheFirstFrameAreActive(t *testing.T) {
 	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Active))
 }
 
-func TestAGapLongerThanKeepEndsTracks(t *testing.T) {
+func TestTrackBufferEndsTracks(t *testing.T) {
 	tracker := open(t, Tracker{})
 	object := []postprocess.Detection{detection(100, 100, 40, 40, 0.9, 2)}
 	tracker.Update(at(0), object)
@@ -146,7 +146,7 @@ func TestAGapLongerThanKeepEndsTracks(t *testing.T) {
 
 func TestPredictionFollowsSkippedFrames(t *testing.T) {
 	tracker := open(t, Tracker{})
-	const speed = 6 // pixels a frame
+	const speed = 6 // pixels per frame
 	for frame := 0; frame < 90; frame++ {
 		if frame%3 != 0 {
 			tracks := tracker.Predict(at(frame))
@@ -180,26 +180,6 @@ func TestClasses(t *testing.T) {
 	}
 	tracks := tracker.Update(at(12), object(9))
 	assert.Equal(t, 5, tracks[0].Class)
-
-	tracker = open(t, Tracker{StrictClasses: true})
-	tracker.Update(at(0), object(3))
-	tracks = tracker.Update(at(1), object(5))
-	assert.Equal(t, []uint64{1}, ids(tracks, postprocess.Lost))
-	assert.Equal(t, []uint64{2}, ids(tracks, postprocess.Tentative))
-}
-
-func TestGates(t *testing.T) {
-	tracker := open(t, Tracker{Classes: map[int]ClassSettings{1: {HighThreshold: 0.8}, 2: {MinWidth: 50}, 3: {TrackBuffer: 5 * time.Second}}})
-	tracks := tracker.Update(at(0), []postprocess.Detection{
-		detection(100, 100, 40, 40, 0.7, 1), detection(200, 100, 40, 40, 0.9, 1),
-		detection(300, 100, 40, 40, 0.9, 2), detection(400, 100, 60, 40, 0.9, 2), detection(500, 100, 40, 40, 0.9, 3),
-	})
-	require.Len(t, tracks, 3)
-	assert.Equal(t, []int{1, 2, 3}, []int{tracks[0].Class, tracks[1].Class, tracks[2].Class})
-	tracker.Update(at(1), nil)
-	tracks = tracker.Update(at(60), nil)
-	assert.Equal(t, []uint64{1, 2}, ids(tracks, postprocess.Ended))
-	assert.Equal(t, []uint64{3}, ids(tracks, postprocess.Lost))
 }
 
 func TestOpenErrors(t *testing.T) {
@@ -216,12 +196,8 @@ func TestOpenErrors(t *testing.T) {
 			}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.1, 0.25, NaN",
 		},
 		{Tracker{Width: -1}, "open tracker: image of -1x0"},
-		{Tracker{BufferScale: -1}, "open tracker: a reach of -1 standard deviations; 10 are the most"},
-		{Tracker{TrackBuffer: -time.Second}, "open tracker: tracks cannot be kept for -1s"},
-		{
-			Tracker{Classes: map[int]ClassSettings{4: {HighThreshold: 2}}},
-			"open tracker: gate of class 4 has a value out of range: {HighScore:2 NewScore:0 Keep:0s MinWidth:0 MinHeight:0}",
-		},
+		{Tracker{BufferScale: -1}, "open tracker: buffer scale -1 must be above 0 and at most 10"},
+		{Tracker{TrackBuffer: -time.Second}, "open tracker: track buffer -1s is negative"},
 	} {
 		assert.EqualError(t, c.tracker.Open(), c.want)
 	}
@@ -303,8 +279,8 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// TestCameraJitterKeepsNumbers shakes the whole image.
-func TestCameraJitterKeepsNumbers(t *testing.T) {
+// TestCameraJitterKeepsIDs shakes the whole image.
+func TestCameraJitterKeepsIDs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 5))
 	tracker := open(t, Tracker{})
 	for frame := range 200 {
@@ -325,8 +301,8 @@ func TestCameraJitterKeepsNumbers(t *testing.T) {
 	}
 }
 
-// TestATurnOfTheCameraKeepsNumbers turns and zooms so far between two images that nothing stays near its place. One is hidden then.
-func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
+// TestCompensateMotionKeepsIDs turns and zooms so far between two images that nothing stays near its place. One is hidden then.
+func TestCompensateMotionKeepsIDs(t *testing.T) {
 	turn := Affine{A: 1.1, B: 0.02, C: -160, D: -0.02, E: 1.1, F: 90}
 	for _, told := range []bool{true, false} {
 		tracker := open(t, Tracker{})
@@ -362,7 +338,7 @@ func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 
 func TestUpdateAllocatesNothing(t *testing.T) {
 	crowd := newCrowd(100, 3)
-	tracker := open(t, Tracker{Classes: map[int]ClassSettings{2: {HighThreshold: 0.5}}})
+	tracker := open(t, Tracker{})
 	detections := make([]postprocess.Detection, 0, 100)
 	frame := 0
 	run := func() {
@@ -378,7 +354,7 @@ func TestUpdateAllocatesNothing(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, run))
 }
 
-// used is the processor time of this thread in nanoseconds, which says what a frame costs on a loaded machine too.
+// used returns the CPU time of this thread in nanoseconds, which does not depend on the load of the machine.
 func used(b *testing.B) int64 {
 	var spent unix.Timespec
 	require.NoError(b, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &spent))
@@ -408,9 +384,9 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// TestNumbersSurviveAPost sends an object behind a post that is wider than itself, so that it shrinks to nothing on one side and grows from
+// TestIDsSurviveOcclusion sends an object behind a post that is wider than itself, so that it shrinks to nothing on one side and grows from
 // nothing on the other.
-func TestNumbersSurviveAPost(t *testing.T) {
+func TestIDsSurviveOcclusion(t *testing.T) {
 	const side, speed, postFrom, postTo = 60, 4, 400, 500
 	for _, classes := range [][2]int{{1, 1}, {1, 2}} {
 		tracker := open(t, Tracker{TrackBuffer: 3 * time.Second})
@@ -426,7 +402,7 @@ func TestNumbersSurviveAPost(t *testing.T) {
 			}
 			class := classes[0]
 			if high-low < side/2 && low >= postTo {
-				class = classes[1] // half of it looks like something else
+				class = classes[1] // half of it is misclassified
 			}
 			var detections []postprocess.Detection
 			if high-low >= side/5 {
@@ -442,7 +418,7 @@ func TestNumbersSurviveAPost(t *testing.T) {
 	}
 }
 
-func TestASecondClassOnTheSameBoxIsNoObject(t *testing.T) {
+func TestDuplicateOfOtherClassIsIgnored(t *testing.T) {
 	tracker := open(t, Tracker{})
 	for frame := range 10 {
 		x := float32(100 + 3*frame)

@@ -49,7 +49,7 @@ type Analytics struct {
 type Result struct {
 	// Events are in order of occurrence.
 	Events []Event
-	// Changes lists the counters that differ from the previous call; after Open and ReportAll, all that are not 0.
+	// Changes lists the counters that differ from the previous call; after Open, all that are not 0.
 	Changes []Change
 	// Snapshots lists the objects whose best view is this frame, to be encoded while the frame is available.
 	Snapshots []*Object
@@ -91,9 +91,13 @@ func (a *Analytics) Open() error {
 		}
 		a.scores[class] = score
 	}
-	a.stationaryAfter = orElse(c.Objects.StationaryAfter, DefaultStationaryAfter)
-	a.snapshotEvery = orElse(c.Objects.SnapshotEvery, DefaultSnapshotEvery)
-	a.objects, a.merged, a.ended, a.free, a.day = nil, nil, nil, nil, 0
+	a.stationaryAfter = cmp.Or(c.Objects.StationaryAfter, DefaultStationaryAfter)
+	a.snapshotEvery = cmp.Or(c.Objects.SnapshotEvery, DefaultSnapshotEvery)
+	a.objects = nil
+	a.merged = nil
+	a.ended = nil
+	a.free = nil
+	a.day = 0
 	a.counts.open(len(a.Labels), len(a.zones), len(a.lines))
 	return nil
 }
@@ -120,7 +124,7 @@ func (a *Analytics) Resize(width, height int) error {
 // anchorOf returns the anchor of a zone or line.
 func (a *Analytics) anchorOf(own, fallback Anchor) Anchor {
 	a.needFeet = a.needFeet || own == Feet
-	return orElse(own, fallback)
+	return cmp.Or(own, fallback)
 }
 
 // layOut converts the configured shapes to image pixels.
@@ -137,13 +141,17 @@ func (a *Analytics) layOut() error {
 		}
 		a.plane = plane
 	}
-	a.zones, a.lines, a.masks, a.needFeet = nil, nil, nil, false
+	a.zones = nil
+	a.lines = nil
+	a.masks = nil
+	a.needFeet = false
 	for i := range c.Zones {
 		z := &c.Zones[i]
 		outline := c.scaled(z.Points, width, height)
 		a.zones = append(a.zones, area{
-			outline: outline, bounds: outline.bounds(), anchor: a.anchorOf(z.Anchor, Bottom), minShare: z.Share, classes: classSet(z.Labels, a.Labels),
-			inertia: orElse(z.Inertia, DefaultInertia), minTime: z.MinTime, loiter: z.Loiter,
+			outline: outline, bounds: outline.bounds(), anchor: a.anchorOf(z.Anchor, Bottom), minShare: z.Share, classes: classSet(z.Labels,
+				a.Labels),
+			inertia: cmp.Or(z.Inertia, DefaultInertia), minTime: z.MinTime, loiter: z.Loiter,
 		})
 	}
 	for i := range c.Lines {
@@ -153,7 +161,7 @@ func (a *Analytics) layOut() error {
 		along := ends[1].minus(ends[0])
 		a.lines = append(a.lines, countingLine{
 			from: ends[0], along: Point{along.X / length, along.Y / length}, length: length, anchor: a.anchorOf(l.Anchor, Centre),
-			classes: classSet(l.Labels, a.Labels), direction: orElse(l.Direction, Both), loose: l.Mode == Loose,
+			classes: classSet(l.Labels, a.Labels), direction: cmp.Or(l.Direction, Both), loose: l.Mode == Loose,
 		})
 	}
 	for _, mask := range c.Filter.Masks {
@@ -348,7 +356,10 @@ func (a *Analytics) updateSpeed(o *objectState, foot Point, at time.Time) {
 		return
 	}
 	if o.groundTime.IsZero() {
-		o.groundPoint, o.groundPixel, o.groundTime, o.measured = ground, foot, at, at
+		o.groundPoint = ground
+		o.groundPixel = foot
+		o.groundTime = at
+		o.measured = at
 		return
 	}
 	elapsed := at.Sub(o.measured)

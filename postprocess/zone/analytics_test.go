@@ -29,7 +29,12 @@ func open(t testing.TB, config Config) *Analytics {
 // seen is an active track of 20x20 pixels whose bottom centre is x, y.
 func seen(id uint64, x, y float64, class int) postprocess.Track {
 	box := postprocess.Box{X1: float32(x - 10), Y1: float32(y - 20), X2: float32(x + 10), Y2: float32(y)}
-	return postprocess.Track{ID: id, State: postprocess.Active, First: start, Detection: postprocess.Detection{Box: box, Score: 0.8, Class: class}}
+	return postprocess.Track{
+		ID:        id,
+		State:     postprocess.Active,
+		First:     start,
+		Detection: postprocess.Detection{Box: box, Score: 0.8, Class: class},
+	}
 }
 
 func hidden(id uint64, x, y float64, class int) postprocess.Track {
@@ -198,7 +203,7 @@ func TestPredictionsCrossNothing(t *testing.T) {
 	assert.Equal(t, 1, a.Line(0).In[0])
 }
 
-func TestAnObjectWithLowScoresIsReportedWhenTheMedianIsReached(t *testing.T) {
+func TestMedianScoreAnnouncesObject(t *testing.T) {
 	a := open(t, Config{Lines: []Line{middle}, Objects: Objects{Score: map[string]float32{"": 0.5, "nut": 0.9}}})
 	track := func(score float32, x float64, class int) []postprocess.Track {
 		s := seen(1, x, 250, class)
@@ -220,7 +225,7 @@ func TestAnObjectWithLowScoresIsReportedWhenTheMedianIsReached(t *testing.T) {
 	assert.Empty(t, events(a.Finish(1, at(1))))
 }
 
-func TestATrackThatIsSeenLateIsNotForgotten(t *testing.T) {
+func TestLateTrackIsReported(t *testing.T) {
 	a := open(t, Config{})
 	assert.Equal(t, []happened{{New, 5, -1, ""}}, events(a.Update(0, at(0), []postprocess.Track{hidden(3, 10, 50, 0), seen(5, 100, 100, 0)})))
 	assert.Equal(t, []happened{{New, 3, -1, ""}}, events(a.Update(1, at(1), []postprocess.Track{seen(3, 10, 50, 0), seen(5, 100, 100, 0)})))
@@ -315,7 +320,7 @@ func TestSpeedOnTheGround(t *testing.T) {
 	assert.False(t, ok, "above the horizon")
 }
 
-// A camera that looks straight down needs two points only. What stands still has no speed, whatever its box does.
+// A camera that looks straight down needs only two points. A standing object has no speed, whatever its box does.
 func TestSpeedByAKnownLength(t *testing.T) {
 	a := open(t, Config{Ground: &Ground{Points: []Point{{0.1, 0.2}, {0.1, 0.6}}, Length: 4}}) // 200 of 500 pixels: 2 cm each
 	walk := func(frame int, x, y float64) {
@@ -324,7 +329,7 @@ func TestSpeedByAKnownLength(t *testing.T) {
 	walk(0, 500, 250)
 	assert.Equal(t, -1.0, a.Object(1).Heading, "it has not moved")
 	for frame := 1; frame <= 20; frame++ {
-		walk(frame, 500+5*float64(frame), 250) // 50 pixels a second to the right
+		walk(frame, 500+5*float64(frame), 250) // 50 pixels per second to the right
 	}
 	o := a.Object(1)
 	assert.InDelta(t, 1, o.Speed, 1e-6)
@@ -353,9 +358,6 @@ func TestDailyReset(t *testing.T) {
 	r = a.Update(2, late.Add(2*time.Second), []postprocess.Track{seen(1, 440, 250, 0)})
 	assert.Equal(t, []Change{{Inward, 0, 0, 0}}, r.Changes)
 	assert.Equal(t, 1, a.Present()[0])
-	a.ReportAll()
-	r = a.Update(3, late.Add(3*time.Second), []postprocess.Track{seen(1, 440, 250, 0)})
-	assert.Equal(t, []Change{{Present, -1, 0, 1}}, r.Changes)
 }
 
 func TestResizeKeepsCountsAndObjects(t *testing.T) {
@@ -372,7 +374,7 @@ func TestResizeKeepsCountsAndObjects(t *testing.T) {
 	assert.Equal(t, 2000, a.Width)
 }
 
-func TestUpdatesAreRegularWhenAsked(t *testing.T) {
+func TestUpdateInterval(t *testing.T) {
 	a := open(t, Config{Objects: Objects{Update: 2 * time.Second, SnapshotEvery: time.Hour}})
 	count := 0
 	for frame := range 101 {
@@ -385,8 +387,8 @@ func TestUpdatesAreRegularWhenAsked(t *testing.T) {
 	assert.InDelta(t, 5, count, 1)
 }
 
-// What else is found out about an object is told by its next update, and by no more than one.
-func TestATouchedObjectIsUpdated(t *testing.T) {
+// Attributes that are found later are reported by the next update, and by no more than one.
+func TestMarkChanged(t *testing.T) {
 	a := open(t, Config{})
 	count := 0
 	for frame := range 60 {

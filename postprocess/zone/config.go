@@ -180,7 +180,7 @@ func checkName(name string, taken map[string]bool) error {
 	case strings.ContainsAny(name, "/+#\x00"):
 		return errors.New("the name becomes part of an MQTT topic and cannot contain / + #")
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return errors.New("the name has characters that cannot be seen")
+		return errors.New("the name contains unprintable characters")
 	case taken[name]:
 		return errors.New("the name is used twice")
 	}
@@ -201,7 +201,7 @@ func (c *Config) checkZone(z *Zone, names Names) error {
 	case !(z.Share >= 0 && z.Share <= 1):
 		return fmt.Errorf("share %v is not between 0 and 1", z.Share)
 	case z.Share > 0 && !z.Anchor.isArea():
-		return fmt.Errorf("share %v is of the anchors box and mask", z.Share)
+		return fmt.Errorf("share %v needs the anchor box or mask", z.Share)
 	case z.Inertia < 0 || z.Inertia > 1000:
 		return fmt.Errorf("inertia %d is not between 0 and 1000", z.Inertia)
 	case z.MinTime < 0:
@@ -246,7 +246,7 @@ func checkLabels(wanted, labels []string) error {
 	for _, label := range wanted {
 		switch {
 		case len(labels) == 0:
-			return fmt.Errorf("label %q: the model names none; give its labels with --labels FILE", label)
+			return fmt.Errorf("label %q: the model has no class names; provide them with --labels FILE", label)
 		case !slices.Contains(labels, label):
 			return fmt.Errorf("label %q is not one of the model's: %s", label, strings.Join(labels[:min(len(labels), 10)], ", "))
 		}
@@ -328,15 +328,6 @@ func classSet(wanted, labels []string) []bool {
 
 func has(set []bool, class int) bool {
 	return set == nil || class >= 0 && class < len(set) && set[class]
-}
-
-// orElse is the value, or the default where it is zero.
-func orElse[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

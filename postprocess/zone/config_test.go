@@ -24,7 +24,7 @@ func TestConfigErrors(t *testing.T) {
 		{Config{Width: 640}, "zones: image of 640x0; give both sides in pixels, or none for coordinates from 0 to 1"},
 		{Config{Zones: make([]Zone, 65)}, "zones: 65 zones, 0 lines and 0 masks, at most 64 of each"},
 		{Config{Zones: []Zone{{Points: square(1)}}}, `zone "": needs a name`},
-		{Config{Zones: []Zone{{Name: "a\nb", Points: square(1)}}}, `zone "a\nb": the name has characters that cannot be seen`},
+		{Config{Zones: []Zone{{Name: "a\nb", Points: square(1)}}}, `zone "a\nb": the name contains unprintable characters`},
 		{Config{Zones: []Zone{{Name: "a/b", Points: square(1)}}}, `zone "a/b": the name becomes part of an MQTT topic and cannot contain / + #`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1)}, {Name: "a", Points: square(1)}}}, `zone "a": the name is used twice`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1)[:2]}}}, `zone "a": needs 3 to 64 points, has 2`},
@@ -53,7 +53,7 @@ func TestConfigErrors(t *testing.T) {
 			Config{Lines: []Line{{Name: "g", To: Point{1, 0}, Labels: []string{"x"}}}},
 			`line "g": label "x" is not one of the model's: bolt, nut, gear`,
 		},
-		{Config{Ground: &Ground{}}, "ground: needs 4 points, or 2 at the ends of a known length, has 0"},
+		{Config{Ground: &Ground{}}, "ground: needs 4 points, or 2 at the ends of a known length; has 0"},
 		{
 			Config{Ground: &Ground{Points: square(1)[:2], Width: 1, Length: 1}},
 			"ground: two points need no width and a length in metres over 0 and at most 100000, have 1 and 1",
@@ -96,7 +96,7 @@ func TestConfigErrors(t *testing.T) {
 		})
 	}
 	assert.EqualError(t, (&Config{Filter: Filter{Labels: []string{"x"}}}).Validate(Names{}),
-		`filter: label "x": the model names none; give its labels with --labels FILE`)
+		`filter: label "x": the model has no class names; provide them with --labels FILE`)
 	assert.EqualError(t, (&Analytics{}).Open(), "open analytics: image of 0x0")
 	assert.EqualError(t, (&Analytics{Width: 1, Height: 1, Config: Config{Width: 1}}).Open(),
 		"open analytics: zones: image of 1x0; give both sides in pixels, or none for coordinates from 0 to 1")

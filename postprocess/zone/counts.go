@@ -122,9 +122,6 @@ func (c *counts) report(a *Analytics) {
 	}
 }
 
-// ReportAll makes the next Update report every counter that is not 0, after a broker has lost its retained messages.
-func (a *Analytics) ReportAll() { clear(a.counts.reported) }
-
 // Reset resets line and entry counts; the next Update reports the change.
 func (a *Analytics) Reset() { a.counts.reset() }
 

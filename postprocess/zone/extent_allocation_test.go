@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Boxes and masks are looked at without an allocation once there is room; the race detector allocates on its own.
-func TestNoAllocationsOfShares(t *testing.T) {
+// Boxes and masks are processed without allocations once there is room; the race detector allocates on its own.
+func TestSharesNoAllocations(t *testing.T) {
 	a := &Analytics{Width: 60, Height: 40}
 	outline := star(rand.New(rand.NewPCG(1, 1)), 30, 20, 30)
 	mask := &postprocess.Mask{Bounds: image.Rect(0, 0, 60, 40), Width: 60, Height: 40, StepX: 1, StepY: 1, Logits: make([]float32, 60*40)}

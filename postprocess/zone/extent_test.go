@@ -22,8 +22,8 @@ func star(random *rand.Rand, x, y, most float64) (outline polygon) {
 	return outline
 }
 
-// TestSharesAreThoseOfCountedPoints: of boxes and masks, whatever the outline is.
-func TestSharesAreThoseOfCountedPoints(t *testing.T) {
+// TestSharesEqualCountedPoints: of boxes and masks, whatever the outline is.
+func TestSharesEqualCountedPoints(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	a := &Analytics{Width: 60, Height: 40}
 	cut := 0
@@ -72,8 +72,8 @@ func TestSharesAreThoseOfCountedPoints(t *testing.T) {
 	require.Zero(t, a.boxShare(postprocess.Box{X1: nan, X2: 9, Y2: 9}, polygon{{0, 0}, {9, 0}, {0, 9}}))
 }
 
-// TestWhatStandsForAnObjectIsTheZonesToSay: points of the box, keypoints by their names, and shares of box and mask.
-func TestWhatStandsForAnObjectIsTheZonesToSay(t *testing.T) {
+// TestZoneAnchors: points of the box, keypoints by their names, and shares of box and mask.
+func TestZoneAnchors(t *testing.T) {
 	within := func(anchor Anchor, share float64, track *postprocess.Track) bool {
 		z := field // columns 400 to 600 of 1000
 		z.Anchor, z.Share = anchor, share
@@ -123,10 +123,10 @@ func TestWhatStandsForAnObjectIsTheZonesToSay(t *testing.T) {
 	require.True(t, within(BoxArea, 0.35, &track))
 }
 
-func TestAnchorsThatCannotBe(t *testing.T) {
+func TestAnchorErrors(t *testing.T) {
 	labels := []string{"a"}
 	for want, c := range map[string]Config{
-		`zone "field": share 0.5 is of the anchors box and mask`: {Width: 1000, Height: 1000, Zones: []Zone{func() Zone {
+		`zone "field": share 0.5 needs the anchor box or mask`: {Width: 1000, Height: 1000, Zones: []Zone{func() Zone {
 			z := field
 			z.Share = 0.5
 			return z

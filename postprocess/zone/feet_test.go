@@ -11,7 +11,7 @@ import (
 
 var person = postprocess.NewSkeleton(postprocess.PersonKeypoints())
 
-func TestFeetAreWhereAnklesOrTheMaskSay(t *testing.T) {
+func TestFeet(t *testing.T) {
 	a := &Analytics{Width: 200, Height: 100}
 	box := postprocess.Box{X1: 20, Y1: 10, X2: 60, Y2: 90}
 	points := make([]postprocess.Keypoint, 17)
@@ -45,7 +45,7 @@ func TestFeetAreWhereAnklesOrTheMaskSay(t *testing.T) {
 	}
 }
 
-func TestAZoneOfFeetCountsWhoStandsInIt(t *testing.T) {
+func TestZoneWithFeetAnchor(t *testing.T) {
 	z := field // columns 400 to 600 of 1000
 	z.Anchor = Feet
 	a := open(t, Config{Zones: []Zone{z}})

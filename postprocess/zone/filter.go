@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -72,8 +73,8 @@ func (f *Filter) prepare(labels []string, width, height float64) []classLimits {
 			l = f.Limits[""]
 		}
 		table[class] = classLimits{
-			wanted: has(set, class), minArea: pixels(l.MinArea), maxArea: orElse(pixels(l.MaxArea), math.Inf(1)),
-			minRatio: l.MinRatio, maxRatio: orElse(l.MaxRatio, math.Inf(1)), minScore: l.MinScore,
+			wanted: has(set, class), minArea: pixels(l.MinArea), maxArea: cmp.Or(pixels(l.MaxArea), math.Inf(1)),
+			minRatio: l.MinRatio, maxRatio: cmp.Or(l.MaxRatio, math.Inf(1)), minScore: l.MinScore,
 		}
 	}
 	return table

@@ -29,7 +29,7 @@ func (g *Ground) check() error {
 		return nil
 	case 4:
 	default:
-		return fmt.Errorf("needs 4 points, or 2 at the ends of a known length, has %d", len(g.Points))
+		return fmt.Errorf("needs 4 points, or 2 at the ends of a known length; has %d", len(g.Points))
 	}
 	if !(g.Width > 0 && g.Width <= longest && g.Length > 0 && g.Length <= longest) {
 		return fmt.Errorf("needs a width and a length in metres over 0 and at most %g, has %v and %v", longest, g.Width, g.Length)

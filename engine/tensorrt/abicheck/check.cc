@@ -1,5 +1,5 @@
-// Compares the slot tables with real TensorRT headers. Every method is called through code that the compiler made from NVIDIA's header, on
-// an object whose tables record which slot was hit; objects of our own are called through NVIDIA's interface classes. Prints what differs.
+// Compares the slot tables with real TensorRT headers. It calls every method through code compiled from NVIDIA's header on an object whose
+// tables record the slot, and calls the shim's interface objects through NVIDIA's classes. Prints the differences.
 #include <NvInfer.h>
 
 #include <cstdio>
@@ -306,7 +306,7 @@ struct Sink final : ei::OutputSink {
     ei::Dims64 last{};
 };
 
-// ours calls the interface objects that the families make through NVIDIA's classes.
+// ours calls the families' interface objects through NVIDIA's classes.
 void ours() {
     static ei::Log log;
     ei::Adapter logger = FAMILY.logger(&log);

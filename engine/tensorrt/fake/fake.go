@@ -1,5 +1,4 @@
-// Package fake builds TensorRT libraries that run on any machine, for tests of the shim: one for each ABI family, from the same slot
-// tables.
+// Package fake builds TensorRT libraries that run on any machine, for tests of the shim: one per ABI family, from the same slot tables.
 package fake
 
 import (
@@ -18,21 +17,21 @@ import (
 //go:embed library
 var sources embed.FS
 
-// Options of a library.
+// Options configures Build.
 type Options struct {
-	// Version as getInferLibVersion gives it: 8502, 8602, 100300, 110100.
+	// Version as getInferLibVersion returns it: 8502, 8602, 100300, 110100.
 	Version int
-	// Lean leaves the builder out, Parserless the ONNX parser.
+	// Lean omits the builder, Parserless the ONNX parser.
 	Lean, Parserless bool
-	// Resource makes the builder ask the loader for its kernels by name, as real ones do, and puts that library beside the other.
+	// Resource puts the builder's kernels into a separate library, which it loads by name, as real ones do.
 	Resource bool
 	// Tables is the directory of the slot tables, slots8.h and so on.
 	Tables string
-	// Flags are further arguments of the compiler, for sanitizers.
+	// Flags are additional compiler arguments, for sanitizers.
 	Flags []string
 }
 
-// Build compiles the library and its parser into directory and returns the library's path. $CXX compiles, g++ without it.
+// Build compiles the library and its parser into dir with $CXX or g++ and returns the library's path.
 func Build(dir string, o Options) (string, error) {
 	family := o.Version / 10000
 	if o.Version < 10000 {
@@ -79,8 +78,8 @@ func Build(dir string, o Options) (string, error) {
 // Plugin is a shared object that registers an operator.
 type Plugin struct {
 	Operator string
-	// Version and Library are the TensorRT that it is for. Listed has it found by IPluginRegistry::loadLibrary, Linked leaves the registry to
-	// the linker, Needs names a library that it wants loaded, Idle has it register nothing.
+	// Version and Library are the plugin's TensorRT. Listed exports the creators for IPluginRegistry::loadLibrary, Linked lets the linker
+	// resolve the registry, Needs names a library to link with, Idle registers nothing.
 	Version      int
 	Library      string
 	Listed, Idle bool
@@ -88,13 +87,13 @@ type Plugin struct {
 	Needs        string
 }
 
-// Build compiles the plugin to a file. $CXX compiles, g++ without it.
+// Build compiles the plugin to path with $CXX or g++.
 func (p Plugin) Build(path string) error {
 	source := filepath.Join(filepath.Dir(path), "source")
 	if err := extract(source); err != nil {
 		return err
 	}
-	register := map[int]int{10: 12, 11: 8}[p.Version/10000] // where registerCreator is; first up to TensorRT 9
+	register := map[int]int{10: 12, 11: 8}[p.Version/10000] // slot of registerCreator; 0 up to TensorRT 9
 	arguments := []string{
 		fmt.Sprintf("-DFAKE_OPERATOR=%q", p.Operator), fmt.Sprintf("-DFAKE_LIBRARY=%q", p.Library), fmt.Sprintf("-DFAKE_REGISTER=%d", register),
 		filepath.Join(source, "plugin.cc"), "-ldl",
@@ -149,7 +148,7 @@ func compile(out string, arguments []string) error {
 	return nil
 }
 
-// Model is the text that the fake parser reads instead of an ONNX file.
+// Model describes a network to the fake parser in place of an ONNX file.
 type Model struct {
 	Network   string // what it computes; see model.h
 	Operators []string
@@ -157,12 +156,12 @@ type Model struct {
 	Outputs   []engine.TensorInfo
 }
 
-// typeNumbers are TensorRT's.
+// typeNumbers are TensorRT's element types.
 var typeNumbers = map[engine.DataType]int{
 	engine.Float32: 0, engine.Float16: 1, engine.Int8: 2, engine.Int32: 3, engine.Bool: 4, engine.Uint8: 5, engine.Int64: 8,
 }
 
-// Bytes writes the text as the producer name of an otherwise empty ONNX file.
+// Bytes returns the description as the producer name of an otherwise empty ONNX file.
 func (m Model) Bytes() []byte {
 	var text strings.Builder
 	fmt.Fprintf(&text, "FAKEMODEL\nnetwork %s\n", m.Network)

@@ -1,5 +1,5 @@
-// Drives the shim on the fake libraries under AddressSanitizer and UndefinedBehaviorSanitizer: every entry point, and every failure that
-// the fake TensorRT can be told. usage: driver LIBCUDA LIBNVINFER MODEL
+// Runs the shim with the fake libraries under AddressSanitizer and UndefinedBehaviorSanitizer: every function, and every failure of the
+// fake TensorRT. usage: driver LIBCUDA LIBNVINFER MODEL
 #include <dlfcn.h>
 
 #include <atomic>
@@ -52,7 +52,7 @@ int build(const Session& s, ei_plan* plan, ei_error* error, bool cancel) {
     return code;
 }
 
-// run opens the plan and runs requests; it answers the first failure.
+// run opens the plan and runs requests; it returns the first error.
 int run(const Session& s, const std::string& plan, const ei_slot_options& options, ei_error* error) {
     ei_engine* engine = nullptr;
     ei_engine_info info;

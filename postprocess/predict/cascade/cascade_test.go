@@ -190,8 +190,8 @@ func TestASecondNetworkThatContradictsItselfIsTold(t *testing.T) {
 	require.NoError(t, chained.Submit(0, []engine.Image{one}))
 	_, err := chained.Wait(0)
 	require.ErrorIs(t, err, errOdd)
-	require.EqualError(t, err, "cascade colour: model colour.onnx is not classify: 30 images in a row gave scores that are not from 0 to 1 "+
-		"(name another --layout; edge-infer inspect shows the outputs)")
+	require.EqualError(t, err, "cascade colour: model colour.onnx is not classify: 30 images in a row had scores that are not from 0 to 1 "+
+		"(select another --layout; edge-infer inspect shows the outputs)")
 	require.NoError(t, chained.Close())
 }
 
@@ -203,7 +203,7 @@ func TestStagesThatCannotBe(t *testing.T) {
 		`cascade colour: label "bus" is not one of the first model's: ["car" "person"]`: {Name: "colour", Predictor: n, Classes: []string{"bus"}},
 		"cascade colour: 33 votes must be 1 to 32":                                      {Name: "colour", Predictor: n, Votes: 33},
 		"cascade colour: margin 2 must be 0 to 1":                                       {Name: "colour", Predictor: n, Margin: 2},
-		"cascade colour: model scene.onnx does not classify but gives boxes (a classifier, a reader of text or an embedding is what a cascade takes)": {
+		"cascade colour: model scene.onnx outputs boxes (a cascade needs a classifier, a text reader or an embedding network)": {
 			Name: "colour", Predictor: &scene{},
 		},
 	} {
@@ -345,7 +345,7 @@ func TestFailedLooksAreToldOnceAndTriedAgain(t *testing.T) {
 	require.NoError(t, a.Close())
 	require.NoError(t, a.Close(), "closing twice does nothing")
 	require.Equal(t, 1, strings.Count(log.String(), "the engine is lost"))
-	require.Equal(t, 1, strings.Count(log.String(), "cascade works again"))
+	require.Equal(t, 1, strings.Count(log.String(), "secondary network works again"))
 }
 
 // Live cameras are not held up: while the network is busy their objects gather, and one request looks at those of all.

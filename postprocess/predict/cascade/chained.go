@@ -8,28 +8,28 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Chained is a predictor whose detections further networks have looked at: they have attributes where those were sure enough, and the
-// embedding of a network that embeds. It has one slot. The exported fields are set before Open, and closing it closes them all.
+// Chained is a predictor that runs further networks on the detections of another: they get attributes above the confidence of each stage,
+// and the vector of an embedding network. It has one slot. Set the exported fields before Open; Close closes all predictors.
 type Chained struct {
 	predict.Predictor
 	Stages []Stage
 
-	// Of whoever calls Submit and Wait.
+	// Submit and Wait only.
 	images     []engine.Image
-	shown      []shown // by stage
+	batches    []cropBatch // by stage
 	detections []*postprocess.Detection
 	details    []postprocess.Detail
 	attributes []postprocess.Attribute
 }
 
-// Open checks the stages. An error leaves everything open.
+// Open validates the stages. An error leaves all predictors open.
 func (c *Chained) Open() error {
-	c.shown = make([]shown, len(c.Stages))
+	c.batches = make([]cropBatch, len(c.Stages))
 	if err := open(c.Stages, c.Model().Metadata.Labels); err != nil {
 		return err
 	}
 	for i := range c.Stages {
-		c.shown[i].stage = &c.Stages[i]
+		c.batches[i].stage = &c.Stages[i]
 	}
 	return nil
 }
@@ -52,17 +52,17 @@ func (c *Chained) Wait(slot int) (*predict.BatchResult, error) {
 	if err != nil || result.Contradiction != nil {
 		return result, err
 	}
-	c.equip(result)
-	for i := range c.shown {
-		if err := c.look(&c.shown[i], result); err != nil {
+	c.addDetails(result)
+	for i := range c.batches {
+		if err := c.runStage(&c.batches[i], result); err != nil {
 			return nil, err
 		}
 	}
 	return result, nil
 }
 
-// equip gives every detection a detail with room for as many attributes as there are stages.
-func (c *Chained) equip(result *predict.BatchResult) {
+// addDetails gives every detection a detail with room for as many attributes as there are stages.
+func (c *Chained) addDetails(result *predict.BatchResult) {
 	total := 0
 	for i := range result.Results {
 		total += len(result.Results[i].Detections)
@@ -88,10 +88,11 @@ func (c *Chained) equip(result *predict.BatchResult) {
 	}
 }
 
-// look has one network look at what it wants of all images, in as many requests as the crops need.
-func (c *Chained) look(s *shown, result *predict.BatchResult) error {
+// runStage runs one network on the objects that it wants of all images, in as many requests as the crops need.
+func (c *Chained) runStage(s *cropBatch, result *predict.BatchResult) error {
 	s.clear()
-	s.vectors, c.detections = s.vectors[:0], c.detections[:0]
+	s.vectors = s.vectors[:0]
+	c.detections = c.detections[:0]
 	for i := range result.Results {
 		detections := result.Results[i].Detections
 		for k := range detections {
@@ -99,36 +100,37 @@ func (c *Chained) look(s *shown, result *predict.BatchResult) error {
 			if !s.stage.wants(f) {
 				continue
 			}
-			there, err := s.add(&c.images[i], f.Box)
+			added, err := s.add(&c.images[i], f.Box)
 			if errors.Is(err, errFull) {
-				if err = c.tell(s); err == nil {
-					there, err = s.add(&c.images[i], f.Box)
+				err = c.apply(s)
+				if err == nil {
+					added, err = s.add(&c.images[i], f.Box)
 				}
 			}
 			if err != nil {
 				return err
 			}
-			if there {
+			if added {
 				c.detections = append(c.detections, f)
 			}
 		}
 	}
-	return c.tell(s)
+	return c.apply(s)
 }
 
-// tell runs what is shown and adds what comes of it to the detections.
-func (c *Chained) tell(s *shown) error {
+// apply runs a batch and adds its predictions to the detections.
+func (c *Chained) apply(s *cropBatch) error {
 	if err := s.run(); err != nil {
 		return err
 	}
-	for i, seen := range s.looks {
+	for i, p := range s.predictions {
 		detail := c.detections[i].Detail
 		if s.stage.embeds {
-			detail.Embedding = seen.vector
+			detail.Embedding = p.vector
 			continue
 		}
-		if seen.class >= 0 && seen.score >= s.stage.Confidence {
-			detail.Attributes = append(detail.Attributes, s.stage.attribute(seen.class, s.stage.spell(seen.text), seen.score, 1))
+		if p.class >= 0 && p.score >= s.stage.Confidence {
+			detail.Attributes = append(detail.Attributes, s.stage.attribute(p.class, s.stage.spell(p.text), p.score, 1))
 		}
 	}
 	s.clear()
@@ -139,8 +141,8 @@ func (c *Chained) tell(s *shown) error {
 // Close implements predict.Predictor.
 func (c *Chained) Close() error {
 	errs := []error{c.Predictor.Close()}
-	for i := range c.shown {
-		c.shown[i].free()
+	for i := range c.batches {
+		c.batches[i].free()
 	}
 	for i := range c.Stages {
 		errs = append(errs, c.Stages[i].Close())

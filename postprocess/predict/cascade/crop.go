@@ -7,8 +7,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// region is the part of an image that shows a box, with a share of its sides more on each side, cut at the image's borders. It begins
-// and ends at even pixels, because those of some formats come in pairs. It is empty for a box outside of the image.
+// region returns a box enlarged by the margin, a share of its sides, on each side and cut to the image. It begins and ends at even pixels,
+// because chroma is shared by pairs in some formats. It is empty for a box outside of the image.
 func region(b postprocess.Box, margin float32, width, height int) image.Rectangle {
 	dx, dy := margin*b.Width(), margin*b.Height()
 	left, right := side(b.X1-dx, b.X2+dx, width)
@@ -16,7 +16,7 @@ func region(b postprocess.Box, margin float32, width, height int) image.Rectangl
 	return image.Rect(left, top, right, bottom)
 }
 
-// side is the even pixels from and to which an interval reaches; both 0 for one that is none.
+// side returns the even pixels between which an interval lies; both 0 for an empty one.
 func side(low, high float32, size int) (from, to int) {
 	if !(low < high) || !(high > 0) || !(low < float32(size)) {
 		return 0, 0

@@ -1,9 +1,9 @@
-// Package cascade shows a second network what a first one found: the make of a car, whether somebody wears a helmet, the number on a
-// plate. What it says are attributes of the object.
+// Package cascade runs secondary networks on the objects that a first network has detected: classifiers, text readers and embedding
+// networks. Their results are attributes and embeddings of the objects.
 //
-// Chained looks once at every detection of an image. Attendant looks again and again at the objects of cameras, at most so often, and has
-// the looks vote.
+// Chained runs them once on every detection of an image. Secondary runs them repeatedly on the tracked objects of cameras, at limited
+// rates, and lets their latest predictions vote.
 //
-// What a network is shown is cut out of the image and copied side by side into memory that its engine reads without another copy, so
-// that the image is free at once, whatever its format. Many objects are one request of the network, and so one launch of the letterbox.
+// Crops are copied side by side into memory that the engine reads without another copy, so that the image is free at once, whatever its
+// format. The crops of many objects are one request of the network, with one launch of the letterbox.
 package cascade

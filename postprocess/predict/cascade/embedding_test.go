@@ -86,10 +86,10 @@ func TestEmbeddingsThatCannotBe(t *testing.T) {
 	defer n.Close()
 	defer c.Close()
 	for want, stages := range map[string][]cascade.Stage{
-		"cascade b: a embeds already, and objects are known again by one vector": {
+		"cascade b: a is an embedding network already (one is supported)": {
 			{Name: "a", Predictor: n}, {Name: "b", Predictor: n},
 		},
-		"cascade c: model colours.onnx has no vector to tell but gives the best classes of the image": {{Name: "c", Predictor: c, KeepEmbedding: true}},
+		"cascade c: model colours.onnx has no embedding, it outputs the best classes of the image": {{Name: "c", Predictor: c, KeepEmbedding: true}},
 	} {
 		require.EqualError(t, (&cascade.Secondary{Stages: stages}).Open(), want)
 	}

@@ -12,46 +12,45 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// What a Stage's fields are where they are zero.
+// Defaults of a Stage.
 const (
 	DefaultMinSize  = 16
 	DefaultInterval = 500 * time.Millisecond
 	DefaultVotes    = 5
 )
 
-// MaxVotes bounds how many looks at an object have a vote.
+// MaxVotes bounds Stage.Votes.
 const MaxVotes = 32
 
-// Stage is a second network and what it is shown. The fields are set before it is given away.
+// Stage is a secondary network and the objects that it runs on. Set the fields before Open of a Chained or Secondary.
 type Stage struct {
-	// Name is that of the attribute.
+	// Name is the name of the attribute.
 	Name string
-	// Predictor is the network: a classifier, a reader of text, or one that embeds, of which there may be one. It belongs to the stage from
-	// then on.
+	// Predictor is the network: a classifier, a text reader or an embedding network, of which there may be one. The stage owns it.
 	predict.Predictor
-	// Classes are the labels of the first network whose objects are shown; nil for all.
+	// Classes are the labels of the first network whose objects it runs on; nil for all.
 	Classes []string
-	// MinSize is the shorter side in pixels that a box must have; Margin the share of its sides that is shown beyond each of them.
+	// MinSize is the minimum of a box's shorter side in pixels; Margin enlarges the crop by that share of the box's sides on each side.
 	MinSize, Margin float32
-	// Interval is the shortest time between two looks at an object.
+	// Interval is the minimum time between two crops of an object.
 	Interval time.Duration
-	// Votes is how many of the latest looks decide.
+	// Votes is how many of the latest predictions vote.
 	Votes int
-	// Confidence is the mean score from which an attribute is told.
+	// Confidence is the mean score from which an attribute is reported; for an embedding network the cosine above which two embeddings are
+	// of the same object, 0 for the tracker's default.
 	Confidence float32
-	// Recall is for how long an object that was lost is known again by a network that embeds, 0 for what the tracker has. Reported is the
-	// cosine from which two of its looks are at one object then, 0 as well.
+	// MaxLostAge is how long a lost object can be found again by its embedding, 0 for the tracker's default.
 	MaxLostAge time.Duration
-	// KeepEmbedding has Attendant.Embedding tell the vector of a network that embeds.
+	// KeepEmbedding makes Secondary.Embedding return the vector.
 	KeepEmbedding bool
 
-	reads  bool     // a text, of up to MaxCharacters
-	embeds bool     // by which the tracker knows objects again
+	reads  bool     // it is a text reader
+	embeds bool     // it is an embedding network
 	wanted []bool   // by class of the first network; nil for all
 	values []string // by class of this one
 }
 
-// open checks stages against the labels of the first network.
+// open validates stages against the labels of the first network.
 func open(stages []Stage, labels []string) error {
 	embeds := ""
 	for i := range stages {
@@ -60,7 +59,7 @@ func open(stages []Stage, labels []string) error {
 			return err
 		}
 		if s.embeds && embeds != "" {
-			return fmt.Errorf("cascade %s: %s embeds already, and objects are known again by one vector", s.Name, embeds)
+			return fmt.Errorf("cascade %s: %s is an embedding network already (one is supported)", s.Name, embeds)
 		}
 		if s.embeds {
 			embeds = s.Name
@@ -69,7 +68,7 @@ func open(stages []Stage, labels []string) error {
 	return nil
 }
 
-// open checks the fields against the labels of the first network.
+// open validates the fields against the labels of the first network.
 func (s *Stage) open(labels []string) error {
 	if s.MinSize == 0 {
 		s.MinSize = DefaultMinSize
@@ -85,20 +84,25 @@ func (s *Stage) open(labels []string) error {
 	case s.Name == "":
 		return errors.New("a cascade has no name")
 	case !slices.Contains([]engine.Task{engine.Classify, engine.Read, engine.Embed}, model.Recognised.Task):
-		return fmt.Errorf("cascade %s: model %s does not classify but gives %s (a classifier, a reader of text or an embedding is what a "+
-			"cascade takes)", s.Name, model.Path, model.Recognised.Gives)
+		return fmt.Errorf(
+			"cascade %s: model %s outputs %s (a cascade needs a classifier, a text reader or an embedding network)",
+			s.Name,
+			model.Path,
+			model.Recognised.Gives,
+		)
 	case s.KeepEmbedding && model.Recognised.Task != engine.Embed:
-		return fmt.Errorf("cascade %s: model %s has no vector to tell but gives %s", s.Name, model.Path, model.Recognised.Gives)
+		return fmt.Errorf("cascade %s: model %s has no embedding, it outputs %s", s.Name, model.Path, model.Recognised.Gives)
 	case !(s.MinSize > 0):
 		return fmt.Errorf("cascade %s: smallest size %v must be over 0", s.Name, s.MinSize)
 	case !(s.Margin >= 0 && s.Margin <= 1):
 		return fmt.Errorf("cascade %s: margin %v must be 0 to 1", s.Name, s.Margin)
 	case s.Interval < 0:
-		return fmt.Errorf("cascade %s: %v between looks must be positive", s.Name, s.Interval)
+		return fmt.Errorf("cascade %s: interval %v must be positive", s.Name, s.Interval)
 	case s.Votes < 1 || s.Votes > MaxVotes:
 		return fmt.Errorf("cascade %s: %d votes must be 1 to %d", s.Name, s.Votes, MaxVotes)
 	}
-	s.reads, s.embeds = model.Recognised.Task == engine.Read, model.Recognised.Task == engine.Embed
+	s.reads = model.Recognised.Task == engine.Read
+	s.embeds = model.Recognised.Task == engine.Embed
 	s.values = make([]string, max(model.Recognised.Classes, len(model.Metadata.Labels)))
 	for class := range s.values {
 		s.values[class] = postprocess.Label(model.Metadata.Labels, class)
@@ -118,51 +122,51 @@ func (s *Stage) open(labels []string) error {
 	return nil
 }
 
-// wants reports whether a box of that class is shown.
+// wants reports whether the stage runs on a detection.
 func (s *Stage) wants(f *postprocess.Detection) bool {
 	return min(f.Width(), f.Height()) >= s.MinSize && (s.wanted == nil || f.Class >= 0 && f.Class < len(s.wanted) && s.wanted[f.Class])
 }
 
-// look is what one look at an object showed.
-type look struct {
-	class int // 0 for a text, -1 where there was nothing to be seen
+// prediction is the result for one crop.
+type prediction struct {
+	class int // 0 for a text, -1 for none
 	score float32
-	text  text // of a network that reads
-	// vector is that of a network that embeds, in the memory of shown.
+	text  text // of a text reader
+	// vector is that of an embedding network, in the memory of cropBatch.
 	vector []float32
 }
 
-// seen is what a look at an image gave. A vector is the engine's.
-func (s *Stage) seen(found []postprocess.Detection) look {
+// interpret returns the prediction in the detections of a crop. A vector belongs to the engine.
+func (s *Stage) interpret(found []postprocess.Detection) prediction {
 	switch {
 	case len(found) == 0:
-		return look{class: -1}
+		return prediction{class: -1}
 	case s.embeds:
-		return look{score: 1, vector: found[0].Detail.Embedding}
+		return prediction{score: 1, vector: found[0].Detail.Embedding}
 	case s.reads:
 		t, score := textOf(found)
-		return look{score: score, text: t}
+		return prediction{score: score, text: t}
 	}
-	return look{class: found[0].Class, score: found[0].Score}
+	return prediction{class: found[0].Class, score: found[0].Score}
 }
 
-// winner is what the latest looks at an object come to: its number, which is another one for every other answer, and its score.
-func (s *Stage) winner(v *votes) (class int, score float32, looks int) {
+// winner returns the vote of the latest predictions of an object: a number that changes with every other result, and its score.
+func (s *Stage) winner(v *track) (class int, score float32, votes int) {
 	if !s.reads {
 		return v.winner(s.Votes)
 	}
-	t, score, looks := v.reading(s.Votes)
-	if looks == 0 {
+	t, score, votes := v.textVote(s.Votes)
+	if votes == 0 {
 		return -1, 0, 0
 	}
-	if t != v.read || v.spelt == "" {
-		v.read, v.spelt = t, s.spell(t)
-		v.readings++
+	if t != v.lastText || v.spelled == "" {
+		v.lastText, v.spelled = t, s.spell(t)
+		v.textChanges++
 	}
-	return v.readings, score, looks
+	return v.textChanges, score, votes
 }
 
-// spell writes a text in the alphabet.
+// spell returns a text in the alphabet.
 func (s *Stage) spell(t text) string {
 	var all strings.Builder
 	for _, class := range t.characters[:t.count] {
@@ -171,54 +175,56 @@ func (s *Stage) spell(t text) string {
 	return all.String()
 }
 
-// value is the label of a class.
+// value returns the label of a class.
 func (s *Stage) value(class int) string {
 	if class < len(s.values) {
 		return s.values[class]
 	}
-	return postprocess.Label(nil, class) // of a network that does not say how many there are
+	return postprocess.Label(nil, class) // of a network with an unknown number of classes
 }
 
-// attribute is what a class comes to, or what a text does that is spelt so.
-func (s *Stage) attribute(class int, spelt string, score float32, looks int) postprocess.Attribute {
+// attribute returns the attribute for a class, or for a text with that spelling.
+func (s *Stage) attribute(class int, spelled string, score float32, votes int) postprocess.Attribute {
 	if s.reads {
-		return postprocess.Attribute{Name: s.Name, Value: spelt, Class: -1, Score: score, Votes: looks}
+		return postprocess.Attribute{Name: s.Name, Value: spelled, Class: -1, Score: score, Votes: votes}
 	}
-	return postprocess.Attribute{Name: s.Name, Value: s.value(class), Class: class, Score: score, Votes: looks}
+	return postprocess.Attribute{Name: s.Name, Value: s.value(class), Class: class, Score: score, Votes: votes}
 }
 
-// shown are the crops that a network is to look at, side by side in memory that its engine reads.
-type shown struct {
-	stage  *Stage
-	memory *engine.Buffer
-	used   int
-	crops  []engine.Image // Data is set by images, when the memory moves no more
-	starts []int
-	looks  []look // one for each crop, after run; class -1 where there was nothing to be seen
-	// vectors are those of the looks of one request or more, until they are forgotten.
+// cropBatch holds the crops of a request, side by side in memory that the engine reads.
+type cropBatch struct {
+	stage       *Stage
+	memory      *engine.Buffer
+	used        int
+	crops       []engine.Image // run sets Data, when the memory is final
+	starts      []int
+	predictions []prediction // by crop, after run
+	// vectors are those of the predictions, until the batch is cleared by its user.
 	vectors []float32
 }
 
-func (s *shown) clear() {
-	s.used, s.crops, s.starts = 0, s.crops[:0], s.starts[:0]
+func (s *cropBatch) clear() {
+	s.used = 0
+	s.crops = s.crops[:0]
+	s.starts = s.starts[:0]
 }
 
-// keep copies the vector of a look, which is the engine's until its next request.
-func (s *shown) keep(l look) look {
+// copyVector copies the vector of a prediction, which belongs to the engine until its next request.
+func (s *cropBatch) copyVector(l prediction) prediction {
 	first := len(s.vectors)
 	s.vectors = append(s.vectors, l.vector...)
 	l.vector = s.vectors[first:len(s.vectors):len(s.vectors)]
 	return l
 }
 
-// mostBytes bounds the memory of the crops of a request.
-const mostBytes = 64 << 20
+// maxBytes bounds the memory of the crops of a request.
+const maxBytes = 64 << 20
 
-// errFull says that there is no room for another crop.
+// errFull is returned when there is no room for another crop.
 var errFull = errors.New("too many crops for one request")
 
-// add cuts a box out of an image. It reports false where there is nothing to be seen of it.
-func (s *shown) add(img *engine.Image, box postprocess.Box) (bool, error) {
+// add copies a box of an image. It is false for a box outside of the image.
+func (s *cropBatch) add(img *engine.Image, box postprocess.Box) (bool, error) {
 	part := region(box, s.stage.Margin, img.Width, img.Height)
 	if part.Empty() {
 		return false, nil
@@ -227,17 +233,18 @@ func (s *shown) add(img *engine.Image, box postprocess.Box) (bool, error) {
 		return false, err
 	}
 	crop := img.CopyPart(s.memory.Data[s.used:], part)
-	s.crops, s.starts = append(s.crops, crop), append(s.starts, s.used)
+	s.crops = append(s.crops, crop)
+	s.starts = append(s.starts, s.used)
 	s.used += len(crop.Data)
 	return true, nil
 }
 
 // reserve makes room for that many bytes.
-func (s *shown) reserve(size int) error {
+func (s *cropBatch) reserve(size int) error {
 	if s.memory != nil && size <= len(s.memory.Data) {
 		return nil
 	}
-	if size > mostBytes && s.used > 0 {
+	if size > maxBytes && s.used > 0 {
 		return errFull
 	}
 	memory, err := s.stage.Alloc(max(2*size, 1<<20))
@@ -252,9 +259,9 @@ func (s *shown) reserve(size int) error {
 	return nil
 }
 
-// run has the network look at all crops, and fills in looks.
-func (s *shown) run() error {
-	s.looks = s.looks[:0]
+// run runs the network on all crops and fills in predictions.
+func (s *cropBatch) run() error {
+	s.predictions = s.predictions[:0]
 	for i := range s.crops {
 		s.crops[i].Data = s.memory.Data[s.starts[i]:][:len(s.crops[i].Data)]
 	}
@@ -265,20 +272,20 @@ func (s *shown) run() error {
 		}
 		result, err := s.stage.Wait(0)
 		if err == nil && result.Contradiction != nil {
-			err = result.Contradiction // nothing that it says means anything
+			err = result.Contradiction
 		}
 		if err != nil {
 			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
 		}
 		for i := range result.Results {
-			s.looks = append(s.looks, s.keep(s.stage.seen(result.Results[i].Detections)))
+			s.predictions = append(s.predictions, s.copyVector(s.stage.interpret(result.Results[i].Detections)))
 		}
 	}
 	return nil
 }
 
-// free gives the memory back.
-func (s *shown) free() {
+// free frees the memory.
+func (s *cropBatch) free() {
 	if s.memory != nil {
 		s.memory.Free()
 		s.memory = nil

@@ -2,16 +2,16 @@ package cascade
 
 import "github.com/edge-infer/edge-infer/postprocess"
 
-// MaxCharacters bounds how much of a text counts; the rest of a longer one is left out.
+// MaxCharacters is the maximum length of a text; the rest of a longer one is dropped.
 const MaxCharacters = 32
 
-// text is what was read at one look: the class numbers of its characters. What is behind the last one is 0, so that equal texts are equal.
+// text is the text of one crop: the class numbers of its characters, then zeros, so that equal texts are equal values.
 type text struct {
 	characters [MaxCharacters]int32
 	count      int8
 }
 
-// textOf joins the characters that a network read, and gives the mean of their scores.
+// textOf joins the characters of a crop, and returns the mean of their scores.
 func textOf(found []postprocess.Detection) (t text, score float32) {
 	found = found[:min(len(found), MaxCharacters)]
 	for i := range found {
@@ -22,14 +22,14 @@ func textOf(found []postprocess.Detection) (t text, score float32) {
 	return t, score / float32(len(found))
 }
 
-// reading is what the latest looks read, put together by position: of the length that most of them say, weighed by their scores, each
-// character that most of those say. The score is the mean over the characters of how much of all looks stood behind each.
-func (v *votes) reading(latest int) (t text, score float32, looks int) {
-	looks = min(v.count, latest)
-	if looks == 0 {
+// textVote combines the latest texts by position: the length with the highest sum of scores, and for each character the one with the
+// highest sum among texts of that length. The score is the mean over the characters of their share of all predictions.
+func (v *track) textVote(limit int) (t text, score float32, votes int) {
+	votes = min(v.count, limit)
+	if votes == 0 {
 		return t, 0, 0
 	}
-	all := v.looks[:looks]
+	all := v.latest[:votes]
 	best := float32(0)
 	for i := range all {
 		sum := float32(0)
@@ -60,5 +60,5 @@ func (v *votes) reading(latest int) (t text, score float32, looks int) {
 		}
 		score += best
 	}
-	return t, score / float32(max(int(t.count), 1)*looks), looks
+	return t, score / float32(max(int(t.count), 1)*votes), votes
 }

@@ -1,4 +1,5 @@
-// Package ensemble is a predictor made of several: each looks at every image, and what they find becomes one list.
+// Package ensemble fuses the detections of several views of an image: those of several networks (Ensemble), and those of one network on the
+// image as it is, mirrored and scaled (Augmented, test-time augmentation). Both are predictors made of predictors.
 package ensemble
 
 import (
@@ -11,50 +12,49 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
 
-// Ensemble asks all its predictors. The exported fields are set before Open.
+// Ensemble runs several predictors on every image and fuses their detections. Set the exported fields before Open.
 //
-// Its labels are those of the first predictor; the others may number the same ones in another way. Boxes cost no allocation from the second
+// Its labels are those of the first predictor; the others may number the same labels differently. Boxes need no allocation from the second
 // request of a slot on.
 type Ensemble struct {
-	// Predictors run at the same time where their devices can. Closing the Ensemble closes them.
+	// Predictors run concurrently where their devices allow it. Close closes them.
 	Predictors []predict.Predictor
-	// Fuser says how; each slot works with a copy.
-	Fuser fuse.Fuser
-	// Decoding is what the predictors were opened for, but for Below(Decoding): its Threshold and Limit hold for what comes out.
+	// Fuser holds the settings of fusion; each slot uses a copy.
+	Fuser Fuser
+	// Decoding applies to the fused detections; the predictors were opened with MemberDecoding of it.
 	Decoding predict.Decoding
 
 	model     predict.Model
 	tuned     atomic.Pointer[predict.Decoding]
 	slots     []slot
 	exclusive bool
-	labels    [][]int // class of the ensemble by predictor and its class; nil where they are the same
+	labels    [][]int // by predictor and its class: the class of the ensemble; nil where they are the same
 }
 
 var _ predict.Predictor = (*Ensemble)(nil)
 
-// slot is one request's place.
+// slot holds one request.
 type slot struct {
 	busy     bool
-	fuser    fuse.Fuser
+	fuser    Fuser
 	decoding predict.Decoding
-	below    []*predict.BatchResult
-	looks    [][]postprocess.Detection
+	members  []*predict.BatchResult
+	views    [][]postprocess.Detection
 	result   predict.BatchResult
 }
 
-// MemberDecoding is the decoding of predictors whose detections are fused: an object that one of them saw well needs the others' weak detections to keep
-// its score.
+// MemberDecoding returns the decoding of predictors whose detections are fused, with a lower minimum score: an object that one of them
+// detects with confidence needs the weak detections of the others to keep its score.
 func MemberDecoding(d predict.Decoding) predict.Decoding {
 	d.MinScore = min(d.MinScore, max(d.MinScore/4, postprocess.EvaluationMinScore))
 	return d
 }
 
-// Open checks that the predictors fit each other. An error leaves them open.
+// Open checks that the predictors are compatible. An error leaves them open.
 func (e *Ensemble) Open() error {
 	if len(e.Predictors) == 0 {
 		return errors.New("ensemble of no network")
@@ -64,15 +64,15 @@ func (e *Ensemble) Open() error {
 	}
 	e.model = e.Predictors[0].Model()
 	if task := e.model.Recognised.Task; task.Maps() {
-		return fmt.Errorf("model %s gives a map (%s), which nothing fuses: leave the other networks away", e.model.Path, task)
+		return fmt.Errorf("model %s outputs a map (%s), which cannot be fused (use it without an ensemble)", e.model.Path, task)
 	}
-	e.exclusive = ExclusiveClasses(&e.model)
+	e.exclusive = exclusiveClasses(&e.model)
 	slots := e.Predictors[0].Slots()
 	var paths []string
-	for i, p := range e.Predictors {
+	for _, p := range e.Predictors {
 		m := p.Model()
 		if m.Recognised.Task != e.model.Recognised.Task {
-			return fmt.Errorf("model %s is for %s, %s is for %s: they cannot look together", e.model.Path, e.model.Recognised.Task, m.Path,
+			return fmt.Errorf("model %s is for %s and %s for %s (an ensemble needs one task)", e.model.Path, e.model.Recognised.Task, m.Path,
 				m.Recognised.Task)
 		}
 		classes, err := e.match(&m)
@@ -81,14 +81,16 @@ func (e *Ensemble) Open() error {
 		}
 		e.labels = append(e.labels, classes)
 		paths = append(paths, m.Path)
-		e.model.MaxBatch, slots = min(e.model.MaxBatch, m.MaxBatch), min(slots, e.Predictors[i].Slots())
+		e.model.MaxBatch = min(e.model.MaxBatch, m.MaxBatch)
+		slots = min(slots, p.Slots())
 	}
 	e.model.Path = strings.Join(paths, " + ")
 	e.tuned.Store(&e.Decoding)
 	e.slots = make([]slot, slots)
 	for i := range e.slots {
 		s := &e.slots[i]
-		s.below, s.looks = make([]*predict.BatchResult, len(e.Predictors)), make([][]postprocess.Detection, len(e.Predictors))
+		s.members = make([]*predict.BatchResult, len(e.Predictors))
+		s.views = make([][]postprocess.Detection, len(e.Predictors))
 		s.result.Results = make([]predict.Result, 0, e.model.MaxBatch)
 		s.fuser = e.Fuser
 		if err := s.fuser.Open(len(e.Predictors)); err != nil {
@@ -98,7 +100,7 @@ func (e *Ensemble) Open() error {
 	return nil
 }
 
-// match finds the ensemble's class of each of a model's; nil when they are the same.
+// match returns the ensemble's class for each class of a model; nil when they are the same.
 func (e *Ensemble) match(m *predict.Model) ([]int, error) {
 	own, first := m.Metadata.Labels, e.model.Metadata.Labels
 	if len(own) == 0 || len(first) == 0 || slices.Equal(own, first) {
@@ -106,8 +108,9 @@ func (e *Ensemble) match(m *predict.Model) ([]int, error) {
 	}
 	classes := make([]int, len(own))
 	for class, label := range own {
-		if classes[class] = slices.Index(first, label); classes[class] < 0 {
-			return nil, fmt.Errorf("model %s finds %q, which %s has no label for (begin with the network that knows all labels)", m.Path, label,
+		classes[class] = slices.Index(first, label)
+		if classes[class] < 0 {
+			return nil, fmt.Errorf("model %s detects %q, for which %s has no label (name the network with all labels first)", m.Path, label,
 				e.model.Path)
 		}
 	}
@@ -117,23 +120,23 @@ func (e *Ensemble) match(m *predict.Model) ([]int, error) {
 // Model implements predict.Predictor.
 func (e *Ensemble) Model() predict.Model { return e.model }
 
-// Unwrap gives what looks together.
+// Unwrap returns the predictors.
 func (e *Ensemble) Unwrap() []predict.Predictor { return e.Predictors }
 
-// Alloc implements predict.Predictor: the memory is the first predictor's.
+// Alloc implements predict.Predictor with memory of the first predictor.
 func (e *Ensemble) Alloc(size int) (*engine.Buffer, error) { return e.Predictors[0].Alloc(size) }
 
 // Slots implements predict.Predictor.
 func (e *Ensemble) Slots() int { return len(e.slots) }
 
-// Tune implements predict.Predictor. A layout holds for every network.
+// Tune implements predict.Predictor. A layout applies to every network.
 func (e *Ensemble) Tune(d predict.Decoding) error {
-	below := MemberDecoding(d)
+	decoding := MemberDecoding(d)
 	for i, p := range e.Predictors {
-		if err := p.Tune(below); err != nil {
-			was := MemberDecoding(*e.tuned.Load())
+		if err := p.Tune(decoding); err != nil {
+			before := MemberDecoding(*e.tuned.Load())
 			for _, changed := range e.Predictors[:i] {
-				err = errors.Join(err, changed.Tune(was))
+				err = errors.Join(err, changed.Tune(before))
 			}
 			return err
 		}
@@ -166,12 +169,13 @@ func (e *Ensemble) Submit(number int, images []engine.Image) error {
 		}
 	}
 	s := &e.slots[number]
-	s.busy, s.decoding = true, *e.tuned.Load()
+	s.busy = true
+	s.decoding = *e.tuned.Load()
 	s.result.Results = s.result.Results[:len(images)]
 	return nil
 }
 
-// Wait implements predict.Predictor. The result's Timing is from the first submission to the last end, and the sum of the work between.
+// Wait implements predict.Predictor. Timing spans the first submission to the last end, and sums the work between.
 func (e *Ensemble) Wait(number int) (*predict.BatchResult, error) {
 	if number < 0 || number >= len(e.slots) || !e.slots[number].busy {
 		return nil, e.refuse("wait", nil, "slot %d has no request in flight, submit one first", number)
@@ -181,7 +185,8 @@ func (e *Ensemble) Wait(number int) (*predict.BatchResult, error) {
 	var errs []error
 	for i, p := range e.Predictors {
 		var err error
-		if s.below[i], err = p.Wait(number); err != nil {
+		s.members[i], err = p.Wait(number)
+		if err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -195,56 +200,61 @@ func (e *Ensemble) Wait(number int) (*predict.BatchResult, error) {
 	return &s.result, nil
 }
 
-// sum adds up what the requests below took.
+// sum adds up the times of the predictors' requests.
 func (e *Ensemble) sum(s *slot) {
-	s.result.Timing, s.result.Decoding, s.result.Contradiction = s.below[0].Timing, s.below[0].Decoding, s.below[0].Contradiction
+	s.result.Timing = s.members[0].Timing
+	s.result.Decoding = s.members[0].Decoding
+	s.result.Contradiction = s.members[0].Contradiction
 	to := &s.result.Timing
-	for _, below := range s.below[1:] {
-		to.Submitted, to.Done = min(to.Submitted, below.Timing.Submitted), max(to.Done, below.Timing.Done)
-		to.Preprocess += below.Timing.Preprocess
-		to.Inference += below.Timing.Inference
-		to.Filter += below.Timing.Filter
-		s.result.Decoding += below.Decoding
-		s.result.Contradiction = cmp.Or(s.result.Contradiction, below.Contradiction)
+	for _, member := range s.members[1:] {
+		to.Submitted = min(to.Submitted, member.Timing.Submitted)
+		to.Done = max(to.Done, member.Timing.Done)
+		to.Preprocess += member.Timing.Preprocess
+		to.Inference += member.Timing.Inference
+		to.Filter += member.Timing.Filter
+		s.result.Decoding += member.Decoding
+		s.result.Contradiction = cmp.Or(s.result.Contradiction, member.Contradiction)
 	}
 }
 
-// fuse makes one list of what was found on an image.
+// fuse fuses the detections of an image.
 func (e *Ensemble) fuse(s *slot, img int) {
 	at := &s.result.Results[img]
-	at.Detections, at.Stats, at.Err = at.Detections[:0], decode.Stats{}, nil
-	seen := 0
-	for i, below := range s.below {
-		of := &below.Results[img]
+	at.Detections = at.Detections[:0]
+	at.Stats = head.Stats{}
+	at.Err = nil
+	total := 0
+	for i, member := range s.members {
+		of := &member.Results[img]
 		at.Err = cmp.Or(at.Err, of.Err)
 		at.Stats.Add(&of.Stats)
-		seen += len(of.Detections)
+		total += len(of.Detections)
 		if classes := e.labels[i]; classes != nil {
-			for k := range of.Detections { // they are this slot's until its next request
+			for k := range of.Detections { // they belong to this slot until its next request
 				if class := of.Detections[k].Class; class < len(classes) {
 					of.Detections[k].Class = classes[class]
 				}
 			}
 		}
-		s.looks[i] = of.Detections
+		s.views[i] = of.Detections
 	}
 	if at.Err != nil {
 		return
 	}
-	at.Detections = ApplyLimits(s.fuser.Fuse(at.Detections, s.looks), &s.decoding, e.exclusive)
-	at.Stats.Suppressed += seen - len(at.Detections)
+	at.Detections = applyLimits(s.fuser.Fuse(at.Detections, s.views), &s.decoding, e.exclusive)
+	at.Stats.Suppressed += total - len(at.Detections)
 }
 
-// ExclusiveClasses reports whether an image is of one of the model's classes only, as far as its file tells.
-func ExclusiveClasses(m *predict.Model) bool {
+// exclusiveClasses reports whether the model is a classifier whose classes exclude each other, as far as its file specifies.
+func exclusiveClasses(m *predict.Model) bool {
 	return m.Recognised.Task == engine.Classify && m.Metadata.Activation != engine.Sigmoid
 }
 
-// ApplyLimits takes away what decoding would not have given: what is under its threshold, and what is over its limit. Of classes that exclude each
-// other the best ones stay, whatever they score, where decoding is to give them always. The detections are sorted.
-func ApplyLimits(detections []postprocess.Detection, d *predict.Decoding, exclusive bool) []postprocess.Detection {
+// applyLimits cuts sorted detections to those that decoding would return: at or above its minimum score, and at most its limit. With
+// TopAlways the best exclusive classes stay whatever their scores.
+func applyLimits(detections []postprocess.Detection, d *predict.Decoding, exclusive bool) []postprocess.Detection {
 	if exclusive && d.TopAlways {
-		return detections[:min(len(detections), cmp.Or(d.TopK, decode.DefaultTopK))]
+		return detections[:min(len(detections), cmp.Or(d.TopK, head.DefaultTopK))]
 	}
 	for i := range detections {
 		if detections[i].Score < d.MinScore {
@@ -252,7 +262,7 @@ func ApplyLimits(detections []postprocess.Detection, d *predict.Decoding, exclus
 			break
 		}
 	}
-	return detections[:min(len(detections), cmp.Or(d.Limit, decode.DefaultLimit))]
+	return detections[:min(len(detections), cmp.Or(d.Limit, head.DefaultLimit))]
 }
 
 // Close implements predict.Predictor.

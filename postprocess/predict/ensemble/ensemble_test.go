@@ -9,7 +9,6 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 )
 
 // oracle is a predictor that finds in every image what it is told.
@@ -76,7 +75,7 @@ func TestNetworksAreAskedTogether(t *testing.T) {
 	a := newOracle("a.onnx", []string{"nut", "bolt"}, 8, at(0, 0.9, 0), at(50, 0.3, 1))
 	b := newOracle("b.onnx", []string{"bolt", "nut"}, 4, at(2, 0.6, 1), at(80, 0.5, 1))
 	e := &Ensemble{
-		Predictors: []predict.Predictor{a, b}, Fuser: fuse.Fuser{Weights: []float32{2, 1}}, Decoding: predict.Decoding{MinScore: 0.15},
+		Predictors: []predict.Predictor{a, b}, Fuser: Fuser{Weights: []float32{2, 1}}, Decoding: predict.Decoding{MinScore: 0.15},
 	}
 	require.NoError(t, e.Open())
 	require.Equal(t, "a.onnx + b.onnx", e.Model().Path)
@@ -121,10 +120,10 @@ func TestNetworksAreAskedTogether(t *testing.T) {
 func TestNetworksThatDoNotFit(t *testing.T) {
 	a, b := newOracle("a.onnx", []string{"nut"}, 1), newOracle("b.onnx", []string{"screw"}, 1)
 	e := &Ensemble{Predictors: []predict.Predictor{a, b}}
-	require.EqualError(t, e.Open(), `model b.onnx finds "screw", which a.onnx has no label for (begin with the network that knows all labels)`)
+	require.EqualError(t, e.Open(), `model b.onnx detects "screw", for which a.onnx has no label (name the network with all labels first)`)
 	b.model.Metadata.Labels = nil
 	b.model.Recognised.Task, a.model.Recognised.Task = engine.Pose, engine.Detect
-	require.ErrorContains(t, e.Open(), "they cannot look together")
+	require.ErrorContains(t, e.Open(), "an ensemble needs one task")
 }
 
 func TestNoAllocationsInAnEnsemble(t *testing.T) {

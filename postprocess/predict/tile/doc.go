@@ -1,7 +1,7 @@
-// Package tile finds small objects on large images: a predictor made of a predictor, which looks at overlapping tiles of an image at the
-// scale that the network was trained for and at the whole image, and tells what several of them saw of one object as one detection.
+// Package tile detects small objects in large images: a predictor made of a predictor, which runs on overlapping tiles of an image at the
+// scale of the network's training and optionally on the whole image, and merges the detections of an object in several views.
 //
-// Tiles are views into the image's own memory. What they see of it, they see of the same pixels; so two detections are of one object when
-// they agree about the part of the image that both were made from (see merger), which says more than how far whole boxes overlap: the
-// half that a border leaves of an object agrees with the whole, a neighbour of the same kind does not.
+// Tiles are views into the image's own memory. Two detections are of one object when they agree on the part of the image that both views
+// show (see merger). That tells more than the overlap of whole boxes: the half of an object at a border agrees with the whole object, a
+// neighbour of the same class does not.
 package tile

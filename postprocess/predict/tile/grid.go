@@ -6,7 +6,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// appendGrid appends the tiles of an image of width x height pixels to dst. All have that side, or the image's where it is shorter, and
+// appendGrid appends the tiles of an image of width x height pixels to dst. All have that side, or the image's if it is shorter, and
 // neighbours share at least that many pixels, so that every object no larger lies whole in one of them. All begin at even pixels.
 func appendGrid(dst []image.Rectangle, width, height, side, shared int) []image.Rectangle {
 	step := max((side-shared)&^1, 2)
@@ -25,13 +25,13 @@ func appendGrid(dst []image.Rectangle, width, height, side, shared int) []image.
 	}
 }
 
-// part is a part of an image: in the image's memory, or of NV12 a copy in memory that belongs to the view of that number and is used
-// again by the next request.
+// part returns a part of an image in the image's memory. Of NV12 it is a copy in the buffer with that number, which the next request
+// reuses.
 func (t *Tiled) part(number int, img *engine.Image, part image.Rectangle) (engine.Image, error) {
 	if img.Format != engine.NV12 {
 		return img.Part(part), nil
 	}
-	data, err := t.copies.Bytes(t.Predictor, number, img.PartBytes(part))
+	data, err := t.buffers.Bytes(t.Predictor, number, img.PartBytes(part))
 	if err != nil {
 		return engine.Image{}, err
 	}

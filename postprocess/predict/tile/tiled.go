@@ -9,58 +9,58 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
-	"github.com/edge-infer/edge-infer/postprocess/decode"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 )
 
-// Tiled is a predictor whose images may be much larger than what its network was made for. The exported fields are set before Open.
+// Tiled is a predictor for images that are much larger than its network's input. Set the exported fields before Open.
 //
-// It has one slot, because an image's tiles fill all slots of the predictor below, and takes as many images a request as that. Boxes of
-// detectors cost no allocation from the second request on; masks, keypoints and turned boxes are copied.
+// It has one slot, because the tiles of an image fill all slots of the predictor, and takes as many images in a request as that. Boxes need
+// no allocation from the second request on; masks, keypoints and oriented boxes are copied.
 type Tiled struct {
-	// Predictor sees the tiles. Closing the Tiled closes it; nothing else may submit to it meanwhile.
+	// Predictor runs on the tiles. Close closes it; nothing else may submit to it.
 	predict.Predictor
-	// Tile is the side of the tiles in pixels, even, from MinSide on. An image no larger is one tile.
+	// Tile is the side of the tiles in pixels, even and at least MinSide. An image no larger is one tile.
 	Tile int
-	// Overlap is the share of a tile that its neighbour sees too, 0 to 0.75. Objects up to that size come out whole.
+	// Overlap is the share of a tile that its neighbour shows as well, 0 to 0.75. Objects up to that size are whole in a tile.
 	Overlap float64
-	// WholeImage has the whole image looked at as well, for the objects that no tile holds.
+	// WholeImage runs the predictor on the whole image as well, for objects larger than a tile.
 	WholeImage bool
-	// Merge is how an object that several views saw whole gets its box: fuse.Best takes the view's that saw it best, fuse.Boxes the mean of
-	// all, weighted by their scores. Best when empty.
-	Merge fuse.Method
-	// Limit is how many detections an image has at most, decode.DefaultLimit when 0. Tune changes it.
+	// Merge selects the box of an object that several views show whole: ensemble.NMS the one with the best score, ensemble.WeightedBoxes
+	// the mean of all weighted by their scores. NMS when empty.
+	Merge ensemble.Method
+	// Limit is the maximum number of detections of an image, head.DefaultLimit when 0. Tune changes it.
 	Limit int
 
-	shared int // pixels that neighbours have in common
+	shared int // pixels that neighbours share
 	limit  atomic.Int64
 
-	// Of whoever calls Submit and Wait.
-	busy   bool
-	batch  int // images of a request
-	relay  predict.Batcher
-	take   func(number int, seen *predict.Result) // collect, which a loop must not make anew
-	grid   []image.Rectangle
-	views  []view
-	images []engine.Image       // by view, as the predictor below gets them
-	copies predict.ImageBuffers // by view, of those that are no part of their image's memory
-	sizes  []image.Point        // of the images
-	merger merger
-	result predict.BatchResult
+	// Submit and Wait only.
+	busy    bool
+	batch   int // images of a request
+	batcher predict.Batcher
+	take    func(number int, seen *predict.Result) // collect, allocated once
+	grid    []image.Rectangle
+	views   []view
+	images  []engine.Image       // by view
+	buffers predict.ImageBuffers // by view, of copies
+	sizes   []image.Point        // of the images
+	merger  merger
+	result  predict.BatchResult
 }
 
-// view is what one image of a request below shows.
+// view is an image submitted to the predictor.
 type view struct {
 	img   int
 	part  image.Rectangle
-	whole bool // all of an image that has tiles too
+	whole bool // the whole of an image with tiles
 }
 
 // MinSide is the smallest tile in pixels.
 const MinSide = 32
 
-// Validate finds what is wrong with the side of tiles and their overlap.
+// Validate returns an error unless side and overlap of tiles are usable.
 func Validate(side int, overlap float64) error {
 	switch {
 	case side < MinSide || side > engine.MaxSide || side%2 != 0:
@@ -71,21 +71,22 @@ func Validate(side int, overlap float64) error {
 	return nil
 }
 
-// Open checks the settings. An error leaves the predictor below open.
+// Open validates the settings. An error leaves the predictor open.
 func (t *Tiled) Open() error {
 	if err := Validate(t.Tile, t.Overlap); err != nil {
 		return err
 	}
 	if model := t.Model(); !model.Recognised.Task.FindsObjects() {
-		return fmt.Errorf("model %s says what a whole image shows, tiles are for what finds objects (leave the tiles away)", model.Path)
+		return fmt.Errorf("model %s is for %s, tiles need a detector (use it without tiles)", model.Path, model.Recognised.Task)
 	}
 	t.shared = int(math.Ceil(float64(t.Tile)*t.Overlap)) + 2*margin(t.Tile)
 	if err := t.merger.open(t.shared, t.Merge); err != nil {
 		return err
 	}
-	t.limit.Store(int64(cmp.Or(t.Limit, decode.DefaultLimit)))
+	t.limit.Store(int64(cmp.Or(t.Limit, head.DefaultLimit)))
 	t.batch = t.Model().MaxBatch
-	t.relay.Predictor, t.take = t.Predictor, t.collect
+	t.batcher.Predictor = t.Predictor
+	t.take = t.collect
 	t.result.Results = make([]predict.Result, 0, t.batch)
 	return nil
 }
@@ -97,7 +98,7 @@ func (t *Tiled) Slots() int { return 1 }
 func (t *Tiled) Tune(d predict.Decoding) error {
 	err := t.Predictor.Tune(d)
 	if err == nil {
-		t.limit.Store(int64(cmp.Or(d.Limit, decode.DefaultLimit)))
+		t.limit.Store(int64(cmp.Or(d.Limit, head.DefaultLimit)))
 	}
 	return err
 }
@@ -106,72 +107,81 @@ func (t *Tiled) refuse(op string, kind error, format string, arguments ...any) e
 	return &engine.Error{Op: op, Backend: t.Model().Backend, Kind: kind, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// Submit implements predict.Predictor. It starts the first tiles; Wait goes on with the others.
+// Submit implements predict.Predictor. It starts the first tiles; Wait continues with the others.
 func (t *Tiled) Submit(slot int, images []engine.Image) error {
 	switch {
 	case slot != 0:
-		return t.refuse("submit", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
+		return t.refuse("submit", engine.ErrShape, "slot %d, there is only slot 0", slot)
 	case t.busy:
 		return t.refuse("submit", nil, "slot 0 has a request in flight, wait for it first")
 	case len(images) < 1 || len(images) > t.batch:
 		return t.refuse("submit", engine.ErrShape, "%d images, 1 to %d fit", len(images), t.batch)
 	}
-	t.views, t.images, t.sizes = t.views[:0], t.images[:0], t.sizes[:0]
+	t.views = t.views[:0]
+	t.images = t.images[:0]
+	t.sizes = t.sizes[:0]
 	t.result = predict.BatchResult{Results: t.result.Results[:len(images)]}
 	for i := range images {
 		at := &t.result.Results[i]
-		at.Detections, at.Stats = at.Detections[:0], decode.Stats{}
+		at.Detections = at.Detections[:0]
+		at.Stats = head.Stats{}
 		t.sizes = append(t.sizes, image.Pt(images[i].Width, images[i].Height))
-		at.Err = t.look(i, &images[i])
+		at.Err = t.addViews(i, &images[i])
 	}
 	t.merger.begin()
-	if err := t.relay.Submit(t.images); err != nil {
+	if err := t.batcher.Submit(t.images); err != nil {
 		return err
 	}
 	t.busy = true
 	return nil
 }
 
-// look lists the views of an image.
-func (t *Tiled) look(number int, img *engine.Image) error {
+// addViews adds the views of an image.
+func (t *Tiled) addViews(number int, img *engine.Image) error {
 	if err := img.Check(); err != nil {
 		return err
 	}
 	all := view{img: number, part: image.Rect(0, 0, img.Width, img.Height)}
 	if img.Width <= t.Tile && img.Height <= t.Tile {
-		t.views, t.images = append(t.views, all), append(t.images, *img)
+		t.add(all, *img)
 		return nil
 	}
 	t.grid = appendGrid(t.grid[:0], img.Width, img.Height, t.Tile, t.shared)
 	for _, part := range t.grid {
-		seen, err := t.part(len(t.views), img, part)
+		tile, err := t.part(len(t.views), img, part)
 		if err != nil {
 			return err
 		}
-		t.views, t.images = append(t.views, view{number, part, false}), append(t.images, seen)
+		t.add(view{number, part, false}, tile)
 	}
 	if t.WholeImage {
 		all.whole = true
-		t.views, t.images = append(t.views, all), append(t.images, *img)
+		t.add(all, *img)
 	}
 	return nil
 }
 
-// Wait implements predict.Predictor. The result's Timing is from the first tile's submission to the last one's end, and the sum of the
-// work between.
+func (t *Tiled) add(v view, img engine.Image) {
+	t.views = append(t.views, v)
+	t.images = append(t.images, img)
+}
+
+// Wait implements predict.Predictor. Timing spans the first submission to the last end, and sums the work between.
 func (t *Tiled) Wait(slot int) (*predict.BatchResult, error) {
 	switch {
 	case slot != 0:
-		return nil, t.refuse("wait", engine.ErrShape, "slot %d, there is slot 0 alone", slot)
+		return nil, t.refuse("wait", engine.ErrShape, "slot %d, there is only slot 0", slot)
 	case !t.busy:
 		return nil, t.refuse("wait", nil, "slot 0 has no request in flight, submit one first")
 	}
 	t.busy = false
-	below, err := t.relay.Wait(t.take)
+	all, err := t.batcher.Wait(t.take)
 	if err != nil {
 		return nil, err
 	}
-	t.result.Timing, t.result.Decoding, t.result.Contradiction = below.Timing, below.Decoding, below.Contradiction
+	t.result.Timing = all.Timing
+	t.result.Decoding = all.Decoding
+	t.result.Contradiction = all.Contradiction
 	first := 0
 	for i := range t.result.Results {
 		at, end := &t.result.Results[i], first
@@ -192,26 +202,26 @@ func (t *Tiled) Wait(slot int) (*predict.BatchResult, error) {
 	return &t.result, nil
 }
 
-// Unwrap gives what the tiles are shown to.
+// Unwrap returns the predictor.
 func (t *Tiled) Unwrap() []predict.Predictor { return []predict.Predictor{t.Predictor} }
 
 // Close implements predict.Predictor.
 func (t *Tiled) Close() error {
-	t.copies.Free()
+	t.buffers.Free()
 	return t.Predictor.Close()
 }
 
-// collect takes over what the predictor below saw in a view.
-func (t *Tiled) collect(number int, seen *predict.Result) {
+// collect takes the result of a view.
+func (t *Tiled) collect(number int, result *predict.Result) {
 	v := &t.views[number]
 	at := &t.result.Results[v.img]
-	at.Err = cmp.Or(at.Err, seen.Err)
-	at.Stats.Add(&seen.Stats)
-	t.merger.take(seen.Detections, v.part.Min)
+	at.Err = cmp.Or(at.Err, result.Err)
+	at.Stats.Add(&result.Stats)
+	t.merger.take(result.Detections, v.part.Min)
 }
 
-// moved is a detection of a tile that begins there, on the image. It shares no memory with f where it has details.
-func moved(f *postprocess.Detection, by image.Point) postprocess.Detection {
+// translated returns a detection of a tile that begins at by in coordinates of the image. It shares no memory with f.
+func translated(f *postprocess.Detection, by image.Point) postprocess.Detection {
 	m := f.Clone()
 	m.Translate(by)
 	return m

@@ -16,7 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
@@ -237,7 +237,7 @@ func TestEveryObjectComesOutOnce(t *testing.T) {
 		side := 32 + 2*random.IntN(50)
 		overlap := 0.15 + 0.6*random.Float64()
 		o := newOracle(t, 1+random.IntN(8), 1+random.IntN(3), seed)
-		merge := []fuse.Method{fuse.NMS, fuse.WeightedBoxes}[seed%2]
+		merge := []ensemble.Method{ensemble.NMS, ensemble.WeightedBoxes}[seed%2]
 		tiled := open(t, &tile.Tiled{Predictor: o, Tile: side, Overlap: overlap, WholeImage: random.IntN(2) == 0, Merge: merge})
 		var images []engine.Image
 		for range 1 + random.IntN(3) {
@@ -261,8 +261,8 @@ func TestEveryObjectComesOutOnce(t *testing.T) {
 // TestBlurredObjectsComeOutOnce: views that do not agree about the sides of a box see one object all the same, also where they are parts of
 // an image of two planes; and the mean of what they see is nearer to the truth than what one of them saw.
 func TestBlurredObjectsComeOutOnce(t *testing.T) {
-	off := map[fuse.Method]float64{}
-	for _, merge := range []fuse.Method{fuse.NMS, fuse.WeightedBoxes} {
+	off := map[ensemble.Method]float64{}
+	for _, merge := range []ensemble.Method{ensemble.NMS, ensemble.WeightedBoxes} {
 		total := 0
 		for seed := range uint64(60) {
 			random := rand.New(rand.NewPCG(seed, 3))
@@ -290,8 +290,8 @@ func TestBlurredObjectsComeOutOnce(t *testing.T) {
 		}
 		off[merge] /= float64(total)
 	}
-	t.Logf("left sides are off by %.2f pixels with the best view, %.2f with the mean", off[fuse.NMS], off[fuse.WeightedBoxes])
-	require.Less(t, off[fuse.WeightedBoxes], 0.9*off[fuse.NMS])
+	t.Logf("left sides are off by %.2f pixels with the best view, %.2f with the mean", off[ensemble.NMS], off[ensemble.WeightedBoxes])
+	require.Less(t, off[ensemble.WeightedBoxes], 0.9*off[ensemble.NMS])
 }
 
 // TestAnObjectLargerThanTheOverlapIsPutTogether: every tile cuts it, and its pieces become one box.
@@ -487,7 +487,7 @@ func TestSettings(t *testing.T) {
 		{16, 0.2, engine.Detect, "tiles of 16 pixels, must be an even number from 32 to 32768"},
 		{640, 0.8, engine.Detect, "tiles that overlap by 0.8, must be 0 to 0.75"},
 		{640, math.NaN(), engine.Detect, "tiles that overlap by NaN, must be 0 to 0.75"},
-		{640, 0.2, engine.Classify, "model oracle.onnx says what a whole image shows, tiles are for what finds objects (leave the tiles away)"},
+		{640, 0.2, engine.Classify, "model oracle.onnx is for classify, tiles need a detector (use it without tiles)"},
 	} {
 		o := newOracle(t, 1, 1, 1)
 		o.task = c.task

@@ -5,23 +5,23 @@ import (
 	"math"
 )
 
-// Blend is how an element counts by its place in the window.
+// Blend is the weighting of an element by its position in the window.
 type Blend string
 
-// The blends: a bell around the middle of a window, or a slope from each border to the middle.
+// The blends: a Gaussian around the middle of the window, or a linear slope from each border to the middle.
 const (
 	Gaussian Blend = "gaussian"
 	Linear   Blend = "linear"
 )
 
-func (b Blend) check() error {
+func (b Blend) validate() error {
 	if b != "" && b != Gaussian && b != Linear {
 		return fmt.Errorf("blend %q must be gaussian or linear", b)
 	}
 	return nil
 }
 
-// at is what an element of a window of that side counts, over 0.
+// at returns the weight of an element of a window of that side, above 0.
 func (b Blend) at(number, side int64) float64 {
 	if b == Linear {
 		return float64(min(number+1, side-number))
@@ -31,14 +31,14 @@ func (b Blend) at(number, side int64) float64 {
 	return math.Exp(-away * away / 2)
 }
 
-// axis is where windows begin along one dimension, and by what share each of their elements counts there.
+// axis is where windows begin along one dimension, and the share of each of their elements there.
 type axis struct {
 	starts []int64
 	shares [][]float32
 }
 
-// newAxis lays windows of a side over a size, so that neighbours share at least that part of it. What lies within the margin of a border to
-// another window does not count.
+// newAxis lays windows of a side over a size, so that neighbours share at least the overlap. Elements within the margin of a border to
+// another window are ignored.
 func newAxis(size, side int64, overlap float64, margin int64, blend Blend) (axis, error) {
 	shared := int64(math.Ceil(float64(side) * overlap))
 	if margin < 0 {

@@ -1,5 +1,5 @@
-// Package window runs networks that make images of images, or volumes of volumes, on inputs that are larger than what they take:
-// through a window that slides over the input, with seams that are blended away.
+// Package window runs image-to-image and volume-to-volume networks on inputs that are larger than theirs: through a sliding window, with
+// blended seams.
 package window
 
 import (
@@ -9,63 +9,63 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Model is what runs one batch of windows; *predict.Raw is one.
+// Model runs one batch of windows; *predict.Raw implements it.
 type Model interface {
 	Model() engine.Model
 	Tensors(inputs ...engine.Tensor) (*engine.Result, error)
 }
 
-// Sliding runs a model with one input of a batch, channels and two or three further dimensions, whose outputs have the same or whole
-// multiples of the input's sizes there. The exported fields are set before Run. One goroutine at a time.
+// Sliding runs a model with one input of batch, channels and two or three further dimensions, whose outputs have the same sizes there or
+// whole multiples of them. Set the exported fields before Run. One goroutine at a time.
 type Sliding struct {
 	Model Model
-	// Window are those of the window, by dimension behind the channels.
+	// Window is the size of the window, by dimension after the channels.
 	Window []int64
-	// Overlap is the share of a window that its neighbour sees too, 0 to 0.75.
+	// Overlap is the share of a window that its neighbour covers as well, 0 to 0.75.
 	Overlap float64
-	// Margin is how many elements at a border between windows do not count: those that the padding inside the network reaches. Negative for
-	// a quarter of what neighbours share.
+	// Margin is how many elements at a border between windows are ignored: those that the padding inside the network affects. Negative for
+	// a quarter of the overlap.
 	Margin int64
-	// Blend is how the others count, Gaussian when empty.
+	// Blend is the weighting of the others, Gaussian when empty.
 	Blend Blend
-	// Batch is how many windows a request has, where the model leaves that open; 1 when 0.
+	// Batch is the number of windows of a request, if the model leaves that open; 1 when 0.
 	Batch int
 	// MaxMemory bounds the bytes of the input, the outputs and a batch together; 0 for no bound.
 	MaxMemory int64
-	// Progress, when set, is told after each batch.
+	// Progress, if set, is called after each batch.
 	Progress func(done, total int)
 
 	axes    []axis
 	batch   []engine.Tensor // one tensor
 	outputs []engine.Tensor
 	scales  [][]int64 // by output and dimension
-	besides int64     // bytes of an input that was surrounded with zeros, 0 for any other
+	extra   int64     // bytes of an input that was padded, else 0
 }
 
-// mostElements bounds a window, and mostAround an input with zeros around it.
+// maxElements bounds a window, and maxPadded a padded input.
 const (
-	mostElements = 1 << 28
-	mostAround   = 1 << 32
+	maxElements = 1 << 28
+	maxPadded   = 1 << 32
 )
 
-// Validate finds what is wrong with the settings.
+// Validate returns an error unless the settings are usable.
 func (s *Sliding) Validate() error {
 	switch {
 	case len(s.Window) < 2 || len(s.Window) > 3:
 		return fmt.Errorf("a window of %d sides, must be 2 for images or 3 for volumes", len(s.Window))
 	case slices.ContainsFunc(s.Window, func(side int64) bool { return side < 1 || side > 1<<16 }):
 		return fmt.Errorf("a window of %v, sides must be 1 to %d", s.Window, 1<<16)
-	case engine.Elements(s.Window) > mostElements:
-		return fmt.Errorf("a window of %v, must be %d elements at most", s.Window, mostElements)
+	case engine.Elements(s.Window) > maxElements:
+		return fmt.Errorf("a window of %v, must be %d elements at most", s.Window, maxElements)
 	case !(s.Overlap >= 0 && s.Overlap <= 0.75):
 		return fmt.Errorf("windows that overlap by %v, must be 0 to 0.75", s.Overlap)
 	case s.MaxMemory < 0:
 		return fmt.Errorf("memory of %d bytes, must not be negative", s.MaxMemory)
 	}
-	return s.Blend.check()
+	return s.Blend.validate()
 }
 
-// BatchShape is that of one batch of windows for an input.
+// BatchShape returns the shape of one batch of windows for an input.
 func (s *Sliding) BatchShape(input []int64) []int64 {
 	return append([]int64{int64(max(s.Batch, 1)), input[1]}, s.Window...)
 }
@@ -74,8 +74,8 @@ func refuse(format string, arguments ...any) error {
 	return &engine.Error{Op: "slide", Kind: engine.ErrShape, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// Run slides over an input of float32 and returns the outputs, which the caller owns. An input that is smaller than the window is
-// surrounded with zeros, and the outputs are of its own sides.
+// Run slides over a float32 input and returns the outputs, which the caller owns. An input smaller than the window is padded with zeros,
+// and the outputs are cut to its size.
 func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -88,16 +88,16 @@ func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 	case in.Float32s() == nil:
 		return nil, refuse("input of %v, windows slide over float32", in.Type)
 	}
-	f, padded := s.surround(&in)
-	if !padded {
-		s.besides = 0
+	f, needed := s.pad(&in)
+	if !needed {
+		s.extra = 0
 		return s.slide(in)
 	}
-	if around := in.Shape[0] * in.Shape[1] * engine.Elements(f.around); around > mostAround || s.MaxMemory > 0 && 4*around > s.MaxMemory {
-		return nil, refuse("input %v with zeros around it for the window %v takes %d MiB (name a smaller window)", in.Shape, s.Window,
-			4*around>>20)
+	if padded := in.Shape[0] * in.Shape[1] * engine.Elements(f.padded); padded > maxPadded || s.MaxMemory > 0 && 4*padded > s.MaxMemory {
+		return nil, refuse("input %v padded with zeros for the window %v takes %d MiB (name a smaller window)", in.Shape, s.Window,
+			4*padded>>20)
 	}
-	s.besides = int64(len(in.Data))
+	s.extra = int64(len(in.Data))
 	outputs, err := s.slide(f.pad(&in))
 	for i := range outputs {
 		outputs[i] = f.cut(&outputs[i], s.scales[i])
@@ -105,7 +105,7 @@ func (s *Sliding) Run(in engine.Tensor) ([]engine.Tensor, error) {
 	return outputs, err
 }
 
-// slide runs over an input that is no smaller than the window.
+// slide runs on an input that is no smaller than the window.
 func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 	s.axes = s.axes[:0]
 	windows := int(in.Shape[0])
@@ -121,11 +121,11 @@ func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 	batch := engine.Tensor{Name: in.Name, Type: engine.Float32, Shape: s.BatchShape(in.Shape)}
 	batch.Data = make([]byte, 4*engine.Elements(batch.Shape))
 	s.batch = []engine.Tensor{batch}
-	places := make([]place, 0, batch.Shape[0])
+	places := make([]position, 0, batch.Shape[0])
 	for done := 0; done < windows; {
 		places = places[:0]
 		for len(places) < cap(places) && done+len(places) < windows {
-			p := s.place(done + len(places))
+			p := s.position(done + len(places))
 			s.cut(&in, p, len(places))
 			places = append(places, p)
 		}
@@ -149,21 +149,22 @@ func (s *Sliding) slide(in engine.Tensor) ([]engine.Tensor, error) {
 				s.add(o, p, values[i*each:(i+1)*each])
 			}
 		}
-		if done += len(places); s.Progress != nil {
+		done += len(places)
+		if s.Progress != nil {
 			s.Progress(done, windows)
 		}
 	}
 	return s.outputs, nil
 }
 
-// place is where a window lies: in which image or volume, and its number along each axis.
-type place struct {
+// position is where a window lies: in which image or volume, and its number along each axis.
+type position struct {
 	item  int64
 	along [3]int
 }
 
-// place is that of a window by its number; the last axis runs fastest.
-func (s *Sliding) place(number int) (p place) {
+// position returns the position of a window by its number; the last axis runs fastest.
+func (s *Sliding) position(number int) (p position) {
 	for d := len(s.axes) - 1; d >= 0; d-- {
 		n := len(s.axes[d].starts)
 		p.along[d], number = number%n, number/n
@@ -172,14 +173,14 @@ func (s *Sliding) place(number int) (p place) {
 	return p
 }
 
-// begin makes the outputs after the first batch has shown what they are.
+// begin allocates the outputs when the first batch has shown their shapes.
 func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
-	need := int64(len(in.Data)) + int64(len(s.batch[0].Data)) + s.besides
+	need := int64(len(in.Data)) + int64(len(s.batch[0].Data)) + s.extra
 	s.scales = nil
 	for i := range result.Outputs {
 		out := &result.Outputs[i]
 		if out.Type != engine.Float32 || len(out.Shape) != len(in.Shape) || out.Shape[0] != s.batch[0].Shape[0] {
-			return refuse("output %q is %v %v: what slides gives float32 with the input's dimensions", out.Name, out.Type, out.Shape)
+			return refuse("output %q is %v %v: a sliding window needs float32 with the input's dimensions", out.Name, out.Type, out.Shape)
 		}
 		shape, scales := []int64{in.Shape[0], out.Shape[1]}, []int64{}
 		for d, side := range s.Window {
@@ -190,7 +191,7 @@ func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
 			shape = append(shape, in.Shape[d+2]*scales[d])
 		}
 		need += 4*engine.Elements(shape) + int64(len(out.Data))
-		if s.besides > 0 { // the output is cut
+		if s.extra > 0 { // the output is cut
 			need += 4 * engine.Elements(shape)
 		}
 		if s.MaxMemory > 0 && need > s.MaxMemory {
@@ -205,7 +206,7 @@ func (s *Sliding) begin(in *engine.Tensor, result *engine.Result) error {
 	return nil
 }
 
-// window is the shape of an output for one window.
+// window returns the shape of an output for one window.
 func (s *Sliding) window(output int) []int64 {
 	shape := []int64{s.outputs[output].Shape[1]}
 	for d, side := range s.Window {
@@ -214,8 +215,8 @@ func (s *Sliding) window(output int) []int64 {
 	return shape
 }
 
-// rows calls each with the place of every row of a block of sides in a tensor of sizes, both by dimension behind the channels, at that
-// start: the row's first element in the tensor and in the block, and its place along the outer axes. An image has one outer axis.
+// rows calls each for every row of a block of sides at start in a tensor of sizes, both by dimension after the channels: with the row's
+// first element in the tensor and in the block, and its position along the outer axes. An image has one outer axis.
 func rows(sizes, sides, start []int64, each func(inTensor, inBlock, outer, middle int64)) {
 	d := len(sides)
 	depth, layers, first := int64(1), int64(0), int64(0)
@@ -231,7 +232,7 @@ func rows(sizes, sides, start []int64, each func(inTensor, inBlock, outer, middl
 }
 
 // cut copies a window of the input into the batch.
-func (s *Sliding) cut(in *engine.Tensor, p place, at int) {
+func (s *Sliding) cut(in *engine.Tensor, p position, at int) {
 	from, to := in.Float32s(), s.batch[0].Float32s()
 	sizes, start := in.Shape[2:], s.start(p, nil)
 	whole, block := engine.Elements(sizes), engine.Elements(s.Window)
@@ -244,8 +245,8 @@ func (s *Sliding) cut(in *engine.Tensor, p place, at int) {
 	}
 }
 
-// start is where a window begins in a tensor that is larger by those scales, nil for the input.
-func (s *Sliding) start(p place, scales []int64) []int64 {
+// start returns where a window begins in a tensor that is larger by those scales, nil for the input.
+func (s *Sliding) start(p position, scales []int64) []int64 {
 	start := make([]int64, len(s.axes))
 	for d := range s.axes {
 		start[d] = s.axes[d].starts[p.along[d]]
@@ -256,8 +257,8 @@ func (s *Sliding) start(p place, scales []int64) []int64 {
 	return start
 }
 
-// add adds what a window gave to an output, each element by its share. The shares of all windows there add up to 1.
-func (s *Sliding) add(output int, p place, values []float32) {
+// add adds the output of a window, each element by its share. The shares of all windows there add up to 1.
+func (s *Sliding) add(output int, p position, values []float32) {
 	out := &s.outputs[output]
 	to, scales := out.Float32s(), s.scales[output]
 	sides := s.window(output)[1:]

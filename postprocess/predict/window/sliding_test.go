@@ -133,9 +133,15 @@ func TestWhatCannotSlide(t *testing.T) {
 		"a margin of 2 at both sides of a seam, where windows of 4 share 2 (overlap them more)":    {Window: []int64{4, 4}, Overlap: 0.5, Margin: 2},
 		"slide: input [1 1 8 8] under a window of [4 4 4]: it needs a batch, channels and 3 sides": {Window: []int64{4, 4, 4}},
 		"slide: input and outputs take 0 MiB, the bound is 0 (raise --memory, or cut the input)":   {Window: []int64{4, 4}, MaxMemory: 100},
-		"slide: input and outputs take 3 MiB, the bound is 2 (raise --memory":                      {Window: []int64{400, 400}, MaxMemory: 2 << 20},
-		"with zeros around it for the window [400 400] takes 0 MiB (name a smaller window)":        {Window: []int64{400, 400}, MaxMemory: 1 << 18},
-		"a window of [65536 65536], must be 268435456 elements at most":                            {Window: []int64{65536, 65536}},
+		"slide: input and outputs take 3 MiB, the bound is 2 (raise --memory": {
+			Window:    []int64{400, 400},
+			MaxMemory: 2 << 20,
+		},
+		"padded with zeros for the window [400 400] takes 0 MiB (name a smaller window)": {
+			Window:    []int64{400, 400},
+			MaxMemory: 1 << 18,
+		},
+		"a window of [65536 65536], must be 268435456 elements at most": {Window: []int64{65536, 65536}},
 	} {
 		s.Model = &filter{times: 1}
 		_, err := s.Run(tensor(1, 1, 8, 8))

@@ -1,4 +1,4 @@
-// Package readfloor is the yardstick of the decoder's benchmark: the least that any decoder does, reading every score once.
+// Package readfloor is the baseline of the decoder's benchmark: the minimum of any decoder, reading every score once.
 package readfloor
 
 /*
@@ -11,7 +11,7 @@ import "C"
 
 import "unsafe"
 
-// Count is how many values reach the threshold.
+// Count returns how many values reach the threshold.
 func Count(values []float32, threshold float32) int {
 	return int(C.ei_read_floor((*C.float)(unsafe.Pointer(unsafe.SliceData(values))), C.int64_t(len(values)), C.float(threshold)))
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
-// Of the camera: pixels, metres above the ground, radians below the horizon.
+// Of the camera: focal length in pixels, height in metres above the ground, tilt in radians below the horizon.
 const (
 	focal = 1150.0
 	mast  = 3.6
 	tilt  = 0.19
 )
 
-// camera stands on its mast and looks along z. rows are its axes in the world: right, down, forward.
+// camera stands on its mast and faces along z. rows are its axes in the world: right, down, forward.
 type camera struct{ rows [3][3]float64 }
 
 func newCamera(yaw, pitch, roll float64) camera {
@@ -40,7 +40,7 @@ func (c *camera) project(x, y, z float64) (u, v, depth float64) {
 	return u, v, depth
 }
 
-// ray is the direction in which a pixel looks.
+// ray returns the direction of a pixel.
 func (c *camera) ray(u, v float64) (x, y, z float64) {
 	a, b := (u-Width/2)/focal, (v-Height/2)/focal
 	return a*c.rows[0][0] + b*c.rows[1][0] + c.rows[2][0],
@@ -48,7 +48,7 @@ func (c *camera) ray(u, v float64) (x, y, z float64) {
 		a*c.rows[0][2] + b*c.rows[1][2] + c.rows[2][2]
 }
 
-// projectBox gives the box of something upright that stands on the ground.
+// projectBox returns the box of an upright object on the ground.
 func (c *camera) projectBox(x, z, width, height float64) (postprocess.Box, float64, bool) {
 	u, foot, depth := c.project(x, mast, z)
 	_, head, _ := c.project(x, mast-height, z)
@@ -60,14 +60,19 @@ func (c *camera) projectBox(x, z, width, height float64) (postprocess.Box, float
 	return box, depth, box.X2 > 0 && box.Y2 > 0 && box.X1 < Width && box.Y1 < Height
 }
 
-// motionSince fits the affine map that comes closest to the turn between two cameras, over the lower three quarters of the image.
+// motionSince fits the affine map closest to the rotation between two cameras, over the lower three quarters of the image.
 func (c *camera) motionSince(before camera) track.Affine {
 	var n, sx, sy, sxx, sxy, syy float64
 	var u, ux, uy, v, vx, vy float64
 	for y := float64(Height / 4); y <= Height; y += Height / 8 {
 		for x := 0.0; x <= Width; x += Width / 8 {
 			a, b, _ := c.project(before.ray(x, y))
-			n, sx, sy, sxx, sxy, syy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y, syy+y*y
+			n++
+			sx += x
+			sy += y
+			sxx += x * x
+			sxy += x * y
+			syy += y * y
 			u, ux, uy = u+a, ux+a*x, uy+a*y
 			v, vx, vy = v+b, vx+b*x, vy+b*y
 		}
@@ -77,7 +82,7 @@ func (c *camera) motionSince(before camera) track.Affine {
 	return track.Affine{A: a[0], B: a[1], C: a[2], D: d[0], E: d[1], F: d[2]}
 }
 
-// solve is Cramer's rule.
+// solve solves a linear system by Cramer's rule.
 func solve(m [3][3]float64, b [3]float64) (x [3]float64) {
 	whole := determinant(m)
 	for i := range 3 {
@@ -116,7 +121,8 @@ func (m *cameraMount) step() {
 	)
 	m.at += tick
 	if m.scene.Pan {
-		if m.holds -= tick; m.holds < 0 && m.holds+tick >= 0 {
+		m.holds -= tick
+		if m.holds < 0 && m.holds+tick >= 0 {
 			m.aim = (2*m.random.Float64() - 1) * reach
 		}
 		way := m.aim - m.yaw
@@ -129,7 +135,7 @@ func (m *cameraMount) step() {
 		}
 	}
 	if m.scene.Shake {
-		// A damped pendulum of 4 Hz for each axis, driven by gusts.
+		// A damped pendulum of 4 Hz per axis, driven by gusts.
 		stiff, damp := square4Hz, 3.0
 		for i, gust := range [3]float64{0.4, 0.3, 0.12} {
 			m.swingPace[i] += tick*(-stiff*m.swing[i]-damp*m.swingPace[i]) + math.Sqrt(tick)*gust*m.random.NormFloat64()
@@ -138,7 +144,7 @@ func (m *cameraMount) step() {
 	}
 }
 
-// square4Hz is the stiffness of a pendulum that swings four times a second.
+// square4Hz is the stiffness of a pendulum of 4 Hz.
 const square4Hz = (2 * math.Pi * 4) * (2 * math.Pi * 4)
 
 func (m *cameraMount) camera() camera {

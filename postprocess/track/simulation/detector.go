@@ -9,20 +9,20 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// MinScore is the least score that the simulated detector gives.
+// MinScore is the lowest score of the simulated detector.
 const MinScore = 0.1
 
-// detector finds figures as networks do: the less of somebody can be seen, the lower the score, the noisier the box and the more it shrinks
-// to what can be seen; of two boxes that share much one is suppressed; and faults last for some frames.
+// detector behaves like a network: the less of a person is visible, the lower the score, the noisier the box and the more it shrinks to the
+// visible part; boxes that overlap much are suppressed; and errors persist for some frames.
 type detector struct {
 	random      *rand.Rand
 	night       bool
-	bias        []float64 // of each person: how well it is found just now, standard normal and slowly changing
+	bias        []float64 // current detectability of each person, standard normal and slowly changing
 	ghosts      []ghost
-	ghostDetail *postprocess.Detail // of a ghost
+	ghostDetail *postprocess.Detail // details of a ghost
 }
 
-// ghost is a false alarm that lasts.
+// ghost is a false alarm that persists.
 type ghost struct {
 	box    postprocess.Box
 	score  float64
@@ -38,8 +38,8 @@ func newDetector(random *rand.Rand, night bool, people int) *detector {
 }
 
 const (
-	biasPersistence = 0.85 // how much of a mood is left in the next frame
-	nmsThreshold    = 0.7  // IoU of two boxes of which one goes
+	biasPersistence = 0.85 // share of the bias that is left in the next frame
+	nmsThreshold    = 0.7  // IoU at which a box is suppressed
 )
 
 func (d *detector) detect(all []figure) []postprocess.Detection {
@@ -61,7 +61,7 @@ func (d *detector) detect(all []figure) []postprocess.Detection {
 	return d.suppress(d.addGhosts(found))
 }
 
-// box is where the detector believes a figure to be.
+// box returns the detected box of a figure.
 func (d *detector) box(f *figure) postprocess.Box {
 	hidden := 1 - f.Visible
 	shrink := float32(0.6 * hidden)

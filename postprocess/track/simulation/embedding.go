@@ -7,21 +7,21 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// The vectors of the simulated network are as an OSNet x0.25 gives them for the people of PETS09-S2L1: two images of one person have a
-// cosine of .93 from one frame to the next, .84 after two seconds and .75 in the long run, two persons .44, and one pair of a hundred .67.
+// The embeddings resemble those of an OSNet x0.25 for the people of PETS09-S2L1: two images of one person have a cosine of 0.93 from one
+// frame to the next, 0.84 after two seconds and 0.75 in the long run, two persons 0.44, and one pair in a hundred 0.67.
 const (
 	embeddingSize = 32
-	sharedPart    = 0.44 // of the cosine, what all people share
-	identityPart  = 0.55 // of the rest, what stays
-	posturePart   = 0.32 // and what changes slowly: how somebody is turned, and in which light
+	sharedPart    = 0.44 // of the cosine: common to all people
+	identityPart  = 0.55 // of the rest: constant
+	posturePart   = 0.32 // of the rest: changes slowly with posture and light
 	postureTime   = 3.0  // seconds
 )
 
-// embedder gives everybody a vector.
+// embedder simulates embeddings.
 type embedder struct {
 	random     *rand.Rand
 	everyone   []float64
-	background []float64 // what hides people and is none
+	background []float64 // of obstacles
 	people     []identity
 	at         float64
 }
@@ -37,7 +37,7 @@ func newEmbedder(seed uint64, people int) *embedder {
 	return l
 }
 
-// direction is a vector of about length 1 that points anywhere.
+// direction returns a random vector of length about 1.
 func (l *embedder) direction() []float64 {
 	v := make([]float64, embeddingSize)
 	for i := range v {
@@ -46,7 +46,7 @@ func (l *embedder) direction() []float64 {
 	return v
 }
 
-// update sets what figures look like at a time. Of somebody who is half hidden the vector shows as much of who or what hides him.
+// update sets the embeddings of figures at a time. The embedding of a partly hidden person also contains that of the occluder.
 func (l *embedder) update(at float64, all []figure) {
 	left := math.Exp((l.at - at) / postureTime)
 	l.at = at
@@ -71,17 +71,19 @@ func (l *embedder) update(at float64, all []figure) {
 	}
 }
 
-// person is what somebody looks like without noise.
+// person returns the embedding of a person without noise.
 func (l *embedder) person(id int) []float64 {
 	v := make([]float64, embeddingSize)
 	p := &l.people[id-1]
 	for k := range v {
-		v[k] = math.Sqrt(sharedPart)*l.everyone[k] + math.Sqrt((1-sharedPart)*identityPart)*p.own[k] + math.Sqrt((1-sharedPart)*posturePart)*p.posture[k]
+		own := math.Sqrt((1-sharedPart)*identityPart) * p.own[k]
+		posture := math.Sqrt((1-sharedPart)*posturePart) * p.posture[k]
+		v[k] = math.Sqrt(sharedPart)*l.everyone[k] + own + posture
 	}
 	return v
 }
 
-// occluder is who hides most of a figure, nil for nobody.
+// occluder returns the person that hides most of a figure, or nil.
 func occluder(f *figure, all []figure) *figure {
 	var most *figure
 	best := float32(0)

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// ImageWidth and ImageHeight are those of a frame's grey image.
+// ImageWidth and ImageHeight are the size of a frame's grey image.
 const ImageWidth, ImageHeight = Width / 4, Height / 4
 
-// painter draws what a camera sees: houses and ground, painted on a sphere around it, and the people in front as flat figures.
+// painter renders what a camera sees: houses and ground on a sphere around it, and people in front as flat figures.
 type painter struct {
 	panorama []byte
 	random   *rand.Rand
@@ -18,11 +18,12 @@ type painter struct {
 
 // The panorama spans these angles, in radians and rows from the top.
 const (
+	// The panorama covers these angles, in radians and rows from the top.
 	panoramaWidth, panoramaHeight = 2048, 1024
 	spanAcross, spanDown          = 2.6, 1.3
 )
 
-// newPainter covers the panorama with rectangles of all sizes, as houses, windows, stones and shadows are.
+// newPainter covers the panorama with rectangles of all sizes, like houses, windows, stones and shadows.
 func newPainter(seed uint64) *painter {
 	p := &painter{panorama: make([]byte, panoramaWidth*panoramaHeight), random: rand.New(rand.NewPCG(seed, 77))}
 	for i := range p.panorama {
@@ -43,7 +44,7 @@ func newPainter(seed uint64) *painter {
 	return p
 }
 
-// paint gives the image of a camera, row after row.
+// paint returns the image of a camera, row by row.
 func (p *painter) paint(c *camera, figures []figure, night bool) []byte {
 	const small = Width / ImageWidth
 	img := make([]byte, ImageWidth*ImageHeight)
@@ -76,7 +77,7 @@ func (p *painter) paint(c *camera, figures []figure, night bool) []byte {
 	return img
 }
 
-// background interpolates the panorama; its edges go on for ever.
+// background interpolates the panorama; its edges are extended.
 func (p *painter) background(x, y float64) byte {
 	x, y = max(0, min(panoramaWidth-2, x)), max(0, min(panoramaHeight-2, y))
 	i, j := int(x), int(y)

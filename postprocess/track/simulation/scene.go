@@ -1,4 +1,4 @@
-// Package simulation simulates pedestrians in front of a surveillance camera and a detector that sees them imperfectly, to measure trackers by.
+// Package simulation simulates pedestrians in front of a surveillance camera and an imperfect detector, for measuring trackers.
 package simulation
 
 import (
@@ -11,22 +11,22 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
-// Scene is a square full of people. The same scene and seed give the same video.
+// Scene is a square with pedestrians. The same scene and seed give the same video.
 type Scene struct {
 	Name        string
 	People      int
-	Rate        float64 // images a second
+	Rate        float64 // frames per second
 	Length      time.Duration
-	Pillars     int     // upright obstacles that hide who goes behind them
-	Pan         bool    // the camera turns to a new place every other second, as one on a motor does
+	Pillars     int     // upright obstacles that hide people
+	Pan         bool    // the camera turns to another direction every other second, as a PTZ camera does
 	Shake       bool    // the camera's pole swings in the wind
-	Night       bool    // scores are low, and the detector misses many in runs of frames
+	Night       bool    // low scores, and detections are missing in runs of frames
 	Painted     bool    // frames have images
-	PillarWidth float64 // of the pillars, in metres; 0 for slender ones that hide nobody for long
+	PillarWidth float64 // in metres; 0 for thin pillars that cause short occlusions only
 	Embeddings  bool    // detections have embeddings
 }
 
-// Scenes are those that trackers are compared on.
+// Scenes returns the scenes on which trackers are compared.
 func Scenes() []Scene {
 	const short, long = 20 * time.Second, 60 * time.Second
 	return []Scene{
@@ -40,7 +40,7 @@ func Scenes() []Scene {
 	}
 }
 
-// OcclusionScenes are scenes in which people are hidden for longer than their motion can be followed.
+// OcclusionScenes returns scenes in which people are hidden for longer than motion can be predicted.
 func OcclusionScenes() []Scene {
 	const length = 60 * time.Second
 	return []Scene{
@@ -49,30 +49,30 @@ func OcclusionScenes() []Scene {
 	}
 }
 
-// Width and Height are the image's, in pixels.
+// Width and Height are the image size in pixels.
 const Width, Height = 1920, 1080
 
-// Person is who can be seen, at least in part, on an image.
+// Person is the ground truth of a person that is at least partly visible.
 type Person struct {
 	ID      int
-	Box     postprocess.Box // of the whole person, cut at the image's edges
-	Visible float64         // share of the whole box that neither others nor the image's edge hide
+	Box     postprocess.Box // of the whole person, clipped at the image's edges
+	Visible float64         // share of the whole box that is neither hidden nor outside the image
 }
 
-// Frame is one image of a video.
+// Frame is one frame of a video.
 type Frame struct {
-	At         time.Duration // since the first image
+	At         time.Duration // since the first frame
 	Truth      []Person
-	Detections []postprocess.Detection // by the simulated detector, with scores from Lowest on
-	Camera     track.Affine            // how what stands still went from the image before to this one
-	// Image is what the camera sees, grey, ImageWidth x ImageHeight; nil in scenes that are not painted.
+	Detections []postprocess.Detection // of the simulated detector, with scores from MinScore
+	Camera     track.Affine            // motion of the background since the previous frame
+	// Image is the grey camera image of ImageWidth x ImageHeight; nil if the scene is not painted.
 	Image []byte
 }
 
-// minVisible is the share of a person from which the truth knows of it.
+// minVisible is the minimum visible share of a person in the ground truth.
 const minVisible = 0.1
 
-// Video plays a scene. The camera's motion is the true one.
+// Video simulates a scene. Camera motion is exact.
 func (s Scene) Video(seed uint64) []Frame {
 	random := rand.New(rand.NewPCG(seed, uint64(s.People)))
 	square := newSquare(random, s.People)
@@ -118,15 +118,15 @@ func (s Scene) Video(seed uint64) []Frame {
 	return frames
 }
 
-// figure is a person on an image with what hides it.
+// figure is a person or obstacle on the image.
 type figure struct {
 	Person
-	whole, seen postprocess.Box // all of it, and what can be seen of it
+	whole, seen postprocess.Box // all of it, and its visible part
 	depth       float64         // metres from the camera
 	detail      *postprocess.Detail
 }
 
-// identity projects the people and finds what can be seen of each.
+// project projects the people and computes the visible part of each.
 func (s Scene) project(c *camera, q *square) []figure {
 	var all []figure
 	for i := range q.walkers {
@@ -154,7 +154,7 @@ func (s Scene) project(c *camera, q *square) []figure {
 	return seen
 }
 
-// visible samples a figure and gives the share that nothing hides, and the box around it.
+// visible samples a figure and returns its visible share and the box around it.
 func visible(f *figure, people, pillars []figure) (float64, postprocess.Box) {
 	const across, down = 8, 16
 	shown := 0
@@ -174,7 +174,7 @@ func visible(f *figure, people, pillars []figure) (float64, postprocess.Box) {
 	return float64(shown) / (across * down), seen
 }
 
-// hidden reports whether somebody nearer covers a point; people cover that share of their boxes' width.
+// hidden reports whether a nearer figure covers a point; figures cover that share of their boxes' width.
 func hidden(f *figure, others []figure, x, y float32, share float32) bool {
 	for i := range others {
 		o := &others[i]

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheSameSeedGivesTheSameVideo(t *testing.T) {
+func TestVideoIsReproducible(t *testing.T) {
 	for _, scene := range Scenes() {
 		scene.Length = 2 * time.Second
 		video := scene.Video(3)
@@ -17,8 +17,9 @@ func TestTheSameSeedGivesTheSameVideo(t *testing.T) {
 	}
 }
 
-// TestVideosAreWhatTheySay looks at what scenes promise: how many can be seen, that most are found and some are not, who is hidden by what.
-func TestVideosAreWhatTheySay(t *testing.T) {
+// TestScenesHaveTheirProperties checks the properties of scenes: the number of visible people, that most but not all are detected, and what
+// hides whom.
+func TestScenesHaveTheirProperties(t *testing.T) {
 	type totals struct{ truths, found, sure, hidden, moved float64 }
 	all := map[string]totals{}
 	for _, scene := range Scenes() {
@@ -60,8 +61,8 @@ func TestVideosAreWhatTheySay(t *testing.T) {
 	require.Greater(t, all["shake"].moved, 0.8)
 }
 
-// TestTheCamerasMotionIsThatOfTheImage follows directions through the turn of a camera.
-func TestTheCamerasMotionIsThatOfTheImage(t *testing.T) {
+// TestMotionSince follows directions through the turn of a camera.
+func TestMotionSince(t *testing.T) {
 	before, after := newCamera(0.1, 0.01, 0), newCamera(0.112, 0.005, 0.01)
 	m := after.motionSince(before)
 	for _, p := range [][2]float64{{300, 400}, {960, 540}, {1700, 1000}} {

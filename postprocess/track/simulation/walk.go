@@ -5,16 +5,17 @@ import (
 	"math/rand/v2"
 )
 
-// The square lies in front of the camera: from nearest to farthest metres away, as wide as the image and a little wider.
+// The square is in front of the camera: from nearest to farthest metres away, slightly wider than the image.
 const (
+	// metres from the camera
 	nearest, farthest = 7.0, 24.0
-	breadth           = 0.95 // metres to either side for each metre of distance
+	breadth           = 0.95 // metres to either side per metre of distance
 	tick              = 1.0 / 30
 )
 
-// walker goes from one place to the next at its own pace, gives way to others and stands still at times.
+// walker walks from one place to the next at its own pace, avoids others and pauses at times.
 type walker struct {
-	x, z, vx, vz     float64 // metres, metres a second
+	x, z, vx, vz     float64 // metres, metres per second
 	aimX, aimZ, pace float64
 	waits            float64 // seconds
 	height, girth    float64 // metres
@@ -45,7 +46,7 @@ func (q *square) place() (x, z float64) {
 	return (2*q.random.Float64() - 1) * breadth * z, z
 }
 
-// width swings with the legs and arms.
+// width varies with the swing of legs and arms.
 func (w *walker) width(at float64) float64 {
 	swing := 0.15 * math.Min(1, math.Hypot(w.vx, w.vz))
 	return w.girth * (1 + swing*math.Sin(2*math.Pi*(1.8*at+w.gait)))
@@ -61,7 +62,8 @@ func (q *square) step() {
 	q.at += tick
 	for i := range q.walkers {
 		w := &q.walkers[i]
-		if w.waits -= tick; w.waits > 0 {
+		w.waits -= tick
+		if w.waits > 0 {
 			w.vx, w.vz = w.vx*(1-ease*tick), w.vz*(1-ease*tick)
 		} else {
 			dx, dz := w.aimX-w.x, w.aimZ-w.z

@@ -14,7 +14,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -142,26 +141,6 @@ func TestDemoModelKeepsItsAccuracy(t *testing.T) {
 	assert.True(t, v.Passed, v.Reasons)
 	assert.InDelta(t, v.Comparison.ReferenceAccuracy.MAP, v.Comparison.CandidateAccuracy.MAP, 0.002)
 
-	comparer := &gate.comparer
-	curves := comparer.Curves()
-	require.Len(t, curves, 2)
-	mean := 0.0
-	for _, precision := range curves[quantize.Candidate].Y {
-		mean += precision / 101
-	}
-	assert.InDelta(t, v.Comparison.CandidateAccuracy.MAP50, mean, 1e-4, "the area under the curve is the average precision")
-	scores := comparer.Scores()
-	assert.GreaterOrEqual(t, len(scores.X), v.Comparison.Matched)
-	for i := range scores.X {
-		assert.InDelta(t, scores.X[i], scores.Y[i], 0.05)
-	}
-	drawing := string((&plot.Figure{Title: "FP16 against FP32", Panels: comparer.panels()}).SVG())
-	for _, text := range []string{
-		"FP16 against FP32", "precision at IoU 0.5", "candidate", "score of the reference", "score of the candidate",
-	} {
-		assert.Contains(t, drawing, ">"+text+"<")
-	}
-
 	prepared, err := quantize.Prepare(m)
 	require.NoError(t, err)
 	plan, err := quantize.NewPlan(prepared, quantize.Options{})
@@ -227,7 +206,7 @@ func TestSearchOnDemoModel(t *testing.T) {
 	t.Logf("%d of %d layers in INT8 after %d models", found.Plan.Count(), len(found.Plan.Layers), found.Judged)
 	for _, l := range found.Layers {
 		if l.Excluded {
-			t.Logf("%s stays in floating point: alone it costs %.6f of the head's outputs", l.Name, l.Error)
+			t.Logf("%s stays in floating point: alone in INT8 it causes a relative error of %.6f of the head's outputs", l.Name, l.Error)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package accuracy says how good a network is: validate's measurements, and the gate that compares what was made of a model with the model.
+// Package accuracy measures networks: the job of the command validate, and the gate that compares a converted model with its original.
 package accuracy
 
 import (
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -15,25 +14,23 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// margin is how near the threshold a box may be missing on one side: 8-bit scores move by a few steps of 1/127.
+// margin is the distance from the threshold within which a box may be missing on one side: 8-bit scores differ by a few steps of 1/127.
 const margin = 0.04
 
-// Comparer compares what two networks find in the same samples. One goroutine at a time.
+// Comparer compares the detections of two networks on the same samples. It must be used by one goroutine at a time.
 type Comparer struct {
-	// Reported is the reported threshold, from which boxes are compared, postprocess.DefaultReported when 0. Average precision counts weaker
-	// ones too.
+	// Reported is the confidence from which boxes are compared, postprocess.DefaultConfidence if 0. Average precision counts lower scores too.
 	Reported float32
-	// IoU is the overlap above which suppression drops a box, that of the default settings when 0. Boxes are compared as service would show
-	// them, each with its best class, however many of them average precision counts.
+	// IoU is the NMS threshold, the default setting if 0. Boxes are compared as the daemon reports them, each with its best class.
 	IoU float32
-	// Truths are the labels of each sample; nil when there are none.
+	// Truths holds the labels of each sample; nil without labels.
 	Truths [][]evaluate.Truth
 
 	seen  [2][][]postprocess.Detection // by sample; nil for samples that were skipped
-	times []time.Duration              // of the network alone, in the last Run
+	times []time.Duration              // inference times of the last Run
 }
 
-// Run has a predictor that decodes from the floor on be one side of a gate.
+// Run returns the function that runs a predictor, which decodes from the minimum score on, as one side of a gate.
 func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.RunSample {
 	c.times = nil
 	return func(i int, s quantize.Sample) error {
@@ -53,18 +50,18 @@ func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.RunSamp
 	}
 }
 
-// Add remembers what one side found in sample i, decoded from the floor on. The comparer keeps the slice.
+// Add adds the detections of one side in sample i, from the minimum score on. The comparer keeps the slice.
 func (c *Comparer) Add(side quantize.Side, i int, detections []postprocess.Detection) {
 	for len(c.seen[side]) <= i {
 		c.seen[side] = append(c.seen[side], nil)
 	}
 	if detections == nil {
-		detections = []postprocess.Detection{} // nil stands for a sample that was skipped
+		detections = []postprocess.Detection{} // nil marks a skipped sample
 	}
 	c.seen[side][i] = detections
 }
 
-// samples are those that both sides have.
+// samples returns the samples that both sides have.
 func (c *Comparer) samples() (both []int) {
 	for i := range min(len(c.seen[quantize.Reference]), len(c.seen[quantize.Candidate])) {
 		if c.seen[quantize.Reference][i] != nil && c.seen[quantize.Candidate][i] != nil {
@@ -74,7 +71,7 @@ func (c *Comparer) samples() (both []int) {
 	return both
 }
 
-// Compare is what quantize.Gate asks for.
+// Compare implements quantize.Gate.Compare.
 func (c *Comparer) Compare() quantize.Comparison {
 	r := c.Agreement()
 	comparison := quantize.Comparison{
@@ -93,10 +90,10 @@ func (c *Comparer) Compare() quantize.Comparison {
 	return comparison
 }
 
-// resamples of the images say how certain a loss is; more hardly move the ends of its interval.
+// resamples is the number of bootstrap samples for the confidence interval of a loss.
 const resamples = 1000
 
-// Agreement counts how the boxes of both sides fit.
+// Agreement compares the boxes of both sides.
 func (c *Comparer) Agreement() evaluate.AgreementReport {
 	agreement := evaluate.Agreement{Threshold: c.reportedThreshold(), Margin: margin}
 	for _, i := range c.samples() {
@@ -124,13 +121,12 @@ func (c *Comparer) reportedThreshold() float32 {
 	return cmp.Or(c.Reported, postprocess.DefaultConfidence)
 }
 
-// reported are the detections of a sample from the threshold on, as service would show them.
+// reported returns the detections of a sample from the threshold on, as the daemon reports them.
 func (c *Comparer) reported(side quantize.Side, i int) []postprocess.Detection {
 	return shown(above(c.reportedThreshold(), c.seen[side][i]), cmp.Or(c.IoU, float32(config.Default().Detect.IoU)))
 }
 
-// shown leaves each box its best class and suppresses by that overlap what comes after a better one of its class. The detections come best
-// first.
+// shown keeps the best class of each box and applies NMS by class with a threshold. The detections must be sorted by score.
 func shown(all []postprocess.Detection, overlap float32) (kept []postprocess.Detection) {
 	for _, f := range all {
 		if !slices.ContainsFunc(kept, func(better postprocess.Detection) bool {
@@ -149,45 +145,4 @@ func above(threshold float32, all []postprocess.Detection) (kept []postprocess.D
 		}
 	}
 	return kept
-}
-
-// Curves are the precision-recall curves of both sides, averaged over the classes; nil without labels.
-func (c *Comparer) Curves() (curves []plot.Series) {
-	if c.Truths == nil {
-		return nil
-	}
-	for side, name := range []string{"reference", "candidate"} {
-		result := c.Accuracy(quantize.Side(side))
-		all, _ := newCurves(&result, nil)
-		if all == nil {
-			return nil
-		}
-		mean := series(all.PrecisionRecall[:1])[0]
-		mean.Name, mean.Bold = name, false
-		curves = append(curves, mean)
-	}
-	return curves
-}
-
-// Scores are the candidate's scores over the reference's, of the boxes that both see, from half of the threshold on.
-func (c *Comparer) Scores() plot.Series {
-	pairs := plot.Series{Style: plot.Points}
-	half := c.reportedThreshold() / 2
-	for _, i := range c.samples() {
-		candidates := above(half, c.seen[quantize.Candidate][i])
-		for _, r := range above(half, c.seen[quantize.Reference][i]) {
-			best, overlap := -1, float32(0.5)
-			for j := range candidates {
-				if iou := r.IoU(candidates[j].Box); candidates[j].Class == r.Class && iou >= overlap {
-					best, overlap = j, iou
-				}
-			}
-			if best >= 0 {
-				pairs.X = append(pairs.X, float64(r.Score))
-				pairs.Y = append(pairs.Y, float64(candidates[best].Score))
-				candidates = slices.Delete(candidates, best, best+1)
-			}
-		}
-	}
-	return pairs
 }

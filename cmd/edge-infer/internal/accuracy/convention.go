@@ -8,27 +8,27 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// The conventions' names.
+// Names of conventions.
 const (
 	Published = "published"
 	Service   = "service"
 )
 
-// Convention is which detections of a detector average precision counts. Two figures compare only by the same convention.
+// Convention defines which detections average precision counts. Figures are comparable only with the same convention.
 type Convention struct {
 	Name       string  `json:"name"`
-	MultiLabel bool    `json:"multi_label"` // a box counts once for every class over the threshold, not once for its best
-	IoU        float32 `json:"iou"`         // of suppression
-	Limit      int     `json:"limit"`       // detections of an image
-	Threshold  float32 `json:"threshold"`   // lowest score
+	MultiLabel bool    `json:"multi_label"` // a box counts for every class over the threshold, not only the best
+	IoU        float32 `json:"iou"`         // NMS threshold
+	Limit      int     `json:"limit"`       // detections per image
+	Threshold  float32 `json:"threshold"`   // minimum score
 }
 
-// published is how figures on COCO are made, those of Ultralytics and others.
+// published returns the convention of published COCO figures, as used by Ultralytics and others.
 func published() Convention {
 	return Convention{Name: Published, MultiLabel: true, IoU: 0.7, Limit: 300, Threshold: postprocess.EvaluationMinScore}
 }
 
-// newConvention finds a convention by its name. That of service follows the settings.
+// newConvention returns a convention by name. The service convention follows the settings.
 func newConvention(name string, detect *config.Detect) (Convention, error) {
 	switch name {
 	case Published:
@@ -39,12 +39,12 @@ func newConvention(name string, detect *config.Detect) (Convention, error) {
 	return Convention{}, config.Usagef("--convention %q must be %s or %s", name, Published, Service)
 }
 
-// decode has a network give the detections of the convention.
+// decode sets the decoding options of the convention.
 func (c *Convention) decode(to *predict.Decoding) {
 	to.MultiLabel, to.IoU, to.Limit, to.MinScore = c.MultiLabel, c.IoU, c.Limit, c.Threshold
 }
 
-// String says what counts.
+// String describes the convention.
 func (c *Convention) String() string {
 	classes := "the best class of a box"
 	if c.MultiLabel {

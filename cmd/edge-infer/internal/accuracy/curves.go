@@ -1,30 +1,28 @@
 package accuracy
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 )
 
-// Curves are how good a model is at every threshold, at IoU 0.5: the mean over the classes first, then each class.
+// Curves holds precision, recall and F1 at every threshold at IoU 0.5: first the mean over the classes, then each class.
 type Curves struct {
-	// PrecisionRecall is the best precision at 101 recalls from 0 to 1 or a higher one, as average precision takes it.
+	// PrecisionRecall is the interpolated precision at 101 recalls from 0 to 1, as used for average precision.
 	PrecisionRecall []Curve `json:"precision_recall"`
 	// F1 is the harmonic mean of precision and recall at 101 thresholds from 0 to 1.
 	F1 []Curve `json:"f1"`
 }
 
-// Curve is a class's values over 101 steps from 0 to 1.
+// Curve holds the values of a class over 101 steps from 0 to 1.
 type Curve struct {
 	Label  string    `json:"label"` // empty for the mean
 	Values []float64 `json:"values"`
 }
 
-// OperatingPoint is the threshold with the best mean F1: what to run with when misses and false alarms weigh the same.
+// OperatingPoint is the confidence with the best mean F1, the choice if misses and false alarms have the same weight.
 type OperatingPoint struct {
 	Confidence float64 `json:"confidence"`
 	F1         float64 `json:"f1"`
@@ -32,7 +30,7 @@ type OperatingPoint struct {
 
 const steps = 101
 
-// newCurves draws the curves of the classes that have objects.
+// newCurves returns the curves of the classes with objects.
 func newCurves(r *evaluate.Result, labels []string) (*Curves, *OperatingPoint) {
 	c := &Curves{PrecisionRecall: []Curve{{Values: make([]float64, steps)}}, F1: []Curve{{Values: make([]float64, steps)}}}
 	if len(r.Classes) == 0 {
@@ -65,10 +63,10 @@ func newCurves(r *evaluate.Result, labels []string) (*Curves, *OperatingPoint) {
 	return c, best
 }
 
-// rounded keeps the digits that a curve needs.
+// rounded rounds to four digits.
 func rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }
 
-// bestPrecisions are those at 101 recalls.
+// bestPrecisions returns the interpolated precision at 101 recalls.
 func bestPrecisions(c evaluate.Curve) []float64 {
 	values := make([]float64, steps)
 	best, at := 0.0, len(c)-1
@@ -81,12 +79,12 @@ func bestPrecisions(c evaluate.Curve) []float64 {
 	return values
 }
 
-// f1 are those at 101 thresholds.
+// f1 returns F1 at 101 thresholds.
 func f1(c evaluate.Curve) []float64 {
 	values := make([]float64, steps)
 	for step := range values {
 		threshold := float32(step) / (steps - 1)
-		// The points come from the highest score down; the last that reaches the threshold counts.
+		// Points are sorted by falling score; the last one that reaches the threshold counts.
 		after, _ := slices.BinarySearchFunc(c, threshold, func(p evaluate.CurvePoint, threshold float32) int {
 			if p.Score >= threshold {
 				return -1
@@ -100,34 +98,16 @@ func f1(c evaluate.Curve) []float64 {
 	return values
 }
 
-// panels draw the curves over recall and confidence.
-func (c *Curves) panels() (precision, f1 plot.Panel) {
-	share := func(label string) plot.Axis { return plot.Axis{Label: label, Min: 0, Max: 1} }
-	return &plot.Chart{Title: "Precision and recall", X: share("recall"), Y: share("precision at IoU 0.5"), Series: series(c.PrecisionRecall)},
-		&plot.Chart{Title: "F1 over confidence", X: share("confidence"), Y: share("F1 at IoU 0.5"), Series: series(c.F1)}
-}
-
-func series(curves []Curve) (all []plot.Series) {
-	x := make([]float64, steps)
-	for i := range x {
-		x[i] = float64(i) / (steps - 1)
-	}
-	for i, curve := range curves {
-		all = append(all, plot.Series{Name: cmp.Or(curve.Label, "all classes"), X: x, Y: curve.Values, Bold: i == 0})
-	}
-	return all
-}
-
-// Confusion is how often which class is seen where another one is, from the reported threshold on. The last row and column are the
-// background: what is seen and not there, and what is there and not seen.
+// Confusion is the confusion matrix of the detections from the confidence on. The last row and column are the background: false positives
+// and missed objects.
 type Confusion struct {
 	Confidence float32  `json:"confidence"`
 	IoU        float32  `json:"iou"`
-	Labels     []string `json:"labels"` // of the classes that occur, without the background
+	Labels     []string `json:"labels"` // classes that occur, without the background
 	Counts     [][]int  `json:"counts"` // by label of the truth and of the detection
 }
 
-// newConfusion counts what service would show.
+// newConfusion counts the detections that the daemon would report.
 func newConfusion(dataset *evaluate.Dataset, seen [][]postprocess.Detection, labels []string, confidence, suppression float32) *Confusion {
 	counted := evaluate.Confusion{IoU: 0.5}
 	for i := range dataset.Images {
@@ -140,18 +120,4 @@ func newConfusion(dataset *evaluate.Dataset, seen [][]postprocess.Detection, lab
 	}
 	c.Counts = counts
 	return c
-}
-
-// panel draws the counts.
-func (c *Confusion) panel() plot.Panel {
-	names := append(slices.Clone(c.Labels), "background")
-	m := &plot.Matrix{Title: "Confusion", RowLabel: "labelled as", ColumnLabel: "seen as", Rows: names, Columns: names, ByRow: true}
-	for _, row := range c.Counts {
-		values := make([]float64, len(row))
-		for i, count := range row {
-			values[i] = float64(count)
-		}
-		m.Values = append(m.Values, values)
-	}
-	return m
 }

@@ -19,15 +19,15 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Limits are what a model must keep of its original to pass.
+// Limits are the requirements of the gate.
 type Limits struct {
-	MatchRate float64 // where there are no labels; 0 goes without the gate
-	MaxLoss   float64 // of mAP50-95, where there are labels
+	MatchRate float64 // without labels; 0 disables the gate
+	MaxLoss   float64 // of mAP50-95, with labels
 
 	given *pflag.FlagSet
 }
 
-// Flags are the limits' place on a command line; rate is the match rate where none is given.
+// Flags adds the flags of the limits; rate is the default match rate.
 func (l *Limits) Flags(flags *pflag.FlagSet, rate float64) {
 	l.given = flags
 	flags.Float64Var(&l.MatchRate, "gate", rate,
@@ -36,31 +36,31 @@ func (l *Limits) Flags(flags *pflag.FlagSet, rate float64) {
 		"largest loss of mAP50-95 that the gate lets pass on images with labels, and half of what it may be with 95 % certainty")
 }
 
-// wanted turns the gate on that was off, where only a loss is given.
+// wanted enables the gate if only a loss is given.
 func (l *Limits) wanted() {
 	if l.given != nil && l.given.Changed("max-loss") && !l.given.Changed("gate") {
 		l.MatchRate = quantize.DefaultMatchRate
 	}
 }
 
-// Off reports that nothing is judged.
+// Off reports whether the gate is disabled.
 func (l *Limits) Off() bool { return l.MatchRate == 0 }
 
-// Check finds what is wrong with the limits.
+// Check validates the limits.
 func (l *Limits) Check() error {
 	switch {
 	case !(l.MatchRate >= 0 && l.MatchRate <= 1):
-		return config.Usagef("--gate %v must be a match rate from 0 to 1; 0 goes without the gate", l.MatchRate)
+		return config.Usagef("--gate %v must be a match rate from 0 to 1; 0 disables the gate", l.MatchRate)
 	case !(l.MaxLoss > 0 && l.MaxLoss <= 1):
 		return config.Usagef("--max-loss %v must be over 0 and at most 1", l.MaxLoss)
 	}
 	return nil
 }
 
-// Gate compares what was made of a model with the model itself, which runs in FP32 on ONNX Runtime's CPU provider: the same numbers on
-// every machine. Close it at the end.
+// Gate compares a converted model with the original, which runs in FP32 on ONNX Runtime's CPU provider and gives the same results on every
+// machine. It must be closed.
 type Gate struct {
-	// Layout names the meaning of both models' outputs where it is not to be recognised.
+	// Layout sets the output layout of both models; empty: recognise it.
 	Layout head.Layout
 
 	gate     quantize.Gate
@@ -70,7 +70,7 @@ type Gate struct {
 	progress progress.Reporter
 }
 
-// NewGate judges on those images.
+// NewGate returns a gate for a set of images.
 func NewGate(files []string, limits Limits, reporter progress.Reporter) *Gate {
 	g := &Gate{images: quantize.Images{Files: files}, progress: reporter}
 	g.images.Decode = g.reader.Read
@@ -78,12 +78,12 @@ func NewGate(files []string, limits Limits, reporter progress.Reporter) *Gate {
 	return g
 }
 
-// OnCPU opens a model of that name on ONNX Runtime's CPU provider, for up to batch images at a time.
+// OnCPU opens a model on ONNX Runtime's CPU provider with a maximum batch.
 func OnCPU(name string, model []byte, batch int) (engine.Engine, error) {
 	return onnxruntime.Open(engine.Options{Path: name, Bytes: model, Provider: engine.CPU, Slots: 1, MaxBatch: batch})
 }
 
-// Refer runs the model itself over the images. The dataset may be nil.
+// Refer runs the original over the images. The dataset may be nil.
 func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evaluate.Dataset) error {
 	e, err := onnxruntime.Open(engine.Options{
 		Path: options.Path, Bytes: options.Bytes, Metadata: options.Metadata, Provider: engine.CPU, Slots: 1, MaxBatch: 1,
@@ -93,14 +93,14 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 	}
 	reference, err := g.wrap(e)
 	if err != nil {
-		return fmt.Errorf("%w (the gate compares detectors; --gate 0 goes without it)", err)
+		return fmt.Errorf("%w (the gate compares detectors; --gate 0 disables it)", err)
 	}
 	defer reference.Close()
 	switch task := reference.Model().Recognised.Task; {
 	case task.Maps():
-		return fmt.Errorf("the gate compares what networks find, and this one is for %s (--gate 0 goes without it)", task)
+		return fmt.Errorf("the gate compares detections, this network is for %s (--gate 0 disables it)", task)
 	case task == engine.Classify:
-		g.comparer.Reported = postprocess.EvaluationMinScore // the best class counts, however unlikely it is
+		g.comparer.Reported = postprocess.EvaluationMinScore // the best class counts whatever its score
 	}
 	if dataset != nil {
 		if err := dataset.Relabel(reference.Model().Metadata.Labels, nil); err != nil {
@@ -114,7 +114,7 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 	return g.gate.RunReference(ctx, g.comparer.Run(quantize.Reference, reference))
 }
 
-// wrap decodes by the convention of published figures, and closes the engine that it cannot decode.
+// wrap adds decoding by the published convention to an engine; on an error it closes the engine.
 func (g *Gate) wrap(e engine.Engine) (*predict.Network, error) {
 	decoding := predict.Decoding{Layout: g.Layout}
 	convention := published()
@@ -126,7 +126,7 @@ func (g *Gate) wrap(e engine.Engine) (*predict.Network, error) {
 	return n, nil
 }
 
-// Judge closes the candidate.
+// Judge compares a candidate and closes it.
 func (g *Gate) Judge(ctx context.Context, candidate engine.Engine) (*quantize.Verdict, error) {
 	judged, err := g.wrap(candidate)
 	if err != nil {
@@ -137,10 +137,10 @@ func (g *Gate) Judge(ctx context.Context, candidate engine.Engine) (*quantize.Ve
 	return g.gate.Judge(ctx, g.comparer.Run(quantize.Candidate, judged))
 }
 
-// NetworkTime is the median time that the network alone took for an image of the last candidate, in ms; 0 where its backend does not say.
+// NetworkTime returns the median inference time per image of the last candidate in milliseconds, 0 if unknown.
 func (g *Gate) NetworkTime() float64 { return milliseconds(median(g.comparer.times)) }
 
-// show counts the gate's images until the answer is called.
+// show reports the progress over the images until the returned function is called.
 func (g *Gate) show(what string) (done func()) {
 	step := g.progress.Begin(what)
 	g.gate.Progress = step.Count
@@ -150,7 +150,7 @@ func (g *Gate) show(what string) (done func()) {
 // Close frees the images' memory.
 func (g *Gate) Close() { g.reader.Close() }
 
-// ReadHeldOut lists the images of a directory, with their labels where it has some, or those that a file of labels names.
+// ReadHeldOut lists the images of a directory or of a label file, with their labels if there are any.
 func ReadHeldOut(dir string) (files []string, dataset *evaluate.Dataset, err error) {
 	dataset, err = evaluate.ReadDataset(dir, "")
 	if errors.Is(err, evaluate.ErrNoLabels) {

@@ -15,33 +15,33 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// metres is the unit of depths that have a scale.
+// metres is the unit of metric depths.
 const metres = "m"
 
-// noMapLabels is what a network for maps lacks.
+// noMapLabels is the error of a dataset without map labels.
 const noMapLabels = "labels of a network for %s are a PNG or NPY file for each image, of its name: images/ with masks/, labels/ or depth/ beside it"
 
-// mapsError says that a network for maps was given what is no label of one.
+// mapsError returns the error for a map network with labels of another kind.
 type mapsError engine.Task
 
 func (e mapsError) Error() string { return fmt.Sprintf(noMapLabels, engine.Task(e)) }
 
-// mapNetwork is a network that says something of every place, and how well it does against labels that do.
+// mapNetwork is a segmentation or depth network with its accuracy.
 type mapNetwork struct {
 	*opened
 	times  clocks
-	places *evaluate.Segmentation // one of both
+	places *evaluate.Segmentation // one of the two is set
 	depths *evaluate.Depth
 }
 
-// ofMaps has a network measured by maps.
+// ofMaps prepares a network for measuring maps.
 func (v *Validate) ofMaps(o *opened) *mapNetwork {
 	m := &mapNetwork{opened: o}
 	m.places, m.depths = v.measures(&o.model)
 	return m
 }
 
-// add takes what the network says of an image. Labels may be nil.
+// add adds the map of an image. Labels may be nil.
 func (m *mapNetwork) add(seen *postprocess.DenseMap, timing engine.Timing, frame *capture.Frame, labels *evaluate.LabelMap) {
 	m.times.add(timing)
 	switch {
@@ -53,7 +53,7 @@ func (m *mapNetwork) add(seen *postprocess.DenseMap, timing engine.Timing, frame
 	}
 }
 
-// look has the network say something of an image that another one has seen.
+// infer runs the network on an image.
 func (m *mapNetwork) look(frame *capture.Frame) (*predict.BatchResult, error) {
 	if err := m.predictor.Submit(0, []engine.Image{frame.Image()}); err != nil {
 		return nil, err
@@ -65,14 +65,17 @@ func (m *mapNetwork) look(frame *capture.Frame) (*predict.BatchResult, error) {
 	return result, err
 }
 
-// maps measures a network that says something of every place: against labels that do, where the images have them, and against a
-// reference. The network is nil where it has not been opened yet; one that is given belongs to the caller.
+// maps measures a segmentation or depth network against labels, if there are any, and against a reference. The network may be nil and is
+// opened then; otherwise the caller owns it.
 func (v *Validate) maps(ctx context.Context, labelled []evaluate.LabelledImage, o *opened) (*Report, error) {
 	switch {
-	case v.Predictions != "" || v.Plot != "":
-		return nil, config.Usagef("--predictions and --plot are for networks that find objects; %s is for one of maps", v.Data)
+	case v.Predictions != "":
+		return nil, config.Usagef("--predictions is for networks that detect objects; %s holds labels of maps", v.Data)
 	case !v.Limits.Off():
-		return nil, config.Usagef("the gate is for networks that find objects; %s is for one of maps, of which the agreement is printed", v.Data)
+		return nil, config.Usagef(
+			"the gate is for networks that detect objects; %s holds labels of maps, for which the agreement is printed",
+			v.Data,
+		)
 	case v.Limit > 0:
 		labelled = labelled[:min(v.Limit, len(labelled))]
 	}
@@ -91,7 +94,7 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.LabelledImage, 
 	candidate := v.ofMaps(o)
 	model := &candidate.model
 	if !model.Recognised.Task.Maps() {
-		return nil, fmt.Errorf("%s has labels of maps, and model %s is for %s", v.Data, model.Path, model.Recognised.Task)
+		return nil, fmt.Errorf("%s holds labels of maps, but model %s is for %s", v.Data, model.Path, model.Recognised.Task)
 	}
 	report := &Report{Version: 1, Convention: v.counted, Images: len(labelled)}
 	reference, err := v.mapReference(ctx, candidate, paths)
@@ -123,7 +126,7 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.LabelledImage, 
 	return report, nil
 }
 
-// unlabelled are images for which there is a reference and no label.
+// unlabelled returns images without labels, for a comparison with a reference.
 func unlabelled(paths []string) []evaluate.LabelledImage {
 	images := make([]evaluate.LabelledImage, len(paths))
 	for i := range paths {
@@ -132,7 +135,7 @@ func unlabelled(paths []string) []evaluate.LabelledImage {
 	return images
 }
 
-// mapReference opens what the candidate is compared with; nil where nothing is.
+// mapReference opens the reference; it returns nil if there is none.
 func (v *Validate) mapReference(ctx context.Context, candidate *mapNetwork, paths []string) (*mapNetwork, error) {
 	if v.Reference == "" {
 		return nil, nil
@@ -151,7 +154,7 @@ func (v *Validate) mapReference(ctx context.Context, candidate *mapNetwork, path
 	return v.ofMaps(reference), nil
 }
 
-// eachMap shows every image to both networks, of which the reference may be nil.
+// eachMap runs both networks on every image; the reference may be nil.
 func (v *Validate) eachMap(
 	ctx context.Context, labelled []evaluate.LabelledImage, paths []string, candidate, reference *mapNetwork, agreement *evaluate.MapAgreement,
 ) error {
@@ -198,7 +201,7 @@ func (v *Validate) measures(model *predict.Model) (*evaluate.Segmentation, *eval
 	return &evaluate.Segmentation{Classes: classes, FirstClass: v.FirstClass}, nil
 }
 
-// finish fills in what all images come to, and how well that fits where they have labels.
+// finish fills in the results over all images.
 func (m *mapNetwork) finish(labelled bool) {
 	r := &m.measured
 	r.Request, r.Inference = m.times.medians()
@@ -218,14 +221,14 @@ func (m *mapNetwork) finish(labelled bool) {
 	}
 }
 
-// places fills in how well each class fits.
+// places fills in the accuracy of each class.
 func (r *Report) places(measured *evaluate.Segmentation, labels []string) {
 	for _, c := range measured.Result().Classes {
 		r.Places = append(r.Places, ClassPlaces{postprocess.Label(labels, c.Class), c.Pixels, c.IoU, c.Accuracy})
 	}
 }
 
-// ClassPlaces is how well the places of one class are told.
+// ClassPlaces is the segmentation accuracy of one class.
 type ClassPlaces struct {
 	Label    string  `json:"label"`
 	Pixels   int64   `json:"pixels"`
@@ -233,9 +236,9 @@ type ClassPlaces struct {
 	Accuracy float64 `json:"accuracy"`
 }
 
-// DepthAccuracy is how well depths fit.
+// DepthAccuracy is the accuracy of depths.
 type DepthAccuracy struct {
-	Images   int     `json:"images"` // that have enough labelled pixels
+	Images   int     `json:"images"` // with enough labelled pixels
 	AbsRel   float64 `json:"abs_rel"`
 	RMSE     float64 `json:"rmse"`
 	Delta125 float64 `json:"delta_1_25"`

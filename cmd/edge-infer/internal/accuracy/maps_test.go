@@ -87,8 +87,8 @@ func TestValidateSemanticSegmentation(t *testing.T) {
 	report, err = measured(t, "semantic", dir, func(v *Validate) { v.Limit = 1 })
 	require.NoError(t, err)
 	require.InDelta(t, 1, *report.PixelAccuracy, .02)
-	_, err = measured(t, "semantic", dir, func(v *Validate) { v.Plot = "x.svg" })
-	require.ErrorContains(t, err, "are for networks that find objects")
+	_, err = measured(t, "semantic", dir, func(v *Validate) { v.Predictions = "x.json" })
+	require.ErrorContains(t, err, "--predictions is for networks that detect objects")
 }
 
 func TestValidateDepth(t *testing.T) {
@@ -194,7 +194,7 @@ func TestValidateMapsAgainstAReference(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "is for semantic, not depth")
 	_, err = measured(t, "depth", dir, func(v *Validate) { v.Reference, v.Limits.MatchRate = "onnxruntime", .9 })
-	require.ErrorContains(t, err, "the gate is for networks that find objects")
+	require.ErrorContains(t, err, "the gate is for networks that detect objects")
 }
 
 func TestValidateOfLabelsThatDoNotFit(t *testing.T) {
@@ -207,5 +207,5 @@ func TestValidateOfLabelsThatDoNotFit(t *testing.T) {
 		"or depth/ beside it")
 	halved(t, filepath.Join(dir, "labels", "a.png"), image.NewGray(size), color.White, color.White)
 	_, err = measured(t, "semantic", dir, func(v *Validate) { v.Config.Model.Path = "" })
-	require.ErrorContains(t, err, "has labels of maps, and model demo is for detect")
+	require.ErrorContains(t, err, "holds labels of maps, but model demo is for detect")
 }

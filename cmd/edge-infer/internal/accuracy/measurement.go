@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// newMeasurement describes what runs, without what it was measured to be.
+// newMeasurement describes a model without its results.
 func newMeasurement(model *predict.Model, bytes int) Measurement {
 	return Measurement{
 		Model: model.Path, Backend: model.Backend, BackendVersion: model.BackendVersion, Device: model.Device, Precision: model.Precision,
@@ -16,7 +16,7 @@ func newMeasurement(model *predict.Model, bytes int) Measurement {
 	}
 }
 
-// clocks are how long requests took, and the network in them.
+// clocks holds the durations of requests and of inference.
 type clocks struct{ requests, networks []time.Duration }
 
 func (c *clocks) add(t engine.Timing) {
@@ -24,7 +24,7 @@ func (c *clocks) add(t engine.Timing) {
 	c.networks = append(c.networks, time.Duration(t.Inference))
 }
 
-// medians are in milliseconds.
+// medians returns milliseconds.
 func (c *clocks) medians() (request, network float64) {
 	return milliseconds(median(c.requests)), milliseconds(median(c.networks))
 }

@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 )
 
-// Report is what a validation found.
+// Report is the result of a validation.
 type Report struct {
 	Version    int        `json:"v"`
 	Convention Convention `json:"convention"`
@@ -36,24 +35,24 @@ type Report struct {
 	Seconds   float64                      `json:"seconds"`
 }
 
-// Tiles are the parts of large images that the networks saw, beside the whole.
+// Tiles configures tiled inference, in addition to the whole image.
 type Tiles struct {
 	Side    int     `json:"side"`    // in pixels
 	Overlap float64 `json:"overlap"` // share of the side
 }
 
-// Measurement is one engine on the images.
+// Measurement is the result of one engine.
 type Measurement struct {
 	Model          string           `json:"model"`
 	Backend        string           `json:"backend"`
 	BackendVersion string           `json:"backend_version"`
 	Device         string           `json:"device"`
 	Precision      engine.Precision `json:"precision"`
-	Image          string           `json:"image,omitempty"` // how the network takes images, their size first
+	Image          string           `json:"image,omitempty"` // preprocessing, beginning with the size
 	Bytes          int              `json:"model_bytes"`
 	Request        float64          `json:"request_p50_ms"`             // from the decoded image to the outputs
-	Inference      float64          `json:"inference_p50_ms,omitempty"` // of the network alone, where the backend measures it
-	Measure        string           `json:"measure,omitempty"`          // what detections and labels are held together by
+	Inference      float64          `json:"inference_p50_ms,omitempty"` // inference alone, if the backend measures it
+	Measure        string           `json:"measure,omitempty"`          // similarity of detections and labels
 	MAP50          *float64         `json:"map50,omitempty"`            // absent without labels
 	MAP            *float64         `json:"map50_95,omitempty"`
 	Top1           *float64         `json:"top1,omitempty"` // of a classifier
@@ -74,7 +73,7 @@ type ClassAccuracy struct {
 	AP    float64 `json:"ap50_95"`
 }
 
-// score fills the mean average precisions.
+// score fills in the mean average precision.
 func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection) evaluate.Result {
 	if dataset.ClassDirectories {
 		m.rank(dataset, seen)
@@ -90,7 +89,7 @@ func (m *Measurement) score(dataset *evaluate.Dataset, seen [][]postprocess.Dete
 	return result
 }
 
-// measure is that of the task, or boxes where the labels say nothing else.
+// measure returns the similarity of the task, or boxes if the labels have nothing else.
 func measure(task engine.Task, dataset *evaluate.Dataset) evaluate.Similarity {
 	own := evaluate.SimilarityOf(task)
 	for i := range dataset.Images {
@@ -103,7 +102,7 @@ func measure(task engine.Task, dataset *evaluate.Dataset) evaluate.Similarity {
 	return evaluate.ByBox
 }
 
-// rank fills how often a classifier is right.
+// rank fills in the accuracy of a classifier.
 func (m *Measurement) rank(dataset *evaluate.Dataset, seen [][]postprocess.Detection) {
 	var ranking evaluate.TopK
 	for i := range dataset.Images {
@@ -115,7 +114,7 @@ func (m *Measurement) rank(dataset *evaluate.Dataset, seen [][]postprocess.Detec
 	m.Measure, m.Top1, m.Top5 = "best classes", &first, &five
 }
 
-// score fills all that labels tell.
+// score fills in all results that need labels.
 func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection, labels []string, detect *config.Detect) {
 	result := r.Measurement.score(dataset, seen)
 	if dataset.ClassDirectories {
@@ -128,16 +127,7 @@ func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection
 	r.Confusion = newConfusion(dataset, seen, labels, float32(detect.Confidence), float32(detect.IoU))
 }
 
-// figures are what is drawn of the labels.
-func (r *Report) figures() (all []figure) {
-	if r.Curves == nil {
-		return nil
-	}
-	precision, f1 := r.Curves.panels()
-	return []figure{{"precision-recall", []plot.Panel{precision}}, {"f1", []plot.Panel{f1}}, {"confusion", []plot.Panel{r.Confusion.panel()}}}
-}
-
-// String says what ran and how large and fast it is.
+// String describes the model with its size, speed and accuracy.
 func (m *Measurement) String() string {
 	text := fmt.Sprintf("%s on %s %s: %d bytes, p50 of a request %.3f ms", m.Model, m.Backend, m.Precision, m.Bytes, m.Request)
 	if m.Inference > 0 {
@@ -158,7 +148,7 @@ func (m *Measurement) String() string {
 	return text
 }
 
-// Refusal is the gate's no.
+// Refusal returns an error if the gate refused the model.
 func (r *Report) Refusal() error {
 	if r.Verdict == nil || r.Verdict.Passed {
 		return nil
@@ -166,7 +156,7 @@ func (r *Report) Refusal() error {
 	return fmt.Errorf("the gate refused model %s: %s", r.Model, strings.Join(r.Verdict.Reasons, ", "))
 }
 
-// Print writes the report for a person.
+// Print writes the report as text.
 func (r *Report) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "%d images in %.1f s\nmodel %s\n", r.Images, r.Seconds, r.Measurement.String())
@@ -174,10 +164,10 @@ func (r *Report) Print(out io.Writer) error {
 		fmt.Fprintf(table, "images taken as %s\n", r.Image)
 	}
 	if len(r.Augment) > 0 {
-		fmt.Fprintf(table, "seen as it is, and %s\n", strings.Join(r.Augment, ", "))
+		fmt.Fprintf(table, "test-time augmentation: %s\n", strings.Join(r.Augment, ", "))
 	}
 	if r.Tiles != nil {
-		fmt.Fprintf(table, "seen in tiles of %d pixels that overlap by %v, and whole\n", r.Tiles.Side, r.Tiles.Overlap)
+		fmt.Fprintf(table, "tiles of %d pixels with overlap %v, and the whole image\n", r.Tiles.Side, r.Tiles.Overlap)
 	}
 	if r.MAP != nil {
 		fmt.Fprintf(table, "%s\n", r.Convention.String())
@@ -211,7 +201,7 @@ func (r *Report) Print(out io.Writer) error {
 	return table.Flush()
 }
 
-// agreed says how far maps are those of the reference.
+// agreed describes the agreement of maps with the reference.
 func agreed(a *evaluate.MapAgreementResult, task engine.Task) string {
 	if task == engine.Depth {
 		return fmt.Sprintf("depths %.4g off in the mean and %.4g at most, in the mean %.4f of their size, delta<1.25 %.4f", a.MeanError,
@@ -220,7 +210,7 @@ func agreed(a *evaluate.MapAgreementResult, task engine.Task) string {
 	return fmt.Sprintf("%.4f of the pixels have its class, %.4f in the image with the fewest, mIoU %.4f", a.Same, a.SameMin, a.MeanIoU)
 }
 
-// median is 0 of nothing.
+// median returns 0 for an empty list.
 func median(durations []time.Duration) time.Duration {
 	if len(durations) == 0 {
 		return 0

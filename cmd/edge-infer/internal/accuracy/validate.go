@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -29,20 +28,18 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Validate measures one model on one directory of images.
+// Validate measures the accuracy of a model on a dataset.
 type Validate struct {
 	Data           string // directory of images with labels, or file of labels
-	Split          string // part of the dataset; empty for that of validation
-	Limit          int    // images, the first ones; 0 for all
-	Reference      string // engine to compare with, in FP32; none when empty
-	ReferenceModel string // that the reference runs as it is, instead of the same model
-	Predictions    string // file for what was found, as COCO's list of results
-	Plot           string // SVG or PNG file, or directory for both of each figure
-	Convention     string // name of what average precision counts
+	Split          string // part of the dataset; empty: validation
+	Limit          int    // number of images; 0 for all
+	Reference      string // engine to compare with, in FP32; optional
+	ReferenceModel string // model of the reference, run unchanged; empty: the same model
+	Predictions    string // file for the detections as a COCO result list; optional
+	Convention     string // name of a Convention
 	Limits         Limits
 
-	// Of labels that say something of every place: the number that masks have for the first class, how many of a depth's numbers are a
-	// metre, and the largest depth that counts, in metres.
+	// For labels of maps: number of the first class in masks, depth units per metre, and the largest depth that counts in metres.
 	FirstClass           int
 	DepthScale, MaxDepth float64
 
@@ -52,33 +49,30 @@ type Validate struct {
 
 	// Set by Run.
 	counted Convention
-	look    func() []engine.Size // at the images, for a model that leaves their size open
+	probe   func() []engine.Size // sizes of the images, for a model with dynamic input size
 }
 
-// Flags are the job's place on a command line.
+// Flags adds the flags of the job.
 func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.Data, "data", "",
 		"images with labels: a directory of COCO (annotations/instances_*.json), a data.yaml, or a directory with images/ and labels/")
-	flags.StringVar(&v.Split, "split", "", "part of the dataset, like val or train2017; by default that of validation")
-	flags.IntVar(&v.Limit, "limit", 0, "number of images, the first ones; 0 for all")
+	flags.StringVar(&v.Split, "split", "", "part of the dataset, like val or train2017; default: validation")
+	flags.IntVar(&v.Limit, "limit", 0, "use only the first images; 0: all")
 	flags.StringVar(&v.Reference, "reference", "", "engine to compare with, for instance onnxruntime, in fp32")
 	flags.StringVar(&v.ReferenceModel, "reference-model", "",
-		"ONNX file that the reference runs as it is, demo for the embedded one, instead of the same model")
-	flags.StringVar(&v.Predictions, "predictions", "", "JSON file for everything found, as the list of results that COCO's tools read")
-	flags.StringVar(&v.Plot, "plot", "",
-		"SVG or PNG file, or directory for one of each figure: precision and recall by class, F1 over confidence, "+
-			"confusion, and how far both engines agree")
+		"ONNX file for the reference, run unchanged; demo: the embedded model; default: the same model")
+	flags.StringVar(&v.Predictions, "predictions", "", "JSON file for all detections, as a COCO result list")
 	flags.StringVar(&v.Convention, "convention", Published,
 		"which detections average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
 			Service+", the best class of a box and the settings --iou and --max")
-	flags.IntVar(&v.FirstClass, "first-class", 0, "number that PNG masks have for the first label, 1 in ADE20K for instance")
+	flags.IntVar(&v.FirstClass, "first-class", 0, "number of the first class in PNG masks, for instance 1 in ADE20K")
 	flags.Float64Var(&v.DepthScale, "depth-scale", 1,
-		"how many of the numbers of depth labels are a metre: 1000 for millimetres, 256 in KITTI")
+		"units of depth labels per metre: 1000 for millimetres, 256 for KITTI")
 	flags.Float64Var(&v.MaxDepth, "max-depth", 100, "largest labelled depth that counts, in metres")
 	v.Limits.Flags(flags, 0)
 }
 
-// Check finds what is wrong with the inputs before any work.
+// Check validates the settings.
 func (v *Validate) Check() error {
 	if v.Data == "" {
 		return config.Usagef("validate needs --data DIR")
@@ -100,16 +94,10 @@ func (v *Validate) Check() error {
 	if v.Reference == "" && (v.ReferenceModel != "" || !v.Limits.Off()) {
 		return config.Usagef("--reference-model and --gate compare with --reference ENGINE")
 	}
-	if err := v.Limits.Check(); err != nil {
-		return err
-	}
-	if v.Plot == "" {
-		return nil
-	}
-	return checkFigures(v.Plot)
+	return v.Limits.Check()
 }
 
-// Run measures. A refusal of the gate is part of the report, see Report.Refusal.
+// Run measures the accuracy. A refusal of the gate is part of the report, see Report.Refusal.
 func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	var err error
 	if v.counted, err = newConvention(v.Convention, &v.Config.Detect); err != nil {
@@ -127,7 +115,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	var reference config.Config
-	if v.Reference != "" { // what is wrong with it is said before the work
+	if v.Reference != "" { // fails before the long work
 		if reference, err = v.ReferenceConfig(); err != nil {
 			return nil, err
 		}
@@ -142,7 +130,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		return v.maps(ctx, unlabelled(paths), opened)
 	}
 	candidate, seen, err := v.detect(ctx, opened, paths, dataset)
-	if err = errors.Join(err, opened.predictor.Close()); err != nil { // the reference gets its memory
+	if err = errors.Join(err, opened.predictor.Close()); err != nil { // frees memory for the reference
 		return nil, err
 	}
 	labels := opened.model.Metadata.Labels
@@ -166,7 +154,6 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	if err := v.write(dataset, paths, seen); err != nil {
 		return nil, err
 	}
-	figures, title := report.figures(), fmt.Sprintf("%s on %s %s", filepath.Base(report.Model), report.Backend, report.Precision)
 	if v.Reference != "" {
 		other, known, err := v.refer(ctx, reference, paths, candidate)
 		if err != nil {
@@ -176,14 +163,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		if dataset != nil {
 			other.score(dataset, known)
 		}
-		comparer, err := v.compare(report, dataset, paths, known, seen)
-		if err != nil {
-			return nil, err
-		}
-		figures, title = append(figures, figure{"agreement", comparer.panels()}), title+" against "+v.Reference
-	}
-	if v.Plot != "" {
-		if err := writeFigures(v.Plot, title, figures); err != nil {
+		if err := v.compare(report, dataset, paths, known, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -191,7 +171,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// write keeps what was found for other tools, with the ids of the dataset's annotation file where it has one. The dataset may be nil.
+// write writes the detections to v.Predictions, with the ids of the dataset's annotation file if it has one. The dataset may be nil.
 func (v *Validate) write(dataset *evaluate.Dataset, paths []string, seen [][]postprocess.Detection) error {
 	if v.Predictions == "" {
 		return nil
@@ -223,7 +203,7 @@ func (v *Validate) write(dataset *evaluate.Dataset, paths []string, seen [][]pos
 	return nil
 }
 
-// images lists the images; the dataset is nil where they have no labels and a reference needs none.
+// images lists the images; the dataset is nil if they have no labels, which a comparison with a reference does not need.
 func (v *Validate) images() (dataset *evaluate.Dataset, paths []string, err error) {
 	dataset, err = evaluate.ReadDataset(v.Data, v.Split)
 	if errors.Is(err, evaluate.ErrNoLabels) && v.Reference != "" {
@@ -244,17 +224,17 @@ func (v *Validate) images() (dataset *evaluate.Dataset, paths []string, err erro
 	return dataset, paths, nil
 }
 
-// ReferenceConfig is what the reference engine runs: the same model in FP32, or the one that is named. An engine plan stands for the model
-// that it was built from.
+// ReferenceConfig returns the configuration of the reference: the same model in FP32, or v.ReferenceModel. For an engine plan it is the
+// model from which the plan was built.
 func (v *Validate) ReferenceConfig() (config.Config, error) {
 	c := *v.Config
 	c.Engine.Precision = string(engine.FP32)
 	if c.Engine.Backend != v.Reference {
-		c.Engine.Backend, c.Engine.Library, c.Engine.Plugins = v.Reference, "", nil // they are another backend's
+		c.Engine.Backend, c.Engine.Library, c.Engine.Plugins = v.Reference, "", nil // they belong to another backend
 	}
 	source := v.ReferenceModel
 	if source != "" && v.Reference != tensorrt.Name {
-		c.Engine.Precision = string(engine.Auto) // that of the file, whose choice was deliberate
+		c.Engine.Precision = string(engine.Auto) // the precision of the file
 	}
 	if source == "" && c.Model.Path != "" && v.Reference != tensorrt.Name {
 		file, err := os.ReadFile(c.Model.Path)
@@ -279,10 +259,10 @@ func (v *Validate) ReferenceConfig() (config.Config, error) {
 	return c, nil
 }
 
-// compare judges both engines. The dataset may be nil.
+// compare compares the detections of both engines. The dataset may be nil.
 func (v *Validate) compare(
 	report *Report, dataset *evaluate.Dataset, paths []string, reference, seen [][]postprocess.Detection,
-) (*Comparer, error) {
+) error {
 	comparer := &Comparer{Reported: float32(v.Config.Detect.Confidence), IoU: float32(v.Config.Detect.IoU)}
 	if dataset != nil {
 		for i := range dataset.Images {
@@ -296,42 +276,41 @@ func (v *Validate) compare(
 	agreement := comparer.Agreement()
 	report.Agreement = &agreement
 	if v.Limits.Off() {
-		return comparer, nil
+		return nil
 	}
 	gate := quantize.Gate{
 		MatchRate: v.Limits.MatchRate, MaxLoss: v.Limits.MaxLoss, Samples: &quantize.Images{Files: paths}, Compare: comparer.Compare,
 	}
 	verdict, err := gate.Decide(nil)
 	report.Verdict = verdict
-	return comparer, err
+	return err
 }
 
-// opened is a network that is measured.
+// opened is a network to measure.
 type opened struct {
 	predictor predict.Predictor
 	model     predict.Model
-	measured  Measurement // but for its figures
+	measured  Measurement // without results
 }
 
-// open opens a network for the images of the paths; another one, nil for none, has seen them in a size that this one is to see. The
-// caller closes its predictor.
+// open opens a network for the images of the paths, with the input size of other if that is not nil. The caller closes its predictor.
 func (v *Validate) open(ctx context.Context, c config.Config, paths []string, other *Measurement) (*opened, error) {
 	options := network.Options(&c, postprocess.EvaluationMinScore, v.Logger)
 	v.counted.decode(&options.Decoding)
-	options.Decoding.TopK, options.Decoding.TopAlways = 5, true // top-5 is measured, however unlikely they are
+	options.Decoding.TopK, options.Decoding.TopAlways = 5, true // for top-5 accuracy
 	options.Build = network.PlanBuilder{Progress: v.Progress}.Build
-	if v.look == nil {
-		v.look = sync.OnceValue(func() []engine.Size { return aspect.ProbeFiles(ctx, paths, v.Config.Inference.Tile) })
+	if v.probe == nil {
+		v.probe = sync.OnceValue(func() []engine.Size { return aspect.ProbeFiles(ctx, paths, v.Config.Inference.Tile) })
 	}
-	options.ProbeSizes = v.look
+	options.ProbeSizes = v.probe
 	if err := options.Load(); err != nil {
 		return nil, err
 	}
-	if other != nil && options.Sources != nil { // it sees what the other one saw, which may be a plan of another shape
+	if other != nil && options.Sources != nil { // the same input as the other network
 		options.Width, options.Height = other.width, other.height
 	}
-	sight := network.PredictorBuilder{Inference: c.Inference}
-	predictor, err := sight.Open(ctx, options)
+	builder := network.PredictorBuilder{Inference: c.Inference}
+	predictor, err := builder.Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -340,7 +319,7 @@ func (v *Validate) open(ctx context.Context, c config.Config, paths []string, ot
 	return o, nil
 }
 
-// refer has the reference see what the candidate has seen.
+// refer runs the reference on the images with the input size of the candidate.
 func (v *Validate) refer(ctx context.Context, c config.Config, paths []string, candidate *Measurement) (*Measurement,
 	[][]postprocess.Detection, error,
 ) {
@@ -352,8 +331,8 @@ func (v *Validate) refer(ctx context.Context, c config.Config, paths []string, c
 	return v.detect(ctx, reference, paths, nil)
 }
 
-// detect runs a network over the images and keeps every detection from the floor on, by image. The labels of the dataset, which may be
-// nil, are made those of the images as decoded.
+// detect returns the detections of a network from the minimum score on, by image. It converts the labels of the dataset, which may be nil,
+// to the decoded images.
 func (v *Validate) detect(ctx context.Context, o *opened, paths []string, dataset *evaluate.Dataset) (*Measurement,
 	[][]postprocess.Detection, error,
 ) {
@@ -394,7 +373,7 @@ func (v *Validate) detect(ctx context.Context, o *opened, paths []string, datase
 	return &measured, seen, nil
 }
 
-// kept are detections that stay valid, masks as pixels.
+// kept returns copies of detections, with masks as pixels.
 func kept(detections []postprocess.Detection, width, height int) []postprocess.Detection {
 	all := make([]postprocess.Detection, len(detections))
 	for i := range detections {

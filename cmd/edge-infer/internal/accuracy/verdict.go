@@ -12,10 +12,10 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
-// VerdictSuffix is what the gate's verdict on a file is called beside it.
+// VerdictSuffix is the suffix of the file with the gate's verdict next to a model.
 const VerdictSuffix = ".verdict.json"
 
-// VerdictOn is the gate's verdict on the file that runs: nil without one, an error when it is about another file.
+// VerdictOn returns the gate's verdict on a model file: nil if there is none, an error if it belongs to another file.
 func VerdictOn(model engine.Model) (*quantize.Verdict, error) {
 	path := model.Path
 	if model.Plan != "" {
@@ -34,7 +34,7 @@ func VerdictOn(model engine.Model) (*quantize.Verdict, error) {
 	return quantize.ReadVerdict(path+VerdictSuffix, file)
 }
 
-// SaveVerdict keeps a verdict beside the file that it is about; without one it removes that of an earlier file of the same name.
+// SaveVerdict writes a verdict next to its model file; nil removes the verdict of an earlier file with the same name.
 func SaveVerdict(v *quantize.Verdict, file string) error {
 	if v != nil {
 		return v.Save(file + VerdictSuffix)
@@ -45,7 +45,7 @@ func SaveVerdict(v *quantize.Verdict, file string) error {
 	return nil
 }
 
-// Summary says in one line what is known of the accuracy of what runs.
+// Summary describes the known accuracy of a model in one line.
 func Summary(v *quantize.Verdict) string {
 	c := &v.Comparison
 	text := fmt.Sprintf("%s: %.4f of %d boxes as in FP32", v.Precision, c.MatchRate, c.Reference)
@@ -59,7 +59,7 @@ func Summary(v *quantize.Verdict) string {
 	return text
 }
 
-// Text says in one line what the gate found.
+// Text describes a verdict in one line.
 func Text(v *quantize.Verdict) string {
 	c := &v.Comparison
 	text := "passed"

@@ -40,8 +40,8 @@ func Probe(ctx context.Context, uris []string, limit time.Duration) []engine.Siz
 // filesLooked is how many files are looked at to fit a network's size to all of them.
 const filesLooked = 16
 
-// ProbeFiles gives the sizes of images from all over the files, or that of a tile, where the network sees squares of tile pixels; 0 is none.
-// What cannot be read has none, and is told when its turn comes.
+// ProbeFiles gives the sizes of images from all over the files, or that of a tile, where the network sees squares of tile pixels; 0 is
+// none. What cannot be read has none, and is told when its turn comes.
 func ProbeFiles(ctx context.Context, files []string, tile int) []engine.Size {
 	if tile > 0 {
 		return []engine.Size{{Width: tile, Height: tile}}

@@ -1,5 +1,5 @@
-// Package bench measures a network: its own time on its device, with what goes in and comes out, and in the frame loop, from the frame in
-// memory to the message handed over; and where a plan's time goes.
+// Package bench measures a network: its inference time on the device, with transfers, and in the frame loop from the frame in memory to the
+// published message; and the time of each layer of an engine plan.
 package bench
 
 import (
@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/requirement"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
@@ -23,67 +22,65 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Bench measures configurations one after the other.
+// Bench measures one or more engines, one after the other.
 type Bench struct {
-	What             []string // of result.What, or all; none: the loop, or what can be measured of a network that takes no images
-	Drives           []string // of result.Drive; none: flat out, or paced where there is a Rate
-	Batches          []int    // images in one inference, a run for each
+	What             []string // values of result.What, or all; none: the loop, or engine and transfers for a network without image input
+	Drives           []string // values of result.Drive; none: flat out, or paced with a Rate
+	Batches          []int    // images per request, one run for each
 	Duration, Warmup extent
 	Cameras          int
-	Rate             float64 // frames a second of each camera, of paced runs
-	Slots            int     // requests in flight; 0 for the backend's own
-	Spin             bool    // ONNX Runtime's threads wait in a busy loop
-	Images           int     // distinct ones in memory
-	Width, Height    int     // of an image in pixels
+	Rate             float64 // frames per second of each camera in paced runs
+	Slots            int     // requests in flight; 0 for the backend's default
+	Spin             bool    // ONNX Runtime's threads busy-wait
+	Images           int     // distinct images in memory
+	Width, Height    int     // image size in pixels
 	Shapes           []string
 	MQTT             string // embedded, off or a broker's address
 	WaitIdle         time.Duration
-	Output           string   // file of the document
-	Plots            []string // files of the diagrams
+	Output           string // file of the document
 	Require          string
-	Level            int // effort of TensorRT's builder for a missing plan, -1 for its own
+	Level            int // optimization level for a missing engine plan, -1 for the builder's default
 
 	Contenders []Contender
-	Program    string // what this is, for the document
+	Program    string // version of this program, for the document
 	Logger     *slog.Logger
 	Progress   progress.Reporter
 
-	threads *process.ThreadScheduling // how those of cameras and of the loop run; nil for as the others
-	require []requirement.Requirement
+	threads *process.ThreadScheduling // of the camera and loop threads; nil for the default
+	require []result.Requirement
 	shapes  map[string][]int64
 }
 
-// Contender is an engine that is measured, and its configuration.
+// Contender is an engine to measure with its configuration.
 type Contender struct {
 	Engine string
 	*config.Config
 }
 
-// Flags are the benchmark's place on a command line.
+// Flags adds the flags of the benchmark.
 func (b *Bench) Flags(flags *pflag.FlagSet) {
 	b.Duration, b.Warmup = extent{time: 10 * time.Second}, extent{time: 500 * time.Millisecond}
 	flags.StringSliceVar(&b.What, "what", nil, "engine, transfers, loop or all, several separated by commas (default loop)")
 	flags.StringSliceVar(&b.Drives, "drive", nil, "closed, flat-out or paced, or several of them (default flat-out; paced with --rate)")
-	flags.IntSliceVar(&b.Batches, "batch", []int{1}, "images in one inference, one run for each")
+	flags.IntSliceVar(&b.Batches, "batch", []int{1}, "images per request, one run for each")
 	flags.Var(&b.Duration, "duration", "length of each run: a time, or frames like 24576x")
-	flags.Var(&b.Warmup, "warmup", "before measuring: a time, or frames like 200x")
-	flags.IntVar(&b.Cameras, "cameras", 1, "cameras that give images; without --rate as many as fill a batch")
-	flags.Float64Var(&b.Rate, "rate", 0, "frames a second of each camera, for paced runs; 0: as fast as they are taken")
-	flags.IntVar(&b.Slots, "slots", 0, "requests in flight at once when flat out; 0: what the engine has by default")
-	flags.BoolVar(&b.Spin, "spin", false, "ONNX Runtime's CPU threads wait in a busy loop: faster alone, slower beside others")
+	flags.Var(&b.Warmup, "warmup", "time before the measurement, or frames like 200x")
+	flags.IntVar(&b.Cameras, "cameras", 1, "number of cameras; without --rate at least as many as the batch")
+	flags.Float64Var(&b.Rate, "rate", 0, "frames per second of each camera for paced runs; 0: as fast as possible")
+	flags.IntVar(&b.Slots, "slots", 0, "requests in flight when flat out; 0: the engine's default")
+	flags.BoolVar(&b.Spin, "spin", false, "ONNX Runtime's CPU threads busy-wait: faster on an idle machine, slower on a loaded one")
 	flags.IntVar(&b.Images, "images", 64, "distinct images in memory")
 	flags.IntVar(&b.Width, "width", 1920, "image width in pixels")
 	flags.IntVar(&b.Height, "height", 1080, "image height in pixels")
-	flags.StringArrayVar(&b.Shapes, "shape", nil, "size of an input that takes no image and leaves it open: NAME=1,3,224,224")
-	flags.StringVar(&b.MQTT, "mqtt", "embedded", "where the loop's messages go: embedded, off, or a broker's address")
-	flags.DurationVar(&b.WaitIdle, "wait-idle", 0, "wait so long at most for a machine that has been quiet for a second")
-	flags.StringVar(&b.Output, "output", "", "write the JSON document to a file as well")
-	flags.StringSliceVar(&b.Plots, "plot", nil, "draw latencies by percentile and the sweep of batches: FILE.svg or FILE.png")
+	flags.StringArrayVar(&b.Shapes, "shape", nil, "shape of a tensor input with dynamic dimensions: NAME=1,3,224,224")
+	flags.StringVar(&b.MQTT, "mqtt", "embedded", "broker for the loop's messages: embedded, off, or an address")
+	flags.DurationVar(&b.WaitIdle, "wait-idle", 0, "wait at most this long until the machine has been idle for a second")
+	flags.StringVar(&b.Output, "output", "", "also write the JSON document to this file")
 	flags.StringVar(&b.Require, "require", "", "fail unless p99<=1ms,throughput>=10000,memory<=512MiB; see above")
-	flags.IntVar(&b.Level, "opt-level", -1, "effort of TensorRT's builder for a plan that is missing, 0 to 5; -1: its own")
+	flags.IntVar(&b.Level, "opt-level", -1, "TensorRT builder optimization level for a missing plan, 0 to 5; -1: default")
 }
 
-// Check finds what is wrong with the inputs before any work.
+// Check validates the settings.
 func (b *Bench) Check() (err error) {
 	switch {
 	case b.Cameras < 1 || b.Cameras > 256 || b.Images < 1 || b.Images > 1024 || b.Duration == (extent{}) || !(b.Rate >= 0):
@@ -123,7 +120,7 @@ func (b *Bench) Check() (err error) {
 		}
 	}
 	if b.Require != "" {
-		if b.require, err = requirement.Parse(b.Require); err != nil {
+		if b.require, err = result.ParseRequirements(b.Require); err != nil {
 			return config.Usagef("--require %v", err)
 		}
 	}
@@ -133,17 +130,17 @@ func (b *Bench) Check() (err error) {
 	return b.checkFiles()
 }
 
-// Judge is the error of a report that lost frames or misses what is required: one line for each.
+// Judge returns an error for lost frames and missed requirements, one line for each.
 func (b *Bench) Judge(r *result.Report) error {
 	errs := []error{r.Err()}
-	for _, line := range requirement.Judge(b.require, r) {
+	for _, line := range result.Judge(b.require, r) {
 		errs = append(errs, errors.New(line))
 	}
 	return errors.Join(errs...)
 }
 
-// whats are the parts to measure, those that were asked for by name or not.
-func (b *Bench) whats(images bool) (all []result.What) {
+// parts returns the parts to measure.
+func (b *Bench) parts(images bool) (all []result.What) {
 	for _, what := range []result.What{result.Engine, result.Transfers, result.Loop} {
 		switch {
 		case what == result.Loop && !images:
@@ -155,7 +152,7 @@ func (b *Bench) whats(images bool) (all []result.What) {
 	return all
 }
 
-// drives are the ways of requests for a part.
+// drives returns the drives for a part.
 func (b *Bench) drives(what result.What, images bool) (all []result.Drive) {
 	if what == result.Engine {
 		return []result.Drive{result.Closed}
@@ -169,7 +166,7 @@ func (b *Bench) drives(what result.What, images bool) (all []result.Drive) {
 	case all == nil:
 		all = []result.Drive{result.FlatOut}
 	}
-	if !images { // one at a time, whatever was asked for
+	if !images { // one request at a time
 		all = slices.DeleteFunc(all, func(d result.Drive) bool { return d == result.FlatOut })
 		if len(all) == 0 {
 			all = []result.Drive{result.Closed}
@@ -178,11 +175,11 @@ func (b *Bench) drives(what result.What, images bool) (all []result.Drive) {
 	return all
 }
 
-// Run measures every contender with every batch size. With several contenders one that cannot be opened is told at the end, with the report
+// Run measures every contender with every batch size. If one of several contenders cannot be opened, the error is returned with the report
 // of the others.
 func (b *Bench) Run(ctx context.Context) (*result.Report, error) {
 	report := &result.Report{Version: 1, Program: b.Program, Time: time.Now(), Machine: thisMachine(), Results: []result.Result{}}
-	if err := b.settle(ctx, &report.Load); err != nil {
+	if err := b.waitIdle(ctx, &report.Load); err != nil {
 		return nil, err
 	}
 	found := make([]*detections, len(b.Contenders))
@@ -210,13 +207,13 @@ func (b *Bench) Run(ctx context.Context) (*result.Report, error) {
 		return nil, errors.Join(failed...)
 	}
 	if len(b.Contenders) > 1 {
-		b.contrast(report, found)
+		b.compareContenders(report, found)
 	}
 	report.Load.After, _ = busyness(ctx, glance)
 	return report, errors.Join(append(failed, b.write(report))...)
 }
 
-// options are those of a contender's network.
+// options returns the options of a contender's network.
 func (b *Bench) options(c *config.Config, batch int) predict.Options {
 	options := network.Options(c, pipeline.MinScore(c.Detect.Confidence), b.Logger)
 	options.Build = network.PlanBuilder{Progress: b.Progress}.Build

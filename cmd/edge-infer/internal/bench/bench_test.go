@@ -56,7 +56,7 @@ func TestBench(t *testing.T) {
 	require.NoError(t, report.Print(&text))
 	require.Regexp(t, `^ *onnxruntime \S+ on CPU, .*\n.*\n +engine +what +drive +batch +fps .*\n`+
 		` +auto +loop +flat-out +1 .*\n +auto +loop +flat-out +5 .*\nstages of auto, flat-out, batch 1 +count +p50 ms .*\n`+
-		`(?s:.*)  network +\d+ (?s:.*)\nbusy`, text.String())
+		`(?s:.*)  network +\d+ (?s:.*)\nload of`, text.String())
 }
 
 func TestBatchesThatCannotBeFilled(t *testing.T) {
@@ -101,13 +101,13 @@ func TestLostRequestsAreAnError(t *testing.T) {
 	require.Positive(t, r.Lost)
 	require.Positive(t, r.Frames)
 	require.EqualError(t, b.Judge(&result.Report{Results: []result.Result{r}}),
-		fmt.Sprintf("bench: batch 2: %d frames were lost, the figures count the others: out of memory", r.Lost))
+		fmt.Sprintf("bench: batch 2: %d frames were lost and are not part of the figures: out of memory", r.Lost))
 }
 
 func TestMemoryCameraCountsWhatItReplaces(t *testing.T) {
 	c := memoryCamera{images: [][]byte{make([]byte, 12)}, width: 2, height: 2, interval: 1000}
 	frame, ok := c.Take()
 	require.True(t, ok, "many frames have been due since the clock's beginning")
-	require.Equal(t, c.displaced.Load(), frame.Seq)
+	require.Equal(t, c.dropped.Load(), frame.Seq)
 	require.Zero(t, frame.Captured%1000)
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// memoryCamera gives images that lie in memory, always or at a rate.
+// memoryCamera is a camera with images in memory, available always or at a rate.
 type memoryCamera struct {
 	images        [][]byte
 	width, height int
-	interval      time.Duration // 0 for always
+	interval      time.Duration // 0: always available
 	start         int64         // CLOCK_MONOTONIC of the first frame
 	next          uint64        // sequence number
-	displaced     atomic.Uint64 // frames that were due and replaced by the next one before they were taken
+	dropped       atomic.Uint64 // frames replaced by a newer one
 }
 
 // Take implements pipeline.Source.
@@ -30,7 +30,7 @@ func (c *memoryCamera) Take() (capture.Frame, bool) {
 		if now < c.start || uint64(due) < c.next {
 			return capture.Frame{}, false
 		}
-		c.displaced.Add(uint64(due) - c.next)
+		c.dropped.Add(uint64(due) - c.next)
 		c.next = uint64(due)
 		captured = c.start + due*int64(c.interval)
 	}
@@ -42,12 +42,12 @@ func (c *memoryCamera) Take() (capture.Frame, bool) {
 	return frame, true
 }
 
-// pace wakes the frame loop at the moment a frame falls due, by a thread like that of a live camera.
+// pace wakes the frame loop whenever a frame is due, on a thread like that of a live camera.
 func pace(ctx context.Context, threads *process.ThreadScheduling, notify *capture.Wakeup, sources []*memoryCamera) {
-	runtime.LockOSThread() // for good, as a live camera's
+	runtime.LockOSThread() // as the thread of a live camera
 	threads.SetupCaptureThread()
 	for n := int64(0); ; n++ {
-		for _, source := range sources { // in the order in which they fall due
+		for _, source := range sources { // in the order of their start times
 			sleepUntil(source.start + n*int64(source.interval))
 			if ctx.Err() != nil {
 				return

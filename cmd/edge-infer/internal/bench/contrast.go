@@ -11,19 +11,19 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// detections are what one contender sees on the images, or its outputs for the tensors.
+// detections holds the detections of a contender, or its outputs for tensors.
 type detections struct {
 	images  [][]postprocess.Detection
 	outputs [][]float32
 }
 
-// compared is how many images contenders are compared on.
+// compared is the number of images for the comparison of contenders.
 const compared = 32
 
-// margin is how near the threshold a box may be missing on one side: a drift that small decides whether it is reported at all.
+// margin is the distance from the threshold within which a box may be missing on one side, because of rounding.
 const margin = 0.04
 
-// find has the network look at the first images, or at the tensors.
+// find runs the network on the first images, or on the tensors.
 func (s *subject) find() (*detections, error) {
 	f := &detections{}
 	if s.network == nil {
@@ -36,7 +36,7 @@ func (s *subject) find() (*detections, error) {
 		}
 		return f, nil
 	}
-	// Whole requests, so that a network with a fixed batch runs too.
+	// Full batches, for networks with a fixed batch.
 	batch := s.batch
 	images := make([]engine.Image, 0, compared+batch)
 	for len(images) < min(compared, len(s.images)) || len(images)%batch > 0 {
@@ -56,8 +56,8 @@ func (s *subject) find() (*detections, error) {
 	return f, nil
 }
 
-// contrast sets every contender beside the last one.
-func (b *Bench) contrast(report *result.Report, found []*detections) {
+// compareContenders sets speed-up and agreement of every contender relative to the last one.
+func (b *Bench) compareContenders(report *result.Report, found []*detections) {
 	last := len(b.Contenders) - 1
 	for i, c := range b.Contenders {
 		var agreement *result.Agreement
@@ -80,7 +80,7 @@ func (b *Bench) contrast(report *result.Report, found []*detections) {
 	}
 }
 
-// agree compares a candidate with the reference.
+// agree returns the agreement of a candidate with the reference.
 func agree(c Contender, reference, candidate *detections) *result.Agreement {
 	a := &result.Agreement{With: c.Engine}
 	if reference.images != nil && candidate.images != nil {

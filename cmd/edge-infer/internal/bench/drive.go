@@ -12,39 +12,39 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// served is whatever answers requests, without cameras and messages around it. A request holds the same number of images every time.
-type served interface {
+// target processes requests without cameras and messages. All requests have the same number of images.
+type target interface {
 	slots() int
 	submit(slot int) error
-	// wait ends the slot's request and says how many of its images were lost, and why.
+	// wait waits for the slot's request and returns the number of lost images with the reason.
 	wait(slot int) (timing engine.Timing, lost int, err error)
 }
 
-// pictured gives a predictor images that lie in memory.
-type pictured struct {
+// imageRequests feeds a predictor with images in memory.
+type imageRequests struct {
 	predict.Predictor
-	images []engine.Image // twice over, so that each batch is a piece of it
+	images []engine.Image // followed by the first batch again, so that each batch is a slice
 	batch  int
 	next   int
 }
 
-func newPictured(p predict.Predictor, images []engine.Image, batch int) *pictured {
+func newImageRequests(p predict.Predictor, images []engine.Image, batch int) *imageRequests {
 	around := append([]engine.Image{}, images...)
 	for len(around) < len(images)+batch {
 		around = append(around, images...)
 	}
-	return &pictured{Predictor: p, images: around[:len(images)+batch], batch: batch}
+	return &imageRequests{Predictor: p, images: around[:len(images)+batch], batch: batch}
 }
 
-func (p *pictured) slots() int { return p.Slots() }
+func (p *imageRequests) slots() int { return p.Slots() }
 
-func (p *pictured) submit(slot int) error {
+func (p *imageRequests) submit(slot int) error {
 	first := p.next
 	p.next = (p.next + p.batch) % (len(p.images) - p.batch)
 	return p.Submit(slot, p.images[first:first+p.batch])
 }
 
-func (p *pictured) wait(slot int) (engine.Timing, int, error) {
+func (p *imageRequests) wait(slot int) (engine.Timing, int, error) {
 	r, err := p.Wait(slot)
 	if err != nil {
 		return engine.Timing{}, p.batch, err
@@ -58,13 +58,13 @@ func (p *pictured) wait(slot int) (engine.Timing, int, error) {
 	return r.Timing, lost, err
 }
 
-// driver sends requests one way and notes how long each took.
+// driver sends requests with one drive and records their latencies.
 type driver struct {
-	served
+	target
 	batch    int
 	drive    result.Drive
-	interval time.Duration // between the moments at which paced requests are due
-	network  bool          // a request took what the network on its device took
+	interval time.Duration // between paced requests
+	network  bool          // latency is the inference time on the device
 
 	latencies *result.Histogram
 	busy      time.Duration // of the network, summed
@@ -74,9 +74,11 @@ type driver struct {
 	started   []int64 // by slot, CLOCK_MONOTONIC
 }
 
-// run goes on for the extent and ends what is in flight. Latencies are those of this run.
+// run sends requests for the extent and waits for those in flight. It resets the latencies.
 func (d *driver) run(ctx context.Context, e extent) error {
-	d.latencies, d.busy, d.requests = result.NewHistogram(), 0, 0
+	d.latencies = result.NewHistogram()
+	d.busy = 0
+	d.requests = 0
 	slots := d.slots()
 	if d.drive != result.FlatOut {
 		slots = 1
@@ -84,7 +86,7 @@ func (d *driver) run(ctx context.Context, e extent) error {
 	d.started = make([]int64, slots)
 	begun := capture.Monotonic()
 	oldest, busy := 0, 0
-	for number := int64(0); ctx.Err() == nil && !e.over(d.requests*uint64(d.batch), time.Duration(capture.Monotonic()-begun)); {
+	for number := int64(0); ctx.Err() == nil && !e.reached(d.requests*uint64(d.batch), time.Duration(capture.Monotonic()-begun)); {
 		if busy == slots {
 			d.finish(oldest)
 			oldest, busy = (oldest+1)%slots, busy-1
@@ -129,15 +131,15 @@ func (d *driver) finish(slot int) {
 	d.latencies.Add(time.Duration(capture.Monotonic() - d.started[slot]))
 }
 
-// sleepUntil sleeps in the kernel: Go's timers may be a millisecond late, which would be measured as latency.
+// sleepUntil sleeps in the kernel, because Go's timers may be a millisecond late, which would count as latency.
 func sleepUntil(moment int64) {
 	due := unix.NsecToTimespec(moment)
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // of whatever thread this runs on; else it may be late by 50 microseconds
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // for the current thread; the default slack is 50 microseconds
 	for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &due, nil) == unix.EINTR {
 	}
 }
 
-// measure warms up and measures.
+// measure warms up and measures one run.
 func (d *driver) measure(ctx context.Context, b *Bench, m *meter, r *result.Result, held int64) error {
 	if err := d.run(ctx, b.Warmup); err != nil {
 		return context.Cause(ctx)
@@ -151,7 +153,7 @@ func (d *driver) measure(ctx context.Context, b *Bench, m *meter, r *result.Resu
 	r.Lost, r.Reason, r.Filled = d.lost, d.failed, float64(d.batch)
 	r.Latency = d.latencies.Latency()
 	if d.network && d.busy > 0 {
-		r.FPS = float64(r.Frames) / d.busy.Seconds() // what the network would do if nothing kept it waiting
+		r.FPS = float64(r.Frames) / d.busy.Seconds() // without waiting between requests
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// extent is how long something goes on: a time, or as many frames as 5000x says.
+// extent is the length of a run: a time, or a number of frames like 5000x.
 type extent struct {
 	time   time.Duration
 	frames uint64
@@ -42,8 +42,8 @@ func (e *extent) Set(text string) error {
 // Type implements pflag.Value.
 func (*extent) Type() string { return "time or frames" }
 
-// over says whether that many frames in that time are enough.
-func (e *extent) over(frames uint64, since time.Duration) bool {
+// reached reports whether the run is complete after a number of frames and a time.
+func (e *extent) reached(frames uint64, since time.Duration) bool {
 	if e.frames > 0 {
 		return frames >= e.frames
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 )
 
-// glance is how long the machine is watched before and after.
+// glance is the time over which the load is measured before and after.
 const glance = 300 * time.Millisecond
 
-// busyness is the share of all CPUs that is busy over a while, and the load average; nil where the system does not tell.
+// busyness returns the share of all CPUs in use over a time, nil if unknown, and the load average.
 func busyness(ctx context.Context, while time.Duration) (share *float64, average float64) {
 	r := telemetry.Reader{FilesOnly: true}
 	r.Read()
@@ -32,13 +32,13 @@ func percentage(load float64) *float64 {
 	return &load
 }
 
-// settle waits until the machine has been quiet for a second, as long as b says, and notes how busy it is.
-func (b *Bench) settle(ctx context.Context, load *result.Load) error {
+// waitIdle waits up to b.WaitIdle until the machine has been idle for a second, and records its load.
+func (b *Bench) waitIdle(ctx context.Context, load *result.Load) error {
 	if b.WaitIdle <= 0 {
 		load.Before, load.Average = busyness(ctx, glance)
 		return ctx.Err()
 	}
-	step := b.Progress.Begin("waiting for a quiet machine")
+	step := b.Progress.Begin("waiting for an idle machine")
 	defer step.Close()
 	for begun := time.Now(); ; {
 		load.Before, load.Average = busyness(ctx, time.Second)
@@ -47,13 +47,13 @@ func (b *Bench) settle(ctx context.Context, load *result.Load) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case load.Before == nil:
-			return fmt.Errorf("bench: this system does not tell how busy it is, --wait-idle cannot wait")
+			return fmt.Errorf("bench: --wait-idle: the load of this system is unknown")
 		case *load.Before <= result.Idle:
 			return nil
 		case time.Since(begun) >= b.WaitIdle:
-			return fmt.Errorf("bench: the machine is still busy to %.0f %% after %v of waiting (stop what runs beside, or leave out --wait-idle)",
+			return fmt.Errorf("bench: the machine is still %.0f %% busy after %v (stop other programs, or omit --wait-idle)",
 				100**load.Before, b.WaitIdle)
 		}
-		step.Note(fmt.Sprintf("waiting for a quiet machine: %.0f %% busy", 100**load.Before))
+		step.Note(fmt.Sprintf("waiting for an idle machine: %.0f %% busy", 100**load.Before))
 	}
 }

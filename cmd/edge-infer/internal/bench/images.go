@@ -5,12 +5,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// allocator gives memory that its owner reads without a copy.
+// allocator allocates memory that the engine reads without a copy.
 type allocator interface {
 	Alloc(size int) (*engine.Buffer, error)
 }
 
-// draw puts images of the demo belt into a predictor's memory.
+// draw renders images of the demo scene into a predictor's memory.
 func draw(memory allocator, count, width, height int) ([][]byte, error) {
 	belt := &scene.Scene{Width: width, Height: height, Seed: 1}
 	if err := belt.Open(); err != nil {

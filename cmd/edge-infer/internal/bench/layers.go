@@ -17,10 +17,10 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// profileRuns is how many runs bench --layers takes the mean of.
+// profileRuns is the number of runs averaged by bench --layers.
 const profileRuns = 50
 
-// Profile is where a request's time goes on TensorRT.
+// Profile holds the time of each layer of a TensorRT engine plan.
 type Profile struct {
 	Version   string           `json:"version"` // of TensorRT
 	Device    string           `json:"device"`
@@ -32,21 +32,21 @@ type Profile struct {
 	Placement map[string]*Placement `json:"placement"`
 }
 
-// LayerTime is one layer and its part of the time.
+// LayerTime is a layer with its mean time and its share of the total.
 type LayerTime struct {
 	tensorrt.Layer
 	Mean  float64 `json:"mean_us"`
 	Share float64 `json:"share"`
 }
 
-// Placement is what runs in one place with one precision.
+// Placement sums the layers on one device with one precision.
 type Placement struct {
 	Layers int     `json:"layers"`
 	Mean   float64 `json:"mean_us"`
 	Share  float64 `json:"share"`
 }
 
-// profile opens the model on TensorRT and times its layers on one batch of the demo belt.
+// profile opens the model on TensorRT and measures its layers on a batch of demo images.
 func (b *Bench) profile(ctx context.Context, batch int) (*Profile, error) {
 	c := *b.Contenders[0].Config
 	switch c.Engine.Backend {
@@ -54,7 +54,7 @@ func (b *Bench) profile(ctx context.Context, batch int) (*Profile, error) {
 		c.Engine.Backend = tensorrt.Name
 	case tensorrt.Name:
 	default:
-		return nil, config.Usagef("--layers: only TensorRT tells its layers' times, not %s", c.Engine.Backend)
+		return nil, config.Usagef("--layers needs TensorRT, not %s", c.Engine.Backend)
 	}
 	options := b.options(&c, batch)
 	options.Slots = 1
@@ -76,7 +76,7 @@ func (b *Bench) profile(ctx context.Context, batch int) (*Profile, error) {
 			Data: pixels[i%len(pixels)], Width: b.Width, Height: b.Height, Stride: engine.BGR.RowBytes(b.Width), Format: engine.BGR,
 		}
 	}
-	if _, err := predict.Run(n, images...); err != nil { // what the slot has run is timed
+	if _, err := predict.Run(n, images...); err != nil { // the profile repeats the last request of the slot
 		return nil, err
 	}
 	e := n.Engine().(*tensorrt.Engine)
@@ -94,10 +94,10 @@ func (b *Bench) profile(ctx context.Context, batch int) (*Profile, error) {
 	return p, nil
 }
 
-// Profiles are those of one command, a batch size each.
+// Profiles holds one profile per batch size.
 type Profiles []*Profile
 
-// Profile times the layers of each batch size.
+// Profile measures the layers for each batch size.
 func (b *Bench) Profile(ctx context.Context) (Profiles, error) {
 	var all Profiles
 	for _, batch := range b.Batches {
@@ -110,7 +110,7 @@ func (b *Bench) Profile(ctx context.Context) (Profiles, error) {
 	return all, nil
 }
 
-// Print writes the profiles for a person.
+// Print writes the profiles as text.
 func (all Profiles) Print(out io.Writer) error {
 	for _, p := range all {
 		if err := p.print(out); err != nil {
@@ -120,7 +120,7 @@ func (all Profiles) Print(out io.Writer) error {
 	return nil
 }
 
-// add joins times with what the layers are, by name. Layers of one name come in the same order in both lists.
+// add joins times and layers by name. Layers with the same name are in the same order in both lists.
 func (p *Profile) add(times []tensorrt.LayerTime, layers []tensorrt.Layer) {
 	p.Placement = map[string]*Placement{}
 	var total time.Duration
@@ -152,9 +152,9 @@ func (p *Profile) add(times []tensorrt.LayerTime, layers []tensorrt.Layer) {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// print writes the slowest layers first, then how many run where and in which precision.
+// print writes the layers, slowest first, then the sums by device and precision.
 func (p *Profile) print(out io.Writer) error {
-	fmt.Fprintf(out, "tensorrt %s on %s, %s, batch %d: %d layers, %.1f us layer by layer\n",
+	fmt.Fprintf(out, "tensorrt %s on %s, %s, batch %d: %d layers, %.1f us in total\n",
 		p.Version, p.Device, p.Precision, p.Batch, len(p.Layers), p.Total)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "mean us\tshare\tdevice\tprecision\tkind\tlayer")

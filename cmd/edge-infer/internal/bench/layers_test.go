@@ -25,7 +25,7 @@ func TestLayerProfile(t *testing.T) {
 	})
 	var text bytes.Buffer
 	require.NoError(t, p.print(&text))
-	require.Equal(t, `tensorrt 10.3.0 on Orin, int8, batch 1: 4 layers, 40.0 us layer by layer
+	require.Equal(t, `tensorrt 10.3.0 on Orin, int8, batch 1: 4 layers, 40.0 us in total
 mean us  share   device  precision  kind  layer
 20.0     50.0 %  DLA     fp16       -     a
 10.0     25.0 %  GPU     int8       Conv  a

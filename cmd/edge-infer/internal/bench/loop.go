@@ -17,14 +17,14 @@ import (
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 )
 
-// Where messages may go other than to a broker's address.
+// Values of Bench.MQTT other than an address.
 const (
 	embeddedBroker = "embedded"
 	noBroker       = "off"
 )
 
-// cameras is how many there are for a batch: a request holds one image of each, so fewer never fill it. Paced ones are as many as were
-// asked for.
+// cameras returns the number of cameras for a batch: a request has at most one image of each, so at least as many as the batch. Paced runs
+// use b.Cameras.
 func (b *Bench) cameras(drive result.Drive, batch int) int {
 	if drive == result.Paced {
 		return b.Cameras
@@ -52,7 +52,7 @@ func (s *subject) loop(ctx context.Context, r *result.Result) error {
 	return l.measure(ctx, s.Bench, s.meter, r, s.held)
 }
 
-// publish opens a client that sends to a broker, the embedded one unless another was named. The clocks hear of acknowledgements.
+// publish opens a client for b.MQTT, or for an embedded broker. Acknowledgements are recorded in clocks.
 func (b *Bench) publish(ctx context.Context, clocks *stage.Times) (client *mqtt.Client, end func(), err error) {
 	var closers []func()
 	end = func() {
@@ -85,7 +85,7 @@ func (b *Bench) publish(ctx context.Context, clocks *stage.Times) (client *mqtt.
 	return client, end, nil
 }
 
-// frameLoop is a frame loop that is measured.
+// frameLoop is the frame loop under test.
 type frameLoop struct {
 	*pipeline.Pipeline
 	notify   *capture.Wakeup
@@ -95,7 +95,7 @@ type frameLoop struct {
 	requests *requests
 }
 
-// newLoop makes a frame loop of cameras in memory.
+// newLoop makes a frame loop with cameras in memory.
 func newLoop(
 	b *Bench, c Contender, n *requests, drive result.Drive, images [][]byte, sinks []pipeline.Sink, clocks *stage.Times,
 ) (*frameLoop, error) {
@@ -124,7 +124,7 @@ func newLoop(
 	return l, l.Open()
 }
 
-// measure runs the loop for as long as b says.
+// measure runs and measures the loop.
 func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.Result, held int64) error {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
@@ -136,10 +136,10 @@ func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.R
 	if err := l.wait(ctx, b.Warmup, done); err != nil {
 		return err
 	}
-	first, late := l.Stats(), l.displaced()
+	first, late := l.Stats(), l.dropped()
 	requestsBefore, imagesBefore := l.requests.counts()
 	m.begin()
-	l.Stages.Recent() // what came before counts for nothing
+	l.Stages.Recent() // discards earlier values
 	l.stages.on.Store(true)
 	err := l.wait(ctx, b.Duration, done)
 	l.stages.on.Store(false)
@@ -149,7 +149,7 @@ func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.R
 	}
 	m.end(r, held)
 	last := l.Stats()
-	r.Skipped = l.displaced() - late
+	r.Skipped = l.dropped() - late
 	requests, images := l.requests.counts()
 	stop()
 	if err := <-done; err != nil {
@@ -171,15 +171,15 @@ func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.R
 	return nil
 }
 
-// displaced counts the frames that were due and replaced by newer ones.
-func (l *frameLoop) displaced() (sum uint64) {
+// dropped returns the number of frames replaced by newer ones.
+func (l *frameLoop) dropped() (sum uint64) {
 	for _, source := range l.sources {
-		sum += source.displaced.Load()
+		sum += source.dropped.Load()
 	}
 	return sum
 }
 
-// wait ends early with what ended the loop.
+// wait waits for the extent, or returns the error that ended the loop.
 func (l *frameLoop) wait(ctx context.Context, e extent, done <-chan error) error {
 	var enough <-chan time.Time
 	var reached <-chan struct{}

@@ -14,16 +14,16 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 )
 
-// meter watches what runs take of the machine: memory from its opening on, the rest from begin to end. The sensors are read on a goroutine
-// of its own; one goroutine calls the rest.
+// meter measures the resources of runs: memory since newMeter, the rest between begin and end. A goroutine of its own reads the sensors;
+// all methods are called by one goroutine.
 type meter struct {
 	sensors telemetry.Reader
 	stop    chan struct{}
 	stopped sync.WaitGroup
 
-	mutex sync.Mutex // guards what the sensors' goroutine adds
+	mutex sync.Mutex // guards the fields set by the sensor goroutine
 	on    bool
-	own   uint64 // allocations of reading the sensors while on
+	own   uint64 // allocations by the sensor goroutine while on
 	watts struct {
 		sum   float64
 		count int
@@ -31,9 +31,9 @@ type meter struct {
 	hottest   *float64
 	throttled map[string]bool
 	gpuBefore int64 // bytes in use, -1 when unknown
-	gpuMost   int64
+	gpuPeak   int64
 
-	cpus      telemetry.Reader // of what all programs together use
+	cpus      telemetry.Reader // CPU load of all programs
 	begun     time.Time
 	processor time.Duration
 	objects   uint64
@@ -42,12 +42,12 @@ type meter struct {
 // between two readings of the sensors
 const sensorInterval = 250 * time.Millisecond
 
-// newMeter starts watching; close ends it.
+// newMeter starts the sensor goroutine; close ends it.
 func newMeter() *meter {
 	m := &meter{stop: make(chan struct{}), cpus: telemetry.Reader{FilesOnly: true}, throttled: map[string]bool{}}
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak begins here; without that it is the process' own
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets the peak; if that fails, it is the peak of the whole process
 	m.gpuBefore = gpuMemory(m.sensors.Read())
-	m.gpuMost = m.gpuBefore
+	m.gpuPeak = m.gpuBefore
 	m.stopped.Go(func() {
 		defer m.sensors.Close()
 		ticker := time.NewTicker(sensorInterval)
@@ -57,7 +57,7 @@ func newMeter() *meter {
 			case <-m.stop:
 				return
 			case <-ticker.C:
-				m.look()
+				m.sample()
 			}
 		}
 	})
@@ -69,14 +69,14 @@ func (m *meter) close() {
 	m.stopped.Wait()
 }
 
-// look takes one reading.
-func (m *meter) look() {
+// sample reads the sensors once.
+func (m *meter) sample() {
 	before := allocated()
 	r := m.sensors.Read()
 	own := allocated() - before
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.gpuMost = max(m.gpuMost, gpuMemory(r))
+	m.gpuPeak = max(m.gpuPeak, gpuMemory(r))
 	if !m.on {
 		return
 	}
@@ -97,7 +97,7 @@ func (m *meter) look() {
 	}
 }
 
-// gpuMemory is what is in use on all GPUs together, -1 when none tells.
+// gpuMemory returns the memory in use on all GPUs in bytes, -1 if unknown.
 func gpuMemory(r *telemetry.Reading) int64 {
 	sum := int64(-1)
 	for _, g := range r.GPUs {
@@ -111,15 +111,18 @@ func gpuMemory(r *telemetry.Reading) int64 {
 // begin starts a run.
 func (m *meter) begin() {
 	m.mutex.Lock()
-	m.on, m.own, m.hottest = true, 0, nil
-	m.watts.sum, m.watts.count = 0, 0
+	m.on = true
+	m.own = 0
+	m.hottest = nil
+	m.watts.sum = 0
+	m.watts.count = 0
 	clear(m.throttled)
 	m.mutex.Unlock()
 	m.cpus.Read()
 	m.begun, m.processor, m.objects = time.Now(), cpuTime(), allocated()
 }
 
-// end ends the run and writes what it took into r, which knows its frames. held is what of the memory are the benchmark's own images.
+// end ends the run and adds its resources to r, whose Frames is set. held is the memory of the benchmark's own images in bytes.
 func (m *meter) end(r *result.Result, held int64) {
 	objects, processor, elapsed := allocated()-m.objects, cpuTime()-m.processor, time.Since(m.begun)
 	busy := m.cpus.Read().CPU
@@ -136,8 +139,8 @@ func (m *meter) end(r *result.Result, held int64) {
 		*share = max(0, *share-processor.Seconds()/elapsed.Seconds()/float64(max(busy.Count, 1)))
 		r.Others = share
 	}
-	if m.gpuMost >= 0 {
-		grown := max(m.gpuMost-m.gpuBefore, 0)
+	if m.gpuPeak >= 0 {
+		grown := max(m.gpuPeak-m.gpuBefore, 0)
 		r.GPUMemory = &grown
 	}
 	if m.watts.count > 0 {
@@ -150,14 +153,14 @@ func (m *meter) end(r *result.Result, held int64) {
 	}
 }
 
-// allocated counts the heap objects ever made, without stopping the world.
+// allocated returns the number of heap objects ever allocated, without stopping the world.
 func allocated() uint64 {
 	sample := [...]metrics.Sample{{Name: "/gc/heap/allocs:objects"}, {Name: "/gc/heap/tiny/allocs:objects"}}
 	metrics.Read(sample[:])
 	return sample[0].Value.Uint64() + sample[1].Value.Uint64()
 }
 
-// peakMemory is the most that was resident since it was asked to begin, residentMemory what is now, in bytes.
+// peakMemory returns the peak resident memory since the last reset, residentMemory the current one, in bytes.
 func peakMemory() int64     { return statusBytes("VmHWM:") }
 func residentMemory() int64 { return statusBytes("VmRSS:") }
 
@@ -178,7 +181,7 @@ func statusBytes(name string) int64 {
 	return kibibytes << 10
 }
 
-// cpuTime is what this process has used on all CPUs, user and system.
+// cpuTime returns the user and system time of this process on all CPUs.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -187,7 +190,7 @@ func cpuTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// thisMachine describes what the benchmark runs on.
+// thisMachine describes the machine of the benchmark.
 func thisMachine() result.Machine {
 	r := telemetry.Reader{FilesOnly: true}
 	reading := r.Read()

@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// requests is a predictor that takes a batch of its own size at most and counts what it is asked.
+// requests is a predictor with a limited batch that counts its requests.
 type requests struct {
 	predict.Predictor
 	batch  int

@@ -10,18 +10,18 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 )
 
-// stages notes when each frame went on, as the last sink. Its histograms are read when the loop has ended.
+// stages is the last sink and records the latency of each frame. Its histograms are read after the loop has ended.
 type stages struct {
 	on     atomic.Bool
 	frames atomic.Uint64 // while on
 	total  *result.Histogram
-	parts  [3]*result.Histogram // to submission, to the end of the network, to the hand-over
+	parts  [3]*result.Histogram // until submission, until the end of inference, until hand-over
 
-	seen atomic.Uint64 // on or not
+	seen atomic.Uint64 // all frames
 	goal atomic.Pointer[goal]
 }
 
-// goal is closed when so many frames have been seen.
+// goal is a number of frames; reached is closed once they have been seen.
 type goal struct {
 	frames  uint64
 	reached chan struct{}
@@ -35,7 +35,7 @@ func newStages() *stages {
 	return s
 }
 
-// after is closed once so many more frames are through.
+// after returns a channel that is closed after a number of further frames.
 func (s *stages) after(frames uint64) <-chan struct{} {
 	g := &goal{s.seen.Load() + frames, make(chan struct{})}
 	s.goal.Store(g)
@@ -61,7 +61,7 @@ func (s *stages) Frame(in *pipeline.Result) {
 	}
 }
 
-// clocked gives the stages' times the form of the document.
+// clocked converts the stage times for the document.
 func clocked(all []stage.Summary) (clocks []result.Clock) {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	for _, s := range all {
@@ -72,7 +72,7 @@ func clocked(all []stage.Summary) (clocks []result.Clock) {
 	return clocks
 }
 
-// medians may be called when the frame loop has ended.
+// medians must be called after the frame loop has ended.
 func (s *stages) medians() *result.Stages {
 	at := func(i int) float64 { return float64(s.parts[i].Median()) / float64(time.Millisecond) }
 	return &result.Stages{Submit: at(0), Network: at(1), Publish: at(2)}

@@ -14,7 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// subject is an open network with what it is given: images, or tensors where it takes none.
+// subject is an open network with its inputs: images, or tensors if it has no image input.
 type subject struct {
 	*Bench
 	contender Contender
@@ -25,19 +25,19 @@ type subject struct {
 	network *predict.Network // nil for tensors
 	pixels  [][]byte
 	images  []engine.Image
-	before  int64 // most memory before the images came
-	held    int64 // by the images
+	before  int64 // peak memory before the images were allocated
+	held    int64 // memory of the images
 
 	raw *raw
 }
 
-// open opens a contender's network for a batch size. One that takes no images, or whose outputs mean nothing to this program, is opened
-// for tensors unless the loop was asked for.
+// open opens a contender's network for a batch size. A network without image input, or with outputs of an unknown layout, is opened for
+// tensors unless only the loop is measured.
 func (b *Bench) open(ctx context.Context, c Contender, batch int) (s *subject, err error) {
 	s = &subject{Bench: b, contender: c, batch: batch, meter: newMeter()}
 	defer func() {
 		if err != nil {
-			_ = s.close() // what kept it from opening is the better answer
+			_ = s.close() // the first error is more useful
 		}
 	}()
 	s.network, err = predict.Open(ctx, b.options(c.Config, batch))
@@ -51,7 +51,7 @@ func (b *Bench) open(ctx context.Context, c Contender, batch int) (s *subject, e
 		} else if other != nil {
 			return s, err
 		}
-		b.Logger.Info("measured on tensors of random numbers", "reason", err.Error())
+		b.Logger.Info("measuring with random tensors", "reason", err.Error())
 		return s, nil
 	}
 	s.model = s.network.Model().Model
@@ -73,7 +73,7 @@ func (b *Bench) open(ctx context.Context, c Contender, batch int) (s *subject, e
 	return s, nil
 }
 
-// onlyLoop says that nothing but the loop was asked for by name.
+// onlyLoop reports whether only the loop is to be measured.
 func (b *Bench) onlyLoop() bool { return len(b.What) == 1 && b.What[0] == string(result.Loop) }
 
 // openRaw opens the network for tensors.
@@ -109,7 +109,7 @@ func (s *subject) openRaw(ctx context.Context) error {
 	return nil
 }
 
-// close ends the watching and gives the network back.
+// close stops the meter and closes the network.
 func (s *subject) close() error {
 	s.meter.close()
 	switch {
@@ -121,7 +121,7 @@ func (s *subject) close() error {
 	return nil
 }
 
-// measure runs everything that was asked for, and keeps what the network finds, once, for several contenders to be compared.
+// measure makes all runs. With several contenders it also keeps the detections of the first batch size for comparison.
 func (s *subject) measure(ctx context.Context, report *result.Report, found **detections) error {
 	if *found == nil && len(s.Contenders) > 1 {
 		var err error
@@ -129,7 +129,7 @@ func (s *subject) measure(ctx context.Context, report *result.Report, found **de
 			return err
 		}
 	}
-	for _, what := range s.whats(s.network != nil) {
+	for _, what := range s.parts(s.network != nil) {
 		for _, drive := range s.drives(what, s.network != nil) {
 			r := s.blank(what, drive)
 			step := s.Progress.Begin(r.Name())
@@ -157,7 +157,7 @@ func (s *subject) blank(what result.What, drive result.Drive) result.Result {
 	return r
 }
 
-// run measures one part one way.
+// run measures one part with one drive.
 func (s *subject) run(ctx context.Context, r *result.Result) error {
 	if r.What == result.Loop {
 		if err := s.loop(ctx, r); err != nil {
@@ -168,14 +168,14 @@ func (s *subject) run(ctx context.Context, r *result.Result) error {
 		if r.Drive == result.Paced {
 			d.interval = time.Duration(float64(s.batch) / r.Rate * float64(time.Second))
 		}
-		if d.served = s.raw; s.network != nil {
-			d.served = newPictured(s.network, s.images, s.batch)
+		if d.target = s.raw; s.network != nil {
+			d.target = newImageRequests(s.network, s.images, s.batch)
 		}
 		if err := d.measure(ctx, s.Bench, s.meter, r, s.held); err != nil {
 			return err
 		}
 		if d.network && d.busy == 0 {
-			return config.Usagef("--what engine: %s does not tell how long the network takes on its device", r.Backend)
+			return config.Usagef("--what engine: %s does not measure the inference time on the device", r.Backend)
 		}
 	}
 	r.Memory = max(r.Memory, s.before)

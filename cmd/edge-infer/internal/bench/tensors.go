@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// raw gives a network tensors of random numbers, one request at a time.
+// raw feeds a network with random tensors, one request at a time.
 type raw struct {
 	network *predict.Raw
 	inputs  []engine.Tensor
@@ -29,7 +29,7 @@ func (r *raw) submit(int) error {
 
 func (r *raw) wait(int) (engine.Timing, int, error) { return r.result.Timing, 0, nil }
 
-// shapes reads --shape: NAME=1,3,224,224.
+// shapes parses --shape: NAME=1,3,224,224.
 func shapes(texts []string) (map[string][]int64, error) {
 	all := map[string][]int64{}
 	for _, text := range texts {
@@ -48,7 +48,7 @@ func shapes(texts []string) (map[string][]int64, error) {
 	return all, nil
 }
 
-// shaped gives inputs the shapes that were named, and the batch where only that is open.
+// shaped sets the named shapes, and the batch where only that is dynamic.
 func shaped(inputs []engine.TensorInfo, named map[string][]int64, batch int) ([]engine.TensorInfo, error) {
 	all := make([]engine.TensorInfo, len(inputs))
 	used := 0
@@ -76,7 +76,7 @@ func shaped(inputs []engine.TensorInfo, named map[string][]int64, batch int) ([]
 	return all, nil
 }
 
-// example is a shape that an input with open sides may have.
+// example returns a possible shape of an input with dynamic dimensions.
 func example(shape []int64, batch int) string {
 	var sides []string
 	for d, n := range shape {
@@ -100,7 +100,7 @@ func names(inputs []engine.TensorInfo) string {
 	return strings.Join(all, ", ")
 }
 
-// random fills tensors with numbers of a normal distribution, integers with 0 and 1, which every table has.
+// random returns tensors with normally distributed numbers, or 0 and 1 for integers, which are valid indices of any table.
 func random(inputs []engine.TensorInfo) []engine.Tensor {
 	source := rand.New(rand.NewPCG(1, 1))
 	all := make([]engine.Tensor, len(inputs))

@@ -1,4 +1,4 @@
-// Package broker makes the MQTT client that a configuration describes, and the embedded broker.
+// Package broker creates the MQTT client and the embedded broker from the configuration.
 package broker
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
-// New makes the embedded broker that m describes, to listen at address.
+// New returns the configured embedded broker, listening at address.
 func New(m *config.MQTT, address string, logger *slog.Logger) *embedded.Broker {
 	return &embedded.Broker{
 		Address: address, User: m.User, Password: credentials.Secret(m.Password), PasswordFile: m.PasswordFile, Logger: logger,
@@ -22,8 +22,8 @@ func New(m *config.MQTT, address string, logger *slog.Logger) *embedded.Broker {
 	}
 }
 
-// Open starts the embedded broker; user, password and certificate of m are then what it asks of clients and shows them. When the default
-// address is taken, by a mosquitto for instance, it takes a free port: only an address that somebody chose is worth failing for.
+// Open starts the embedded broker with the user, password and certificate of m. If the default address is in use, by mosquitto for
+// instance, it listens on a free port; a configured address in use is an error.
 func Open(m *config.MQTT, logger *slog.Logger) (*embedded.Broker, error) {
 	first := New(m, m.Listen, logger)
 	err := first.Open()
@@ -39,7 +39,7 @@ func Open(m *config.MQTT, logger *slog.Logger) (*embedded.Broker, error) {
 	return second, second.Open()
 }
 
-// SubscribeCommand is what a person types to see everything the device publishes.
+// SubscribeCommand returns the shell command that prints all messages of the device.
 func SubscribeCommand(address, device string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf("mosquitto_sub -h %s -p %s -v -t '%s/%s/#'", host, port, topic.DefaultRoot, device)

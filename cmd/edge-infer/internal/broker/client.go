@@ -8,10 +8,10 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
-// DiscoveryPrefix is where Home Assistant looks for devices.
+// DiscoveryPrefix is Home Assistant's default discovery prefix.
 const DiscoveryPrefix = "homeassistant"
 
-// NewClient makes the MQTT client that c describes, for these brokers.
+// NewClient returns the configured MQTT client for the given brokers.
 func NewClient(c *config.Config, brokers []string) *mqtt.Client {
 	m := &c.MQTT
 	return &mqtt.Client{

@@ -8,11 +8,11 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
-// forgetLimit is how long a broker may take to name everything that it retains.
+// forgetLimit bounds how long a broker may take to send its retained messages.
 const forgetLimit = 30 * time.Second
 
-// Forget takes a decommissioned device off its broker: every retained message of it and its Home Assistant discovery. It gives how many
-// messages were removed.
+// Forget removes the retained messages and the Home Assistant discovery of a decommissioned device from its broker. It returns the number
+// of removed messages.
 func Forget(ctx context.Context, c *config.Config) (cleared int, err error) {
 	if len(c.MQTT.Brokers()) == 0 {
 		return 0, config.Usagef("forget-discovery needs a broker, give --mqtt tcp://host:1883")

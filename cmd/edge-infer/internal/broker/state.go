@@ -2,7 +2,7 @@ package broker
 
 import "github.com/edge-infer/edge-infer/mqtt"
 
-// State says in words how a client stands with its broker; nil is none.
+// State describes the connection state of a client; nil is "off".
 func State(client *mqtt.Client) string {
 	if client == nil {
 		return "off"

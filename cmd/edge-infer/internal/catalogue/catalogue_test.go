@@ -57,8 +57,8 @@ func publish(t *testing.T, data []byte) *publisher {
 	p := &publisher{data: data}
 	p.ranges.Store(&[]string{})
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked := append(*p.ranges.Load(), r.Header.Get("Range"))
-		p.ranges.Store(&asked)
+		ranges := append(*p.ranges.Load(), r.Header.Get("Range"))
+		p.ranges.Store(&ranges)
 		if p.whole.Load() {
 			r.Header.Del("Range")
 		}
@@ -78,7 +78,7 @@ func hashed(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestPullGoesOnWhereItWasInterrupted(t *testing.T) {
+func TestPullResumes(t *testing.T) {
 	data := bytes.Repeat([]byte("network "), 100_000)
 	for _, whole := range []bool{false, true} {
 		server := publish(t, data)
@@ -120,13 +120,13 @@ func (c *counted) Count(done, total int) { *c.last, *c.total = done, total }
 func (*counted) Note(string)             {}
 func (*counted) Close()                  {}
 
-func TestPullKeepsNothingElse(t *testing.T) {
+func TestPullRemovesOtherFiles(t *testing.T) {
 	server := publish(t, []byte("another network"))
 	store := Store{t.TempDir()}
 	wanted := hashed([]byte("the network"))
 	_, err := (&Pull{Store: store, Source: server.URL + "/n.onnx", SHA256: wanted}).Run(t.Context())
 	require.EqualError(t, err, "model n: what came from "+server.URL+"/n.onnx has sha256 "+hashed([]byte("another network"))+", not "+wanted+
-		": it is another file, or was changed on its way; nothing of it was kept")
+		": it was changed or is another file andwas deleted")
 	left, err := os.ReadDir(store.Dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
@@ -134,12 +134,12 @@ func TestPullKeepsNothingElse(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	defer gone.Close()
 	_, err = (&Pull{Store: store, Source: gone.URL + "/n.onnx", SHA256: wanted}).Run(t.Context())
-	require.ErrorContains(t, err, "model n: the server answers 404 Not Found (fetch ")
+	require.ErrorContains(t, err, "model n: the server returned 404 Not Found (fetch ")
 
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
 	_, err = (&Pull{Store: store, Source: silent.URL + "/n.onnx", SHA256: wanted, StallTimeout: time.Millisecond}).Run(t.Context())
-	require.ErrorContains(t, err, "model n: nothing came for 1ms (fetch ")
+	require.ErrorContains(t, err, "model n: no data for 1ms (fetch ")
 }
 
 func TestPullRefuses(t *testing.T) {
@@ -153,10 +153,10 @@ func TestPullRefuses(t *testing.T) {
 				Entries()[1].SHA256,
 		},
 		{
-			file, "", "", "model " + file + `: --sha256 "" is no hash of 64 hexadecimal digits, and without one nobody knows what file this is ` +
-				"(its publisher names it, or sha256sum FILE)",
+			file, "", "", "model " + file + `: --sha256 "" must have 64 hexadecimal digits ` +
+				"(the publisher's hash, or the output of sha256sum FILE)",
 		},
-		{file, hashed([]byte("n")), "../n", `model name "../n": letters, digits and dashes make a name`},
+		{file, hashed([]byte("n")), "../n", `model name "../n": it must consist of letters, digits and dashes`},
 	} {
 		_, err := (&Pull{Store: Store{t.TempDir()}, Source: c.from, SHA256: c.hash, Name: c.name}).Run(t.Context())
 		assert.EqualError(t, err, c.want)
@@ -164,13 +164,13 @@ func TestPullRefuses(t *testing.T) {
 }
 
 // A downloaded model is resolved by its name, with its labels and preprocessing.
-func TestNetworksAreFoundByName(t *testing.T) {
+func TestResolve(t *testing.T) {
 	t.Setenv("CACHE_DIRECTORY", t.TempDir())
 	t.Chdir(t.TempDir())
 	store, err := Open()
 	require.NoError(t, err)
 	_, _, err = Resolve("yolox-s")
-	require.EqualError(t, err, "model yolox-s: not on this machine yet (run edge-infer model pull yolox-s)")
+	require.EqualError(t, err, "model yolox-s is not downloaded (run edge-infer model pull yolox-s)")
 	for _, model := range []string{"", "demo", "mine.onnx", "/somewhere/yolox-s"} {
 		path, labels, err := Resolve(model)
 		require.NoError(t, err)
@@ -182,7 +182,7 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	require.NoError(t, os.WriteFile(part, []byte("a network"), 0o600))
 	entry, err := Lookup("yolox-s")
 	require.NoError(t, err)
-	require.NoError(t, store.keep(&entry, part))
+	require.NoError(t, store.install(&entry, part))
 	path, names, err := Resolve("yolox-s")
 	require.NoError(t, err)
 	assert.Equal(t, store.Path("yolox-s"), path)
@@ -204,12 +204,12 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	left, err := os.ReadDir(store.Dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
-	require.EqualError(t, store.Remove("yolox-s"), "model yolox-s: not on this machine (edge-infer model list shows what is)")
+	require.EqualError(t, store.Remove("yolox-s"), "model yolox-s is not downloaded (see edge-infer model list)")
 	require.Error(t, store.Remove("../yolox-s"))
 }
 
 // A file with the hash of a catalogue entry is that model, whatever its name.
-func TestFilesAreKnownByTheirHash(t *testing.T) {
+func TestPullRecognisesHashes(t *testing.T) {
 	p := &Pull{Source: filepath.Join(t.TempDir(), "downloaded.onnx"), SHA256: strings.ToUpper(Entries()[0].SHA256)}
 	require.NoError(t, os.WriteFile(p.Source, nil, 0o600))
 	e, err := p.entry()

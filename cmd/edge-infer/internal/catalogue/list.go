@@ -43,7 +43,7 @@ func (s Store) List() (*Listing, error) {
 // Print writes the listing as a table.
 func (l *Listing) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tTASK\tINPUT\tSIZE\tLICENCE\tACCURACY\tHERE")
+	fmt.Fprintln(table, "NAME\tTASK\tINPUT\tSIZE\tLICENCE\tACCURACY\tINSTALLED")
 	for _, m := range l.Models {
 		here, size := "-", "-"
 		if m.Installed {
@@ -67,11 +67,11 @@ func orDash(text string) string {
 
 // Print writes the result as text.
 func (r *PullResult) Print(out io.Writer) error {
-	was := "fetched and checked"
+	status := "downloaded and verified"
 	if r.AlreadyPresent {
-		was = "is here already"
+		status = "is already downloaded"
 	}
-	_, err := fmt.Fprintf(out, "%s %s: %s\nrun it with --model %s\n", r.Name, was, r.Path, r.Name)
+	_, err := fmt.Fprintf(out, "%s %s: %s\nrun it with --model %s\n", r.Name, status, r.Path, r.Name)
 	return err
 }
 

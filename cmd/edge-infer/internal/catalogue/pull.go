@@ -40,8 +40,8 @@ type PullResult struct {
 	AlreadyPresent bool `json:"was"`
 }
 
-// mostBytes limits downloads of unknown size.
-const mostBytes = 4 << 30
+// maxBytes limits downloads of unknown size.
+const maxBytes = 4 << 30
 
 var hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
@@ -52,7 +52,7 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 		return nil, err
 	}
 	result := &PullResult{Entry: e, Path: p.Store.Path(e.Name)}
-	if have, err := hashOf(result.Path); err == nil && have == e.SHA256 {
+	if have, err := fileHash(result.Path); err == nil && have == e.SHA256 {
 		result.AlreadyPresent = true
 		return result, nil
 	}
@@ -69,15 +69,15 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 		return nil, fmt.Errorf("model %s: %w (fetch %s elsewhere, its sha256 is %s, and run edge-infer model pull FILE --sha256 %s)",
 			e.Name, err, e.URL, e.SHA256, e.SHA256)
 	}
-	have, err := hashOf(part)
+	have, err := fileHash(part)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", e.Name, err)
 	}
 	if have != e.SHA256 {
-		return nil, errors.Join(fmt.Errorf("model %s: what came from %s has sha256 %s, not %s: it is another file, or was changed on its way; "+
-			"nothing of it was kept", e.Name, e.URL, have, e.SHA256), os.Remove(part))
+		return nil, errors.Join(fmt.Errorf("model %s: what came from %s has sha256 %s, not %s: it was changed or is another file and"+
+			"was deleted", e.Name, e.URL, have, e.SHA256), os.Remove(part))
 	}
-	if err := p.Store.keep(&e, part); err != nil {
+	if err := p.Store.install(&e, part); err != nil {
 		return nil, fmt.Errorf("model %s: %w", e.Name, err)
 	}
 	return result, nil
@@ -100,8 +100,8 @@ func (p *Pull) entry() (Entry, error) {
 		return e, nil
 	}
 	if !hashForm.MatchString(hash) {
-		return Entry{}, fmt.Errorf("model %s: --sha256 %q is no hash of 64 hexadecimal digits, and without one nobody knows what file this is "+
-			"(its publisher names it, or sha256sum FILE)", p.Source, p.SHA256)
+		return Entry{}, fmt.Errorf("model %s: --sha256 %q must have 64 hexadecimal digits "+
+			"(the publisher's hash, or the output of sha256sum FILE)", p.Source, p.SHA256)
 	}
 	e := Entry{SHA256: hash, Name: p.Name}
 	all := Entries()
@@ -153,12 +153,12 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	patience := p.StallTimeout
-	if patience == 0 {
-		patience = time.Minute
+	timeout := p.StallTimeout
+	if timeout == 0 {
+		timeout = time.Minute
 	}
-	silence := time.AfterFunc(patience, func() { cancel(fmt.Errorf("nothing came for %v", patience)) })
-	defer silence.Stop()
+	stallTimer := time.AfterFunc(timeout, func() { cancel(fmt.Errorf("no data for %v", timeout)) })
+	defer stallTimer.Stop()
 	response, from, err := p.request(ctx, e.URL, have)
 	if err != nil {
 		return cause(ctx, err)
@@ -178,22 +178,22 @@ func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
 	}
 	step := p.Progress.Begin("KiB")
 	defer step.Close()
-	limit := int64(mostBytes)
+	limit := int64(maxBytes)
 	if total > 0 {
 		limit = total
 	}
-	heard := &listener{from: io.LimitReader(response.Body, limit-from+1), heard: func(count int64) {
-		silence.Reset(patience)
+	reader := &countingReader{from: io.LimitReader(response.Body, limit-from+1), onRead: func(count int64) {
+		stallTimer.Reset(timeout)
 		step.Count(int((from+count)>>10), int(total>>10))
 	}}
-	count, err := io.Copy(file, heard)
+	count, err := io.Copy(file, reader)
 	switch {
 	case err != nil:
 		return cause(ctx, err)
 	case from+count > limit:
-		return errors.Join(fmt.Errorf("more than the %d bytes that it should have", limit), file.Truncate(0))
+		return errors.Join(fmt.Errorf("larger than the expected %d bytes", limit), file.Truncate(0))
 	case total > 0 && from+count < total:
-		return fmt.Errorf("the connection ended after %d of %d bytes; run it again to go on from there", from+count, total)
+		return fmt.Errorf("the connection ended after %d of %d bytes; run it again to resume", from+count, total)
 	}
 	return file.Sync()
 }
@@ -225,7 +225,7 @@ func (p *Pull) request(ctx context.Context, address string, have int64) (*http.R
 		return p.request(ctx, address, 0)
 	}
 	_ = response.Body.Close() // discarded
-	return nil, 0, fmt.Errorf("the server answers %s", response.Status)
+	return nil, 0, fmt.Errorf("the server returned %s", response.Status)
 }
 
 // cause returns the reason why a context was cancelled, or the error itself.
@@ -233,22 +233,22 @@ func cause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil {
 		return why
 	}
-	if asked, ok := errors.AsType[*url.Error](err); ok { // it repeats the URL
-		return asked.Err
+	if urlError, ok := errors.AsType[*url.Error](err); ok { // it repeats the URL
+		return urlError.Err
 	}
 	return err
 }
 
-// listener reports the number of bytes read.
-type listener struct {
-	from  io.Reader
-	count int64
-	heard func(count int64)
+// countingReader reports the number of bytes read.
+type countingReader struct {
+	from   io.Reader
+	count  int64
+	onRead func(count int64)
 }
 
-func (l *listener) Read(to []byte) (int, error) {
+func (l *countingReader) Read(to []byte) (int, error) {
 	n, err := l.from.Read(to)
 	l.count += int64(n)
-	l.heard(l.count)
+	l.onRead(l.count)
 	return n, err
 }

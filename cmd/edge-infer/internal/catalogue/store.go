@@ -67,7 +67,7 @@ func Resolve(model string) (path, labels string, err error) {
 		return s.Path(model), labels, nil
 	}
 	if _, err := Lookup(model); err == nil {
-		return "", "", fmt.Errorf("model %s: not on this machine yet (run edge-infer model pull %s)", model, model)
+		return "", "", fmt.Errorf("model %s is not downloaded (run edge-infer model pull %s)", model, model)
 	}
 	return model, "", nil
 }
@@ -91,7 +91,7 @@ func (s Store) Remove(name string) error {
 		return err
 	}
 	if !s.Has(name) {
-		return fmt.Errorf("model %s: not on this machine (edge-infer model list shows what is)", name)
+		return fmt.Errorf("model %s is not downloaded (see edge-infer model list)", name)
 	}
 	for _, path := range []string{s.Path(name), s.LabelsPath(name), engine.PreprocessFile(s.Path(name))} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -101,8 +101,8 @@ func (s Store) Remove(name string) error {
 	return nil
 }
 
-// keep moves a verified file to its place and writes the catalogue's labels and preprocessing next to it.
-func (s Store) keep(e *Entry, file string) error {
+// install moves a verified file to its place and writes the catalogue's labels and preprocessing next to it.
+func (s Store) install(e *Entry, file string) error {
 	if text := labels(e.Labels); text != "" {
 		if err := atomicfile.Write(s.LabelsPath(e.Name), []byte(text), 0o644); err != nil {
 			return err
@@ -123,13 +123,13 @@ func (s Store) keep(e *Entry, file string) error {
 // checkName rejects names that would leave the directory.
 func checkName(name string) error {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
-		return fmt.Errorf("model name %q: letters, digits and dashes make a name", name)
+		return fmt.Errorf("model name %q: it must consist of letters, digits and dashes", name)
 	}
 	return nil
 }
 
-// hashOf returns the SHA-256 of a file in hexadecimal digits.
-func hashOf(path string) (string, error) {
+// fileHash returns the SHA-256 of a file in hexadecimal digits.
+func fileHash(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err

@@ -24,7 +24,11 @@ func cameraSettings() []ListSetting {
 		{Key: "roi.y", Example: "0.4"},
 		{Key: "roi.width", Example: "1"},
 		{Key: "roi.height", Example: "0.6"},
-		{Key: "model.path", Example: "helmets.onnx", Help: "a model of this camera instead of the global one; detect.classes does not apply to it"},
+		{
+			Key:     "model.path",
+			Example: "helmets.onnx",
+			Help:    "a model of this camera instead of the global one; detect.classes does not apply to it",
+		},
 		{Key: "model.labels", Example: "helmets.txt"},
 		{Key: "model.layout", Example: Auto},
 		{Key: "model.preprocess", Example: "torchvision"},
@@ -67,7 +71,11 @@ func analyticsSettings() []ListSetting {
 			Help: "point that must be inside: bottom, centre or top of the box, feet (ankles, or the lowest point of the mask), " +
 				"a keypoint such as left_wrist, or the whole box or mask",
 		},
-		{Key: "analytics.zones[].share", Example: "0", Help: "share of the box or mask that must be inside if the anchor is one of them; 0: any part"},
+		{
+			Key:     "analytics.zones[].share",
+			Example: "0",
+			Help:    "share of the box or mask that must be inside if the anchor is one of them; 0: any part",
+		},
 		{
 			Key: "analytics.zones[].inertia", Example: fmt.Sprint(zone.DefaultInertia),
 			Help: "consecutive detections that must agree before an object enters or leaves",

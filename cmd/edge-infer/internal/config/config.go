@@ -187,11 +187,20 @@ const (
 // Default returns the built-in values. The device is named after the host.
 func Default() *Config {
 	return &Config{
-		Name:      hostName(),
-		Engine:    Engine{Backend: Auto, Precision: Auto, GPU: "0", Plugins: []string{}},
-		Model:     Model{Layout: Auto, Activation: Auto},
-		Remote:    Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: triton.SystemMemory, Wire: triton.Auto},
-		Detect:    Detect{Confidence: 0.25, IoU: 0.45, MaxDetections: 300, Top: 5, Track: true, Profile: "static", Masks: "polygon", DepthUnit: "relative"},
+		Name:   hostName(),
+		Engine: Engine{Backend: Auto, Precision: Auto, GPU: "0", Plugins: []string{}},
+		Model:  Model{Layout: Auto, Activation: Auto},
+		Remote: Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: triton.SystemMemory, Wire: triton.Auto},
+		Detect: Detect{
+			Confidence:    0.25,
+			IoU:           0.45,
+			MaxDetections: 300,
+			Top:           5,
+			Track:         true,
+			Profile:       "static",
+			Masks:         "polygon",
+			DepthUnit:     "relative",
+		},
 		Inference: look.Default(),
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true, DeepStreamSchema: DeepStreamMinimal},
 		History:   History{Days: 31},

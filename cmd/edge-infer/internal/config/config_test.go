@@ -32,7 +32,7 @@ func TestMistakesOfACamera(t *testing.T) {
 	for want, spoil := range map[string]func(*Camera){
 		`cameras[0].tile: tiles of 7 pixels, must be an even number from 32 to 32768`: func(c *Camera) { side := 7; c.Tile = &side },
 		`cameras[0].overlap: tiles that overlap by 1, must be 0 to 0.75`:              func(c *Camera) { overlap := 1.0; c.Overlap = &overlap },
-		"cameras[0].analytics.ground: needs 4 points, or 2 at the ends of a known length, has 0": func(c *Camera) {
+		"cameras[0].analytics.ground: needs 4 points, or 2 at the ends of a known length; has 0": func(c *Camera) {
 			c.Analytics.Ground = &zone.Ground{}
 		},
 		`cameras[0].profile "fast" must be static, ptz or low-rate`:                func(c *Camera) { c.Profile = "fast" },

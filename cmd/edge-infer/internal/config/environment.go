@@ -36,8 +36,8 @@ func (l *layers) applyEnvironment() {
 	}
 }
 
-// StrayVariables returns a line for each EDGE_INFER_* variable of an environment (as os.Environ returns it) that is not read or was renamed.
-// Values may be secrets and are not included.
+// StrayVariables returns a line for each EDGE_INFER_* variable of an environment (as os.Environ returns it) that is not read or was
+// renamed. Values may be secrets and are not included.
 func StrayVariables(environment []string) (lines []string) {
 	known := []string{
 		cameraVariable, passwordVariable, tokenVariable, remotePasswordVariable, "EDGE_INFER_TENSORRT", "EDGE_INFER_ONNXRUNTIME",

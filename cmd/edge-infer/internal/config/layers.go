@@ -14,8 +14,8 @@ import (
 // fragments is the directory beside the configuration file whose *.yaml are read after it.
 const fragments = "conf.d"
 
-// Files are the files that Load reads, in order: File, then *.yaml of the directory conf.d beside it by name. A later file's settings win; its
-// cameras and cascades are added to those before.
+// Files are the files that Load reads, in order: File, then *.yaml of the directory conf.d beside it by name. A later file's settings win;
+// its cameras and cascades are added to those before.
 func (s *Sources) Files() ([]string, error) {
 	if s.File == "" {
 		return nil, nil

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
@@ -19,7 +19,7 @@ func inferenceSettings(l *look.Inference) []setting {
 			"overlap of neighbouring tiles as a share of their side; larger objects may be cut",
 		},
 		{
-			"inference.tile_merge", "tile-merge", text(&l.TileMerge), oneOf(&l.TileMerge, string(fuse.NMS), string(fuse.WeightedBoxes)),
+			"inference.tile_merge", "tile-merge", text(&l.TileMerge), oneOf(&l.TileMerge, string(ensemble.NMS), string(ensemble.WeightedBoxes)),
 			"box of an object that several tiles contain: nms (the best tile's) or wbf (weighted mean)",
 		},
 		{"inference.ensemble", "ensemble", list(&l.Ensemble), nil, "additional models; detections of all models are fused (see --fusion)"},
@@ -32,7 +32,8 @@ func inferenceSettings(l *look.Inference) []setting {
 			"test-time augmentation: additional views such as flip, scale=0.83, flip+scale=0.83, separated by commas",
 		},
 		{
-			"inference.fusion", "fusion", text(&l.Fusion), oneOf(&l.Fusion, string(fuse.WeightedBoxes), string(fuse.MajorityVote), string(fuse.NMS)),
+			"inference.fusion", "fusion", text(&l.Fusion), oneOf(&l.Fusion, string(ensemble.WeightedBoxes), string(ensemble.MajorityVote),
+				string(ensemble.NMS)),
 			"fusion of detections: wbf (weighted box fusion), vote (majority by weight) or nms (best box)",
 		},
 		{

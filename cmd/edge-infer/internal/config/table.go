@@ -41,7 +41,8 @@ func uncommon() []string {
 // isCommon reports whether the short default file contains the setting.
 func (s *setting) isCommon() bool { return s.flag != "" && !slices.Contains(uncommon(), s.key) }
 
-// settings lists every single value of c in the order of the default file. Cameras and secondary networks are lists with tables of their own.
+// settings lists every single value of c in the order of the default file. Cameras and secondary networks are lists with tables of their
+// own.
 func settings(c *Config) []setting {
 	return slices.Concat(
 		[]setting{{NameKey, "name", text(&c.Name), topic(&c.Name), "name of this device in MQTT topics"}},
@@ -176,7 +177,13 @@ func (m *MQTT) settings() []setting {
 			"broker URL (tcp, tls, ws, wss), several separated by commas, embedded, or off",
 		},
 		{"mqtt.user", "mqtt-user", text(&m.User), nil, "user name at the broker"},
-		{"mqtt.password_file", "mqtt-password-file", text(&m.PasswordFile), nil, "file with the broker password, instead of $" + passwordVariable},
+		{
+			"mqtt.password_file",
+			"mqtt-password-file",
+			text(&m.PasswordFile),
+			nil,
+			"file with the broker password, instead of $" + passwordVariable,
+		},
 		{"mqtt.ca", "", text(&m.CA), nil, "PEM file of the authority that signed the broker's certificate"},
 		{"mqtt.certificate", "", text(&m.Certificate), nil, "PEM file of the client certificate"},
 		{"mqtt.key", "", text(&m.Key), nil, "PEM file of the client certificate's key"},

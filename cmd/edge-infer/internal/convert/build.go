@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// defaultBuildCount is the number of calibration images that build uses by default: TensorRT's own calibrators need all of them in one file.
+// defaultBuildCount is the default number of calibration images; TensorRT's own calibrators need all of them in one file.
 const defaultBuildCount = 200
 
 // Build writes a TensorRT engine plan and checks its accuracy.
@@ -38,19 +38,19 @@ type Build struct {
 	Logger   *slog.Logger
 	Progress progress.Reporter
 
-	given        *pflag.FlagSet        // the command line; nil without one
+	commandLine  *pflag.FlagSet        // the command line; nil without one
 	buildOptions tensorrt.BuildOptions // from the fields, without the model; set by Check
 
 	// Set by Run.
-	version tensorrt.Version
-	source  *source
-	files   []string // calibration images
-	known   *ranges  // of the INT8 calibration; nil if TensorRT measured them or a TensorRT cache was read
+	version    tensorrt.Version
+	source     *source
+	files      []string // calibration images
+	calibrated *ranges  // of the INT8 calibration; nil if TensorRT measured them or a TensorRT cache was read
 }
 
 // Flags registers the options on a command line.
 func (b *Build) Flags(flags *pflag.FlagSet) {
-	b.given = flags
+	b.commandLine = flags
 	flags.StringVar(&b.Precision, "precision", string(engine.Auto), "auto, fp32, fp16 or int8")
 	flags.StringVarP(&b.Output, "output", "o", "", "plan file to write, instead of the cache")
 	flags.StringVar(&b.Batch, "batch", "1", "batch sizes MIN,OPT,MAX, or the maximum, for a model with a dynamic batch")
@@ -60,7 +60,7 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 	b.ModelOptions.flags(flags)
 	b.INT8Options.flags(flags, "minmax, percentile, entropy or mse, measured with ONNX Runtime; "+TensorRTEntropy+" or "+TensorRTMinMax+
 		": TensorRT's own calibrators, which lose more accuracy", defaultBuildCount)
-	flags.StringVar(&b.ReferenceModel, "reference-model", "", "FP32 ONNX file that the gate compares with, or demo, instead of the model itself")
+	flags.StringVar(&b.ReferenceModel, "reference-model", "", "FP32 ONNX file, or demo, for the gate; empty: the model itself")
 	flags.BoolVar(&b.QDQ, "qdq", false, "insert Q/DQ nodes for INT8 even if TensorRT has calibrators")
 	flags.IntVar(&b.OptimizationLevel, "opt-level", -1, "optimization level of the builder, 0 to 5; -1: TensorRT's default")
 	flags.IntVar(&b.DLA, "dla", -1, "DLA core to build for, with the GPU as fallback; -1: GPU only")

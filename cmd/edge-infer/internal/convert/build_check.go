@@ -10,7 +10,7 @@ import (
 
 // Check validates the options and reads shapes and sizes.
 func (b *Build) Check() error {
-	if err := b.read(); err != nil {
+	if err := b.readOptions(); err != nil {
 		return err
 	}
 	if err := b.INT8Options.check(append(methodNames(), TensorRTEntropy, TensorRTMinMax)); err != nil {
@@ -18,11 +18,11 @@ func (b *Build) Check() error {
 	}
 	precision := engine.Precision(b.Precision)
 	calibrates := b.Images != "" || b.Cache != ""
-	limits := b.given != nil && (b.given.Changed("gate") || b.given.Changed("max-loss"))
+	limits := b.commandLine != nil && (b.commandLine.Changed("gate") || b.commandLine.Changed("max-loss"))
 	switch {
 	case !slices.Contains([]engine.Precision{engine.Auto, engine.FP32, engine.FP16, engine.INT8}, precision):
 		return config.Usagef("--precision %q must be auto, fp32, fp16 or int8", b.Precision)
-	case byTensorRT(b.Method) && (b.QDQ || b.StronglyTyped):
+	case usesTensorRT(b.Method) && (b.QDQ || b.StronglyTyped):
 		return config.Usagef("--method %s is for TensorRT's calibrators, not for Q/DQ nodes (choose one of %v)", b.Method,
 			quantize.Methods())
 	case b.OptimizationLevel < -1 || b.OptimizationLevel > 5:
@@ -37,11 +37,11 @@ func (b *Build) Check() error {
 		return config.Usagef("--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --gate 0 to go without")
 	case b.Data == "" && (limits && !b.Limits.Off() || b.ReferenceModel != ""):
 		return config.Usagef("the gate needs --data DIR with images")
-	case b.Search && (!b.judged() || b.Images == "" || b.QDQ || b.StronglyTyped || byTensorRT(b.Method)):
+	case b.Search && (!b.judged() || b.Images == "" || b.QDQ || b.StronglyTyped || usesTensorRT(b.Method)):
 		return config.Usagef("--search measures layers on --images DIR for TensorRT's calibrators and needs a gate with --data DIR " +
 			"(edge-infer quantize --search is for Q/DQ nodes)")
 	case b.Data != "" && b.buildOptions.Batch.Min > 1:
-		return config.Usagef("the gate runs one image at a time: --batch must begin at 1")
+		return config.Usagef("the gate runs one image at a time: the minimum of --batch must be 1")
 	}
 	if _, err := b.options(); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (b *Build) Check() error {
 	return b.Limits.Check()
 }
 
-// read sets the build options from the fields.
-func (b *Build) read() (err error) {
+// readOptions sets the build options from the fields.
+func (b *Build) readOptions() (err error) {
 	o := &b.buildOptions
 	o.Device = b.GPU
 	o.Library.Path = b.Library
@@ -60,7 +60,8 @@ func (b *Build) read() (err error) {
 	o.VersionCompatible = b.VersionCompatible
 	o.HardwareCompatible = b.HardwareCompatible
 	o.Log = b.Logger
-	if o.Batch, err = parseBatch(b.Batch); err != nil {
+	o.Batch, err = parseBatch(b.Batch)
+	if err != nil {
 		return err
 	}
 	for _, text := range b.Shapes {
@@ -71,7 +72,8 @@ func (b *Build) read() (err error) {
 		o.Shapes = append(o.Shapes, shape)
 	}
 	if b.Workspace != "" {
-		if o.Workspace, err = parseBytes(b.Workspace); err != nil {
+		o.Workspace, err = parseBytes(b.Workspace)
+		if err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,8 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 
 // open reads the model and the gate's reference.
 func (b *Build) open() (reference *source, err error) {
-	if b.source, err = read(b.Model, &b.ModelOptions); err != nil {
+	b.source, err = read(b.Model, &b.ModelOptions)
+	if err != nil {
 		return nil, err
 	}
 	b.buildOptions.Model = b.source.Bytes // before parse, as run would build it
@@ -82,7 +83,8 @@ func (b *Build) open() (reference *source, err error) {
 	}
 	reference = b.source
 	if b.ReferenceModel != "" {
-		if reference, err = read(b.ReferenceModel, &b.ModelOptions); err != nil {
+		reference, err = read(b.ReferenceModel, &b.ModelOptions)
+		if err != nil {
 			return nil, err
 		}
 		if err := reference.parse(); err != nil {
@@ -94,7 +96,7 @@ func (b *Build) open() (reference *source, err error) {
 
 // fitVersion checks the options against the installed TensorRT version.
 func (b *Build) fitVersion() error {
-	if byTensorRT(b.Method) && b.typedOnly() {
+	if usesTensorRT(b.Method) && b.typedOnly() {
 		return fmt.Errorf("TensorRT %s has no calibrators for --method %s (choose one of %v)", b.version, b.Method,
 			quantize.Methods())
 	}
@@ -104,7 +106,7 @@ func (b *Build) fitVersion() error {
 	}
 	const parsed = 17 // the newest opset that the parsers of TensorRT 8 support
 	if opset := b.source.model.Opset(); b.version.Major < 10 && opset > parsed {
-		b.Logger.Warn("the model is newer than this TensorRT; should it be refused, export it with opset=17",
+		b.Logger.Warn("the model is newer than this TensorRT; if it is rejected, export it with opset=17",
 			"opset", opset, "tensorrt", b.version.String())
 	}
 	return nil
@@ -128,7 +130,7 @@ func (b *Build) checkShapes() error {
 		}
 	}
 	if b.buildOptions.Batch.Max > 1 && !open {
-		return fmt.Errorf("--batch %s: the model fixes its batch (leave --batch away, or export the model with a dynamic batch)", b.Batch)
+		return fmt.Errorf("--batch %s: the model fixes its batch (omit --batch, or export the model with a dynamic batch)", b.Batch)
 	}
 	return nil
 }
@@ -172,7 +174,8 @@ func (b *Build) findMachine() error {
 // images selects the calibration images and lists the gate's images; the two sets must not overlap.
 func (b *Build) images() (heldOut []string, dataset *evaluate.Dataset, err error) {
 	if b.judged() {
-		if heldOut, dataset, err = accuracy.ReadHeldOut(b.Data); err != nil {
+		heldOut, dataset, err = accuracy.ReadHeldOut(b.Data)
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -196,12 +199,12 @@ func (b *Build) typedOnly() bool { return b.StronglyTyped || b.version.Major >= 
 
 // candidates returns the precisions to try, best first. Auto leaves the choice to TensorRT.
 func (b *Build) candidates() []engine.Precision {
-	asked := engine.Precision(b.Precision)
+	precision := engine.Precision(b.Precision)
 	switch {
-	case asked == engine.Auto && (b.quantizedAlready() || b.Limits.Off() && (b.Images != "" || b.Cache != "")):
+	case precision == engine.Auto && (b.quantizedAlready() || b.Limits.Off() && (b.Images != "" || b.Cache != "")):
 		return []engine.Precision{engine.INT8}
-	case asked != engine.Auto || !b.judged():
-		return []engine.Precision{asked}
+	case precision != engine.Auto || !b.judged():
+		return []engine.Precision{precision}
 	case b.Images != "" || b.Cache != "":
 		return []engine.Precision{engine.INT8, engine.FP16, engine.FP32}
 	}
@@ -278,7 +281,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 	switch {
 	case !b.QDQ && !b.typedOnly() && (b.Images != "" || b.Cache != ""):
 		c := b.conversion(o.Path, b.Progress)
-		c.rank = b.Search
+		c.measureAll = b.Search
 		plan, err := quantize.NewPlan(b.source.model, quantize.Options{Exclude: b.Exclude})
 		if err != nil {
 			return err
@@ -291,7 +294,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 				if err != nil {
 					return nil, nil, err
 				}
-				b.known = known
+				b.calibrated = known
 				plan, err = quantize.NewPlan(b.source.model, known.options) // named as TensorRT sees the layers
 				if err != nil {
 					return nil, nil, err
@@ -307,19 +310,20 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 	if b.typedOnly() {
 		why = "TensorRT " + b.version.String() + " without calibrators"
 	}
-	b.Logger.Info("putting Q/DQ nodes into the model first", "for", why)
+	b.Logger.Info("inserting Q/DQ nodes into the model", "reason", why)
 	return b.rewrite(ctx, o, engine.INT8, b.files)
 }
 
 // rewrite converts the model itself to a precision.
 func (b *Build) rewrite(ctx context.Context, o *tensorrt.BuildOptions, to engine.Precision, files []string) error {
 	c := b.conversion(o.Path, b.Progress)
-	c.rank = b.Search
+	c.measureAll = b.Search
 	var made *onnx.Model
 	var err error
 	if to == engine.INT8 {
 		var known *ranges
-		if known, err = c.calibrate(ctx, b.source.model, files, false); err == nil {
+		known, err = c.calibrate(ctx, b.source.model, files, false)
+		if err == nil {
 			made, err = known.plan.Apply(known.ranges)
 		}
 	} else {

@@ -47,7 +47,8 @@ func (b *Build) attempt(ctx context.Context, o tensorrt.BuildOptions, stage stri
 	}
 	a := &attempt{plan: plan, options: o}
 	if gate != nil {
-		if a.verdict, err = b.judge(ctx, gate, plan.Path); err != nil {
+		a.verdict, err = b.judge(ctx, gate, plan.Path)
+		if err != nil {
 			return nil, err
 		}
 		a.network = gate.NetworkTime()
@@ -67,20 +68,20 @@ type SearchStep struct {
 // String returns the step's result in one line.
 func (s *SearchStep) String() string {
 	if s.QDQ {
-		return fmt.Sprintf("INT8 by Q/DQ nodes, network p50 %.3f ms: gate %s", s.Network, accuracy.Text(s.Verdict))
+		return fmt.Sprintf("INT8 with Q/DQ nodes, network p50 %.3f ms: gate %s", s.Network, accuracy.Text(s.Verdict))
 	}
-	return fmt.Sprintf("INT8 without %d more layers, network p50 %.3f ms: gate %s", len(s.Excluded), s.Network, accuracy.Text(s.Verdict))
+	return fmt.Sprintf("INT8 with %d more layers excluded, network p50 %.3f ms: gate %s", len(s.Excluded), s.Network, accuracy.Text(s.Verdict))
 }
 
 // search excludes the most sensitive layers from INT8, as few as the gate needs to pass. If that does not help, it inserts Q/DQ nodes
 // instead, because TensorRT may run a layer in INT8 even if the calibration cache excludes it. It returns the last plan that passed, or the
 // last one built.
 func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate *accuracy.Gate, report *BuildReport) (*attempt, error) {
-	if b.known == nil {
+	if b.calibrated == nil {
 		return nil, fmt.Errorf("--search measures layers on images (give --images DIR, with a --method of %v)",
 			quantize.Methods())
 	}
-	ranking := slices.DeleteFunc(slices.Clone(b.known.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })
+	ranking := slices.DeleteFunc(slices.Clone(b.calibrated.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })
 	found := refused
 	step := func(a *attempt, nodes bool, leftOut ...string) {
 		report.Search = append(report.Search, SearchStep{append([]string{}, leftOut...), nodes, a.verdict, a.network})
@@ -92,7 +93,7 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 		for _, layer := range ranking[:count] {
 			leftOut = append(leftOut, layer.Name)
 		}
-		options := b.known.options
+		options := b.calibrated.options
 		options.Sensitive = append(slices.Clone(options.Sensitive), leftOut...)
 		plan, err := quantize.NewPlan(b.source.model, options)
 		if err != nil {
@@ -115,14 +116,16 @@ func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate
 	}
 	o := b.buildOptions
 	o.Precision = engine.INT8
-	made, err := b.known.plan.Apply(b.known.ranges)
+	made, err := b.calibrated.plan.Apply(b.calibrated.ranges)
 	if err != nil {
 		return nil, err
 	}
-	if o.Model, err = made.Bytes(); err != nil {
+	o.Model, err = made.Bytes()
+	if err != nil {
 		return nil, err
 	}
-	if found, err = b.attempt(ctx, o, stage, gate); err == nil {
+	found, err = b.attempt(ctx, o, stage, gate)
+	if err == nil {
 		step(found, true)
 	}
 	return found, err

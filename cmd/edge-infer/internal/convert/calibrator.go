@@ -42,34 +42,34 @@ type calibrator struct {
 	progress progress.Reporter
 }
 
-// byTensorRT reports whether method is one of TensorRT's own algorithms.
-func byTensorRT(method string) bool { return method == TensorRTEntropy || method == TensorRTMinMax }
+// usesTensorRT reports whether method is one of TensorRT's own algorithms.
+func usesTensorRT(method string) bool { return method == TensorRTEntropy || method == TensorRTMinMax }
 
 // prepare uses a calibration cache of TensorRT if there is one. Otherwise ONNX Runtime measures the ranges, unless the method is TensorRT's
 // own or ONNX Runtime is missing.
 func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, version tensorrt.Version) error {
 	o.Calibration = tensorrt.Calibration{Unquantized: c.unquantized}
-	known, err := c.known()
+	known, err := c.readCache()
 	switch {
 	case err != nil:
 		return err
 	case bytes.HasPrefix(known, []byte("TRT-")):
-		return c.give(o, withRelease(known, version.Number))
+		return c.useTable(o, withVersion(known, version.Number))
 	case known == nil && len(c.files) == 0:
 		return fmt.Errorf("calibration cache %s: no such file (give --images DIR to write it)", c.cache)
-	case byTensorRT(c.method) && known != nil:
+	case usesTensorRT(c.method) && known != nil:
 		return fmt.Errorf("calibration cache %s holds ranges that ONNX Runtime measured, which --method %s does not use "+
 			"(name another file, or another method)", c.cache, c.method)
-	case byTensorRT(c.method):
+	case usesTensorRT(c.method):
 		o.Calibration.Cache = c.cache
-		return c.algorithm(ctx, model, o, c.method == TensorRTMinMax)
+		return c.useTensorRT(ctx, model, o, c.method == TensorRTMinMax)
 	}
 	ranges, unquantized, err := c.ranges(ctx, model, known)
 	if errors.Is(err, engine.ErrUnavailable) {
 		minmax := c.method != string(quantize.Entropy)
-		c.logger.Warn("INT8 ranges by TensorRT's own calibrator, which may lose accuracy: there is no ONNX Runtime to measure them", "minmax",
+		c.logger.Warn("ONNX Runtime not available, using TensorRT's own calibrator, which may lose accuracy", "minmax",
 			minmax, "error", err)
-		return c.algorithm(ctx, model, o, minmax) // without a cache file, because later builds would take these ranges for good ones
+		return c.useTensorRT(ctx, model, o, minmax) // without a cache file, because later builds would take these ranges for good ones
 	}
 	if err != nil {
 		return err
@@ -79,11 +79,11 @@ func (c *calibrator) prepare(ctx context.Context, model *onnx.Model, o *tensorrt
 	if err != nil {
 		return err
 	}
-	return c.give(o, text)
+	return c.useTable(o, text)
 }
 
-// give writes table to a file for the build and selects the calibrator that its header names.
-func (c *calibrator) give(o *tensorrt.BuildOptions, table []byte) error {
+// useTable writes table to a file for the build and selects the calibrator that its header names.
+func (c *calibrator) useTable(o *tensorrt.BuildOptions, table []byte) error {
 	head, _, _ := bytes.Cut(table, []byte("\n"))
 	o.Calibration.Cache, o.Calibration.MinMax = filepath.Join(c.dir, "table"), bytes.HasSuffix(bytes.TrimSpace(head),
 		[]byte("-MinMaxCalibration"))
@@ -98,15 +98,15 @@ func separate(model *onnx.Model, o *tensorrt.BuildOptions) (err error) {
 	return err
 }
 
-// withRelease replaces the TensorRT version in a table's header, as in TRT-8601-MinMaxCalibration. All versions write the same lines, but
+// withVersion replaces the TensorRT version in a table's header, as in TRT-8601-MinMaxCalibration. All versions write the same lines, but
 // TensorRT 10.6 rejects the header of another one.
-func withRelease(table []byte, release int) []byte {
+func withVersion(table []byte, release int) []byte {
 	_, rest, _ := bytes.Cut(bytes.TrimPrefix(table, []byte("TRT-")), []byte("-"))
 	return fmt.Appendf(nil, "TRT-%d-%s", release, rest)
 }
 
-// known returns the content of the cache file, nil if there is none.
-func (c *calibrator) known() ([]byte, error) {
+// readCache returns the content of the cache file, nil if there is none.
+func (c *calibrator) readCache() ([]byte, error) {
 	if c.cache == "" {
 		return nil, nil
 	}
@@ -151,10 +151,11 @@ func (c *calibrator) ranges(ctx context.Context, model *onnx.Model, known []byte
 	return cache.Ranges, c.unquantized, nil
 }
 
-// algorithm lets TensorRT calibrate on batches of the images in the optimum shape.
-func (c *calibrator) algorithm(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, minmax bool) (err error) {
+// useTensorRT lets TensorRT calibrate on batches of the images in the optimum shape.
+func (c *calibrator) useTensorRT(ctx context.Context, model *onnx.Model, o *tensorrt.BuildOptions, minmax bool) (err error) {
 	o.Calibration.MinMax = minmax
-	if o.Calibration.Hash, err = (&quantize.Images{Files: c.files}).Hash(); err != nil {
+	o.Calibration.Hash, err = (&quantize.Images{Files: c.files}).Hash()
+	if err != nil {
 		return err
 	}
 	o.Calibration.Batches = filepath.Join(c.dir, "calibration")
@@ -226,7 +227,7 @@ func (c *calibrator) input(model *onnx.Model, o *tensorrt.BuildOptions) (*engine
 	}
 	switch {
 	case input.Batch > 0 && c.batch > 0 && c.batch != input.Batch:
-		return input, "", fmt.Errorf("--calibration-batch %d: the model or --shape fixes the batch to %d (leave it away)", c.batch, input.Batch)
+		return input, "", fmt.Errorf("--calibration-batch %d: the model or --shape fixes the batch to %d (omit it)", c.batch, input.Batch)
 	case c.batch > 0:
 		input.Batch = c.batch
 	case input.Batch == 0:

@@ -24,7 +24,7 @@ import (
 )
 
 // A calibration cache of another TensorRT version is used with a new header; the file itself is not changed.
-func TestCalibrationTableOfAnotherRelease(t *testing.T) {
+func TestCalibrationTableOfAnotherVersion(t *testing.T) {
 	for _, test := range []struct {
 		head, want string
 		minmax     bool
@@ -62,8 +62,8 @@ func TestCalibrationBatches(t *testing.T) {
 		width, height int
 		way           string
 	}{
-		{"as the file says", demo.Model(), engine.Preprocess{}, 0, 0, "letterbox, bilinear, pad 114, rgb, 0..1, nchw"},
-		{"as it is told", demo.Model(), engine.Preprocess{Preset: "yolox"}, 0, 0, "letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw"},
+		{"metadata", demo.Model(), engine.Preprocess{}, 0, 0, "letterbox, bilinear, pad 114, rgb, 0..1, nchw"},
+		{"option", demo.Model(), engine.Preprocess{Preset: "yolox"}, 0, 0, "letterbox-top-left, bilinear, pad 114, bgr, 0..255, nchw"},
 		{
 			"in the shape of the plan", enginetest.Network(t, "image_free").Bytes,
 			engine.Preprocess{Preset: "rtdetr"},
@@ -157,7 +157,7 @@ func TestCalibrationTableFromQuantize(t *testing.T) {
 }
 
 // In a calibrated build, an excluded layer is separated from its activation; without excluded layers the model's bytes are unchanged.
-func TestLayersInFloatingPointStandApart(t *testing.T) {
+func TestExcludedLayersAreSeparated(t *testing.T) {
 	t.Parallel()
 	model := testnet.YOLO{Size: 64}.V8()
 	o := tensorrt.BuildOptions{Model: []byte("as in the file")}

@@ -17,18 +17,18 @@ import (
 
 // conversion converts a model to INT8 or FP16.
 type conversion struct {
-	name       string          // of the model
-	method     quantize.Method // how INT8 ranges are chosen
-	percentile float64
-	cache      string   // file of measured ranges; empty for none
-	exclude    []string // layers that stay in floating point
-	compact    bool     // store weights as INT8
-	layerLoss  float64  // largest relative error of the head's outputs that one INT8 layer may cause; 0: no limit
-	rank       bool     // measure the sensitivity of all layers even without a limit
-	batch      int      // calibration images per run
-	progress   progress.Reporter
+	name        string          // of the model
+	method      quantize.Method // how INT8 ranges are chosen
+	percentile  float64
+	cache       string   // file of measured ranges; empty for none
+	exclude     []string // layers that stay in floating point
+	int8Weights bool     // store weights as INT8
+	layerLoss   float64  // largest relative error of the head's outputs that one INT8 layer may cause; 0: no limit
+	measureAll  bool     // measure the sensitivity of all layers even without a limit
+	batch       int      // calibration images per run
+	progress    progress.Reporter
 
-	fragile []string // layers over the limit; set by calibrate
+	sensitive []string // layers over the limit; set by calibrate
 }
 
 // Calibration describes the source of the ranges.
@@ -41,7 +41,7 @@ type Calibration struct {
 
 // options returns the INT8 options for package quantize.
 func (c *conversion) options() quantize.Options {
-	return quantize.Options{Method: c.method, Exclude: c.exclude, Sensitive: c.fragile, StoreInt8: c.compact}
+	return quantize.Options{Method: c.method, Exclude: c.exclude, Sensitive: c.sensitive, StoreInt8: c.int8Weights}
 }
 
 // open returns a function that opens models on the CPU with the given maximum batch.
@@ -58,7 +58,7 @@ func (c *conversion) open(batch int) func(model []byte) (quantize.Runner, error)
 // measure measures the ranges of tensors on the images in files. Without files it reads them from the cache.
 func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, files []string) (quantize.Ranges, *Calibration, error) {
 	if len(files) == 0 {
-		return c.remember(model, tensors)
+		return c.readRanges(model, tensors)
 	}
 	var reader media.Reader
 	defer reader.Close()
@@ -83,11 +83,11 @@ func (c *conversion) measure(ctx context.Context, model *onnx.Model, tensors, fi
 	return cache.Ranges, calibration, nil
 }
 
-// remember reads the ranges of tensors from the cache.
-func (c *conversion) remember(model *onnx.Model, tensors []string) (quantize.Ranges, *Calibration, error) {
+// readRanges reads the ranges of tensors from the cache.
+func (c *conversion) readRanges(model *onnx.Model, tensors []string) (quantize.Ranges, *Calibration, error) {
 	cache, err := quantize.ReadCache(c.cache)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("calibration cache %s: no such file (name calibration images too, and it will be written)", c.cache)
+		return nil, nil, fmt.Errorf("calibration cache %s: no such file (give --images DIR to write it)", c.cache)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -102,7 +102,7 @@ func (c *conversion) remember(model *onnx.Model, tensors []string) (quantize.Ran
 	}
 	if !fits || c.method == quantize.Percentile && cache.Percentile != 0 && cache.Percentile != c.percentile {
 		return nil, nil, fmt.Errorf("calibration cache %s is of another model, other layers or another percentile "+
-			"(name calibration images too, and it will be measured again)", c.cache)
+			"(give --images DIR to measure again)", c.cache)
 	}
 	return cache.Ranges, &Calibration{Cache: c.cache, Reused: true, Images: cache.Count, Skipped: cache.Skipped}, nil
 }
@@ -113,7 +113,8 @@ func (c *conversion) half(
 ) (made *onnx.Model, report *quantize.FP16Report, calibration *Calibration, err error) {
 	options := quantize.FP16Options{Exclude: c.exclude}
 	if len(files) > 0 {
-		if options.Ranges, calibration, err = c.measure(ctx, model, quantize.AllTensors(model), files); err != nil {
+		options.Ranges, calibration, err = c.measure(ctx, model, quantize.AllTensors(model), files)
+		if err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -152,14 +153,14 @@ func (c *conversion) calibrate(ctx context.Context, model *onnx.Model, files []s
 		return nil, err
 	}
 	known := &ranges{prepared: prepared, options: c.options(), plan: plan, ranges: measured, calibration: calibration}
-	if (c.layerLoss > 0 || c.rank) && len(files) > 0 {
-		err = c.findFragile(ctx, known, files)
+	if (c.layerLoss > 0 || c.measureAll) && len(files) > 0 {
+		err = c.findSensitive(ctx, known, files)
 	}
 	return known, err
 }
 
-// findFragile measures the sensitivity of each layer and excludes the layers over the limit from the plan.
-func (c *conversion) findFragile(ctx context.Context, known *ranges, files []string) (err error) {
+// findSensitive measures the sensitivity of each layer and excludes the layers over the limit from the plan.
+func (c *conversion) findSensitive(ctx context.Context, known *ranges, files []string) (err error) {
 	var reader media.Reader
 	defer reader.Close()
 	step := c.progress.Begin("layers measured")
@@ -178,12 +179,13 @@ func (c *conversion) findFragile(ctx context.Context, known *ranges, files []str
 	if limit == 0 {
 		limit = math.Inf(1)
 	}
-	if known.sensitivity, err = search.SensitiveLayers(ctx, limit); err != nil {
+	known.sensitivity, err = search.SensitiveLayers(ctx, limit)
+	if err != nil {
 		return err
 	}
 	for _, layer := range known.sensitivity {
 		if layer.Excluded {
-			c.fragile = append(c.fragile, layer.Name)
+			c.sensitive = append(c.sensitive, layer.Name)
 		}
 	}
 	known.options = c.options()

@@ -10,7 +10,7 @@ import (
 func checkOverlap(heldOut, calibration []string) error {
 	both, err := (&quantize.Images{Files: heldOut}).Overlap(&quantize.Images{Files: calibration})
 	if err == nil && both > 0 {
-		err = fmt.Errorf("%d of the %d images that the gate would judge on are calibration images (name others with --data)", both,
+		err = fmt.Errorf("%d of the %d images for the gate are calibration images (name others with --data)", both,
 			len(heldOut))
 	}
 	return err

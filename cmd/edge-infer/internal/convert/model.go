@@ -39,42 +39,44 @@ type ModelOptions struct {
 }
 
 func (m *ModelOptions) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&m.Labels, "labels", "", "file with one class name per line, instead of the model's own")
-	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "meaning of the outputs, for the gate, as run has it: "+
+	flags.StringVar(&m.Labels, "labels", "", "file of class names, one per line; empty: the model's own")
+	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "output layout for the gate if it cannot be recognised: "+
 		strings.Join(head.Layouts(), ", "))
-	flags.StringVar(&m.Preprocess, "preprocess", "", "how images get into the model, where its file does not say, as run has it: "+
+	flags.StringVar(&m.Preprocess, "preprocess", "", "preprocessing if the model does not describe it: "+
 		strings.Join(engine.Presets(), ", ")+", or YAML")
-	flags.StringVar(&m.Size, "imgsz", "", "images of a model that leaves their size open: SIDE or HEIGHTxWIDTH in pixels")
-	flags.StringVar(&m.Activation, "activation", config.Auto, "a classifier's last function, where its file does not tell, as run has it: "+
-		"softmax, sigmoid or auto")
+	flags.StringVar(&m.Size, "imgsz", "", "input size of a model with open height and width: SIDE or HEIGHTxWIDTH in pixels")
+	flags.StringVar(&m.Activation, "activation", config.Auto, "last activation of a classifier: softmax, sigmoid, or auto: from the model")
 }
 
 // options returns the engine options without the labels.
-func (m *ModelOptions) options() (said engine.Options, err error) {
-	if _, err = head.ParseLayout(m.Layout); err != nil {
-		return said, config.Usagef("--layout: %v", err)
+func (m *ModelOptions) options() (options engine.Options, err error) {
+	_, err = head.ParseLayout(m.Layout)
+	if err != nil {
+		return options, config.Usagef("--layout: %v", err)
 	}
 	settings := config.Model{Preprocess: config.Preprocess(m.Preprocess), Size: m.Size, Activation: cmp.Or(m.Activation, config.Auto)}
-	if said.Metadata.Preprocess, err = settings.Images(); err != nil {
-		return said, config.Usagef("--preprocess: %v", err)
+	options.Metadata.Preprocess, err = settings.Images()
+	if err != nil {
+		return options, config.Usagef("--preprocess: %v", err)
 	}
-	if said.Height, said.Width, err = settings.Sides(); err != nil {
-		return said, config.Usagef("--imgsz %v", err)
+	options.Height, options.Width, err = settings.Sides()
+	if err != nil {
+		return options, config.Usagef("--imgsz %v", err)
 	}
 	if !slices.Contains([]string{config.Auto, string(engine.Softmax), string(engine.Sigmoid)}, settings.Activation) {
-		return said, config.Usagef("--activation %q must be auto, softmax or sigmoid", m.Activation)
+		return options, config.Usagef("--activation %q must be auto, softmax or sigmoid", m.Activation)
 	}
-	said.Metadata.Activation = settings.Acts()
-	return said, nil
+	options.Metadata.Activation = settings.Acts()
+	return options, nil
 }
 
 // read reads a model, or the demo model if the name is empty, with the given options.
 func read(model string, meaning *ModelOptions) (*source, error) {
-	said, err := meaning.options()
+	modelOptions, err := meaning.options()
 	if err != nil {
 		return nil, err
 	}
-	options := predict.Options{Model: model, LabelsFile: meaning.Labels, ResolveModel: catalogue.Resolve, Options: said}
+	options := predict.Options{Model: model, LabelsFile: meaning.Labels, ResolveModel: catalogue.Resolve, Options: modelOptions}
 	options.Decoding.Layout = head.Layout(meaning.Layout)
 	if err := options.Load(); err != nil {
 		return nil, err
@@ -82,13 +84,14 @@ func read(model string, meaning *ModelOptions) (*source, error) {
 	if tensorrt.IsPlan(options.Bytes) {
 		return nil, fmt.Errorf("model %s is an engine plan already (name the ONNX file that it came from)", options.Path)
 	}
-	return &source{Options: options.Options, activation: said.Metadata.Activation}, nil
+	return &source{Options: options.Options, activation: modelOptions.Metadata.Activation}, nil
 }
 
 // parse parses the ONNX file, reads its external tensors, and writes labels, preprocessing, input size and activation into its metadata.
 // Calibration then uses the same preprocessing as inference, and the converted model describes itself.
 func (s *source) parse() (err error) {
-	if s.model, err = onnx.Parse(s.Path, s.Bytes); err != nil {
+	s.model, err = onnx.Parse(s.Path, s.Bytes)
+	if err != nil {
 		return err
 	}
 	changed, err := s.model.SetPreprocess(s.Metadata.Preprocess)
@@ -129,7 +132,7 @@ func (s *source) size() error {
 		return fmt.Errorf("model %s: %w", s.Path, err)
 	}
 	if img.Width != s.Width || img.Height != s.Height {
-		return config.Usagef("model %s takes images of %dx%d alone, not %dx%d (leave --imgsz away)", s.Path, img.Height, img.Width,
+		return config.Usagef("model %s takes images of %dx%d only, not %dx%d (omit --imgsz)", s.Path, img.Height, img.Width,
 			s.Height, s.Width)
 	}
 	s.model.SetMetadata("imgsz", fmt.Sprintf("[%d, %d]", s.Height, s.Width))

@@ -51,7 +51,8 @@ func (q *Quantize) Flags(flags *pflag.FlagSet) {
 	q.INT8Options.flags(flags, "minmax, percentile, entropy or mse", defaultQuantizeCount)
 	flags.StringVar(&q.CalibrationTable, "calibration-table", "",
 		"file for the ranges as a TensorRT calibration cache, for its calibrators and trtexec --calib")
-	flags.BoolVar(&q.Int8Weights, "int8-weights", false, "store weights as INT8, a quarter of the size; TensorRT 8 prefers FP32 with Q/DQ nodes")
+	flags.BoolVar(&q.Int8Weights, "int8-weights", false,
+		"store weights as INT8, a quarter of the size; TensorRT 8 prefers FP32 with Q/DQ nodes")
 }
 
 // Check validates the options.
@@ -113,7 +114,7 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 		defer gate.Close()
 	}
 	c := q.conversion(source.Path, q.Progress)
-	c.compact = q.Int8Weights
+	c.int8Weights = q.Int8Weights
 	var made *onnx.Model
 	if report.Precision == engine.FP16 {
 		made, report.Half, report.Calibration, err = c.half(ctx, source.model, calibration)
@@ -176,7 +177,8 @@ func (q *Quantize) write(made *onnx.Model, report *QuantizeReport) error {
 // images selects the calibration images and the gate's images; the two sets must not overlap.
 func (q *Quantize) images() (calibration, heldOut []string, dataset *evaluate.Dataset, err error) {
 	if q.Data != "" && !q.Limits.Off() {
-		if heldOut, dataset, err = accuracy.ReadHeldOut(q.Data); err != nil {
+		heldOut, dataset, err = accuracy.ReadHeldOut(q.Data)
+		if err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -195,7 +197,8 @@ func (q *Quantize) images() (calibration, heldOut []string, dataset *evaluate.Da
 		}
 		count = min(count, defaultQuantizeCount)
 	}
-	if calibration, err = quantize.ChooseImages(q.Images, count, q.Seed); err != nil || q.Limits.Off() {
+	calibration, err = quantize.ChooseImages(q.Images, count, q.Seed)
+	if err != nil || q.Limits.Off() {
 		return calibration, nil, nil, err
 	}
 	if q.Data != "" {
@@ -224,7 +227,8 @@ func (q *Quantize) int8(
 	}
 	report.Method, report.Calibration, report.Sensitivity = c.method, known.calibration, known.sensitivity
 	if q.CalibrationTable != "" {
-		if report.table, err = (&quantize.Cache{Ranges: known.ranges}).FormatTensorRT(tableVersion, c.method); err != nil {
+		report.table, err = (&quantize.Cache{Ranges: known.ranges}).FormatTensorRT(tableVersion, c.method)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -74,8 +74,8 @@ func (r *QuantizeReport) Print(out io.Writer) error {
 	text += fmt.Sprintf(", %d bytes from %d, %.1f s\n", r.OutputBytes, r.ModelBytes, r.Seconds)
 	for _, layer := range r.Sensitivity {
 		if layer.Excluded {
-			text += fmt.Sprintf("%s %s stays in floating point: alone it costs %.6f of the head's outputs\n", layer.Operator, layer.Name,
-				layer.Error)
+			text += fmt.Sprintf("%s %s stays in floating point: alone in INT8 it causes a relative error of %.6f of the head's outputs\n",
+				layer.Operator, layer.Name, layer.Error)
 		}
 	}
 	if r.Verdict != nil {

@@ -41,7 +41,7 @@ func TestQuantizeStops(t *testing.T) {
 
 // Ranges are measured with the preprocessing of inference, which a file next to the model may define, and the converted model contains it.
 // Ranges measured with another preprocessing are not reused.
-func TestQuantizeFollowsThePreprocess(t *testing.T) {
+func TestQuantizeUsesThePreprocessing(t *testing.T) {
 	t.Parallel()
 	images, dir := programtest.Scenes(t, 2, 7), t.TempDir()
 	model := filepath.Join(dir, "parts.onnx")
@@ -52,25 +52,25 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 		},
 	}
 	for _, test := range []struct {
-		beside, asked, preset string
-		darkest, most         float32
+		file, option, preset string
+		darkest, most        float32
 	}{
 		{"", "", "ultralytics", 0, 1},
 		{"{preset: yolox}", "", "yolox", 0, 255},
 		{"{preset: keras, resize: letterbox}", "", "keras", -1, 1},
 		{"{preset: keras, resize: letterbox}", "yolox", "yolox", 0, 255},
 	} {
-		q.Preprocess = test.asked
-		require.NoError(t, os.WriteFile(engine.PreprocessFile(model), []byte(test.beside), 0o600))
+		q.Preprocess = test.option
+		require.NoError(t, os.WriteFile(engine.PreprocessFile(model), []byte(test.file), 0o600))
 		report, err := q.Run(t.Context())
 		require.NoError(t, err)
-		assert.False(t, report.Calibration.Reused, test.beside)
+		assert.False(t, report.Calibration.Reused, test.file)
 		cache, err := quantize.ReadCache(q.Cache)
 		require.NoError(t, err)
 		seen := cache.Ranges["images"]
-		assert.InDelta(t, test.darkest, seen.Min, .3*float64(test.most), test.beside) // the belt is nearly black somewhere, and not white
-		assert.Greater(t, seen.Max, test.darkest+(test.most-test.darkest)/2, test.beside)
-		assert.LessOrEqual(t, seen.Max, test.most, test.beside)
+		assert.InDelta(t, test.darkest, seen.Min, .3*float64(test.most), test.file) // the belt is nearly black somewhere, and not white
+		assert.Greater(t, seen.Max, test.darkest+(test.most-test.darkest)/2, test.file)
+		assert.LessOrEqual(t, seen.Max, test.most, test.file)
 		made, err := onnx.Read(q.Output)
 		require.NoError(t, err)
 		metadata, err := engine.ParseMetadata(made.Metadata())
@@ -78,12 +78,12 @@ func TestQuantizeFollowsThePreprocess(t *testing.T) {
 		assert.Equal(t, test.preset, metadata.Preprocess.Preset)
 		again, err := q.Run(t.Context())
 		require.NoError(t, err)
-		assert.True(t, again.Calibration.Reused, test.beside)
+		assert.True(t, again.Calibration.Reused, test.file)
 	}
 }
 
 // A model with dynamic height and width is converted for the given size, and the converted model contains it.
-func TestQuantizeKeepsTheSides(t *testing.T) {
+func TestQuantizeKeepsTheInputSize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	model := filepath.Join(dir, "free.onnx")
@@ -102,7 +102,7 @@ func TestQuantizeKeepsTheSides(t *testing.T) {
 	assert.Equal(t, []int{64, 128}, []int{e.Model().Height, e.Model().Width})
 	q.Model = ""
 	_, err = q.Run(t.Context())
-	require.EqualError(t, err, "model demo takes images of 416x416 alone, not 64x128 (leave --imgsz away)")
+	require.EqualError(t, err, "model demo takes images of 416x416 only, not 64x128 (omit --imgsz)")
 	q.Limits.MaxLoss = .01
 	for meaning, want := range map[ModelOptions]string{
 		{Size: "64by128"}: `--imgsz`, {Preprocess: "yolo"}: `--preprocess: `,

@@ -20,12 +20,13 @@ func parseBatch(text string) (r tensorrt.Range, err error) {
 		return r, bad
 	}
 	for i, to := range []*int{&r.Min, &r.Opt, &r.Max} {
-		if *to, err = strconv.Atoi(parts[i]); err != nil || *to < 1 || *to > math.MaxInt16 {
+		*to, err = strconv.Atoi(parts[i])
+		if err != nil || *to < 1 || *to > math.MaxInt16 {
 			return r, bad
 		}
 	}
 	if r.Min > r.Opt || r.Opt > r.Max {
-		return r, config.Usagef("--batch %q must grow from MIN over OPT to MAX", text)
+		return r, config.Usagef("--batch %q must have MIN <= OPT <= MAX", text)
 	}
 	return r, nil
 }
@@ -59,7 +60,7 @@ func parseShape(text string) (s tensorrt.ShapeRange, err error) {
 	}
 	for d := range s.Opt {
 		if s.Min[d] > s.Opt[d] || s.Opt[d] > s.Max[d] {
-			return s, config.Usagef("--shape %q: dimension %d must grow from MIN over OPT to MAX", text, d)
+			return s, config.Usagef("--shape %q: dimension %d must have MIN <= OPT <= MAX", text, d)
 		}
 	}
 	return s, nil

@@ -21,7 +21,7 @@ func TestParseBatch(t *testing.T) {
 		{"1,x,2", tensorrt.Range{}, `--batch "1,x,2" must be MIN,OPT,MAX like 1,4,8, or one number`},
 		{"40000", tensorrt.Range{}, `--batch "40000" must be MIN,OPT,MAX like 1,4,8, or one number`},
 		{"", tensorrt.Range{}, `--batch "" must be MIN,OPT,MAX like 1,4,8, or one number`},
-		{"4,1,8", tensorrt.Range{}, `--batch "4,1,8" must grow from MIN over OPT to MAX`},
+		{"4,1,8", tensorrt.Range{}, `--batch "4,1,8" must have MIN <= OPT <= MAX`},
 	} {
 		got, err := parseBatch(test.text)
 		if test.err != "" {
@@ -51,7 +51,7 @@ func TestParseShape(t *testing.T) {
 		{"i=1xx3", tensorrt.ShapeRange{}, `--shape "i=1xx3" must be NAME=MIN,OPT,MAX with shapes like 1x3x640x640`},
 		{"i=-1x3", tensorrt.ShapeRange{}, `--shape "i=-1x3" must be NAME=MIN,OPT,MAX with shapes like 1x3x640x640`},
 		{"i=1x3,2,4x3", tensorrt.ShapeRange{}, `--shape "i=1x3,2,4x3": MIN, OPT and MAX must have the same number of dimensions`},
-		{"i=2x3,1x3,4x3", tensorrt.ShapeRange{}, `--shape "i=2x3,1x3,4x3": dimension 0 must grow from MIN over OPT to MAX`},
+		{"i=2x3,1x3,4x3", tensorrt.ShapeRange{}, `--shape "i=2x3,1x3,4x3": dimension 0 must have MIN <= OPT <= MAX`},
 	} {
 		got, err := parseShape(test.text)
 		if test.err != "" {

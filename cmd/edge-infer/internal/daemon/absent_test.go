@@ -33,25 +33,25 @@ func TestAnAbsentCameraIsTriedAgain(t *testing.T) {
 		}
 		return found
 	}
-	for about("camera away", "usb") == 0 || about("camera away", "late") == 0 || about("camera away", "once") == 0 {
+	for about("camera unavailable", "usb") == 0 || about("camera unavailable", "late") == 0 || about("camera unavailable", "once") == 0 {
 		_, more := p.Frame()
 		require.True(t, more)
 	}
-	require.Equal(t, 1, about("camera away", "usb", "/dev/video97: no such camera", "--camera demo"), p.Stderr)
+	require.Equal(t, 1, about("camera unavailable", "usb", "/dev/video97: no such camera", "--camera demo"), p.Stderr)
 	require.NoError(t, os.Rename(programtest.Video(t, 20), video))
 	for seen := map[string]bool{}; !seen["late"] || !seen["once"]; {
 		f, more := p.Frame()
 		require.True(t, more)
 		seen[f.Camera] = true
 	}
-	for about("camera back", "late") == 0 {
+	for about("camera recovered", "late") == 0 {
 		_, more := p.Frame()
 		require.True(t, more)
 	}
 	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
 	_, _ = p.Rest()
 	require.NoError(t, p.Wait())
-	require.Equal(t, 1, about("camera away", "usb"), p.Stderr)
-	require.Equal(t, 1, about("camera away", "late"), p.Stderr)
-	require.Equal(t, 1, about("camera away", "once"), p.Stderr)
+	require.Equal(t, 1, about("camera unavailable", "usb"), p.Stderr)
+	require.Equal(t, 1, about("camera unavailable", "late"), p.Stderr)
+	require.Equal(t, 1, about("camera unavailable", "once"), p.Stderr)
 }

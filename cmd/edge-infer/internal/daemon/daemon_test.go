@@ -114,7 +114,7 @@ func TestARunEndsWithASummary(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	require.Regexp(t, `^mqtt: \d+ events, \d+ messages delivered, \d+ dropped, \d+ waiting$`, lines[len(lines)-1])
-	require.Regexp(t, `^belt: \d+ frames, .* lost; latency p50 .* ms p99 .* ms; \d+ detections$`, lines[len(lines)-2])
+	require.Regexp(t, `^belt: \d+ frames, .* fps, dropped \d+ \(newer\) \d+ \(error\); latency p50 .* ms p99 .* ms; \d+ detections$`, lines[len(lines)-2])
 	require.Regexp(t, `^ran `, lines[len(lines)-3])
 	output, err = programtest.Command(t, append(arguments, "--json")...).Output()
 	require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/convert"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine/isolate"
 )
@@ -56,8 +56,8 @@ func program(ctx context.Context, args []string) error {
 	switch args[0] {
 	case network.BuildCommand:
 		return serve(ctx, network.ServePlanBuild)
-	case preflight.Command:
-		return serve(ctx, preflight.Serve)
+	case diagnose.Command:
+		return serve(ctx, diagnose.Serve)
 	case "build":
 		b := &convert.Build{Logger: slog.Default()}
 		b.Flags(flags)

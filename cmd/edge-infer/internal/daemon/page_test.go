@@ -20,9 +20,18 @@ func TestThePageAsksForUserAndPassword(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("correct horse\n"), 0o600))
-	p := programtest.StartWith(t, []string{"EDGE_INFER_WEB_USER=operator", "EDGE_INFER_WEB_FRAME_RATE=5"}, "--camera", "demo?width=320&height=240", "--mqtt", "off", "--web",
+	p := programtest.StartWith(
+		t,
+		[]string{"EDGE_INFER_WEB_USER=operator", "EDGE_INFER_WEB_FRAME_RATE=5"},
+		"--camera",
+		"demo?width=320&height=240",
+		"--mqtt",
+		"off",
+		"--web",
 		"127.0.0.1:0",
-		"--web-password-file", file)
+		"--web-password-file",
+		file,
+	)
 	page := p.PrintedAfter("web page at ")
 
 	code, _ := programtest.Get(t, programtest.Visitor(t), page+"api/status")
@@ -86,7 +95,7 @@ func TestThePageIsNotServedWithoutASecret(t *testing.T) {
 		},
 		{
 			"open to all", "--web 0.0.0.0:0",
-			"edge-infer: web: other machines reach 0.0.0.0:0: set a token, or a user and a password, or listen on 127.0.0.1\n", 1,
+			"edge-infer: web: 0.0.0.0:0 is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1\n", 1,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/preflight"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 )
@@ -128,8 +128,8 @@ func (c *control) preflight(ctx context.Context, next *config.Config) error {
 		return err
 	}
 	now, remote := c.runner.Site(), c.values()
-	check := preflight.Check{
-		Config: next, Running: c.config, Program: []string{program, preflight.Command},
+	check := diagnose.Preflight{
+		Config: next, Running: c.config, Program: []string{program, diagnose.Command},
 		Renewed: slices.ContainsFunc(network.Files(next), c.files.renewed), Remote: remote,
 	}
 	if now.Track {

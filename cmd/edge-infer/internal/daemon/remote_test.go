@@ -128,8 +128,8 @@ func (d *remoteDaemon) detected(frames int) (labels map[string]bool, least float
 	return labels, least
 }
 
-// TestARemoteThresholdOutlastsTheFile: a threshold that was set remotely is the same in force, in its state topic and in remote.json, whatever
-// is edited in the file and after a restart, until it is withdrawn.
+// TestARemoteThresholdOutlastsTheFile: a threshold that was set remotely is the same in force, in its state topic and in remote.json,
+// whatever is edited in the file and after a restart, until it is withdrawn.
 func TestARemoteThresholdOutlastsTheFile(t *testing.T) {
 	t.Parallel()
 	const kept = `{"belt":{"threshold":0.9}}`

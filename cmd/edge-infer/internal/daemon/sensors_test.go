@@ -43,9 +43,21 @@ func TestAJetsonsSensorsArePublished(t *testing.T) {
 	t.Parallel()
 	root, heat := orinNano(t)
 	broker, page := programtest.FreePort(t), programtest.FreePort(t)
-	p := programtest.StartWith(t, []string{"EDGE_INFER_THERMAL_MARGIN=10"}, "--camera", "belt=demo?width=160&height=120&fps=10", "--root", root,
-		"--name", "nano", "--json",
-		"--mqtt-listen", fmt.Sprintf("127.0.0.1:%d", broker), "--web", fmt.Sprintf("127.0.0.1:%d", page))
+	p := programtest.StartWith(
+		t,
+		[]string{"EDGE_INFER_THERMAL_MARGIN=10"},
+		"--camera",
+		"belt=demo?width=160&height=120&fps=10",
+		"--root",
+		root,
+		"--name",
+		"nano",
+		"--json",
+		"--mqtt-listen",
+		fmt.Sprintf("127.0.0.1:%d", broker),
+		"--web",
+		fmt.Sprintf("127.0.0.1:%d", page),
+	)
 	go func() { // nobody reads the frames
 		for range p.Lines {
 			continue

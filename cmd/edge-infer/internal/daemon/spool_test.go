@@ -20,8 +20,17 @@ func TestTheExitCodeSaysWhetherEventsAreLost(t *testing.T) {
 		port int
 		lost bool
 	}{{port, false}, {programtest.FreePort(t), true}} {
-		p := programtest.StartWith(t, []string{"EDGE_INFER_MQTT_SPOOL=/dev/null/spool"}, "--camera", "demo?fps=15&width=640&height=360", "--mqtt", fmt.Sprintf("127.0.0.1:%d", test.port),
-			"--name", "gate", "--json")
+		p := programtest.StartWith(
+			t,
+			[]string{"EDGE_INFER_MQTT_SPOOL=/dev/null/spool"},
+			"--camera",
+			"demo?fps=15&width=640&height=360",
+			"--mqtt",
+			fmt.Sprintf("127.0.0.1:%d", test.port),
+			"--name",
+			"gate",
+			"--json",
+		)
 		for range 60 { // parts appear and are gone
 			_, more := p.Frame()
 			require.True(t, more)

@@ -28,7 +28,8 @@ func TestPlansSwapWithoutLosingFrames(t *testing.T) {
 		require.Eventually(t, func() bool { return strings.Count(p.Stderr.String(), `msg="engine replaced" engine=tensorrt`) == swaps },
 			programtest.Patience,
 			10*time.Millisecond, "%s", p.Stderr)
-		for since, served := time.Now(), 0; served < predict.ContradictionImages+5; { // the last plan's images would contradict the head if any did
+		// the last plan's images would contradict the head if any did
+		for since, served := time.Now(), 0; served < predict.ContradictionImages+5; {
 			frame, more := p.Frame()
 			require.True(t, more, "%s", p.Stderr)
 			if frame.Time.After(since) {

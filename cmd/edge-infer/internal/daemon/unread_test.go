@@ -54,5 +54,5 @@ func TestAnUnreadPipeHoldsUpNoEnd(t *testing.T) {
 		require.Fail(t, "it does not end")
 	}
 	require.ErrorContains(t, err, "exit status 1")
-	require.Equal(t, 1, strings.Count(stderr.String(), "nobody reads it"), stderr.String())
+	require.Equal(t, 1, strings.Count(stderr.String(), "standard output is not being read"), stderr.String())
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/demo"
 )
 
-// TestCamerasHaveModelsAndTilesOfTheirOwn: one daemon runs them all, each camera's detections are its own model's, status and totals say what
-// looks at whom, and a reload moves cameras among what is open or restarts for what is not.
+// TestCamerasHaveModelsAndTilesOfTheirOwn: one daemon runs them all, each camera's detections are its own model's, status and totals say
+// what looks at whom, and a reload moves cameras among what is open or restarts for what is not.
 func TestCamerasHaveModelsAndTilesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -98,5 +98,5 @@ func TestRunTakesWhatInferTakes(t *testing.T) {
 	require.Zero(t, stats.Cameras[0].Failed, "%s", p.Stderr)
 	output, err := programtest.Command(t, "run", "--camera", "demo", "--mqtt", "off", "--tile", "31").CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(output), "look.tile: tiles of 31 pixels")
+	require.Contains(t, string(output), "inference.tile: tiles of 31 pixels")
 }

@@ -138,7 +138,7 @@ func settings(t *testing.T, address, stall string) (path string) {
 	return path
 }
 
-// TestASilentCameraDoesNotStopTheWatchdog: a new start of the program brings no camera back, but costs the others their images.
+// TestASilentCameraDoesNotStopTheWatchdog: a new start of the program brings no camera recovered, but costs the others their images.
 func TestASilentCameraDoesNotStopTheWatchdog(t *testing.T) {
 	t.Parallel()
 	address, sulk := moody(t)
@@ -174,7 +174,7 @@ func TestACameraThatReconnectsDoesNotStopTheWatchdog(t *testing.T) {
 	p.Logged("camera lost")
 	m.pinged(stillWindow + 4*time.Second)
 	sulk.Store(false)
-	p.Logged("camera back")
+	p.Logged("camera recovered")
 	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, <-p.Done)
 }

@@ -48,8 +48,8 @@ type Way struct {
 	Time     float64 `json:"time_s"`     // that they were there, together
 }
 
-// Heat is for how many seconds objects have stood or gone in each cell of the image, by the middle of their lower edge. Two objects in
-// one cell count twice.
+// Heat is for how many seconds objects have stood or gone in each cell of the image, by the middle of their lower edge. Two objects in one
+// cell count twice.
 type Heat [Columns * Rows]float32
 
 // MarshalJSON writes hundredths of a second, which are as exact as frames are.
@@ -79,8 +79,8 @@ func (d *Day) hour(hour int) *Counts {
 	return c
 }
 
-// at gives an entry of a map to add to.
-func at[T any](all map[string]*T, name string) *T {
+// entry gives an entry of a map to add to.
+func entry[T any](all map[string]*T, name string) *T {
 	one := all[name]
 	if one == nil {
 		one = new(T)
@@ -104,19 +104,19 @@ func (c *Counts) add(more *Counts) {
 		c.Objects[label] += n
 	}
 	for name, z := range more.Zones {
-		to := at(c.Zones, name)
+		to := entry(c.Zones, name)
 		to.Entered, to.Visits, to.Dwell = to.Entered+z.Entered, to.Visits+z.Visits, to.Dwell+z.Dwell
 	}
 	for name, l := range more.Lines {
-		to := at(c.Lines, name)
+		to := entry(c.Lines, name)
 		to.In, to.Out = to.In+l.In, to.Out+l.Out
 	}
 	to, way := &c.Way, more.Way
 	to.Objects, to.Distance, to.Time = to.Objects+way.Objects, to.Distance+way.Distance, to.Time+way.Time
 }
 
-// whole fills in what a file may leave out, so that nothing of it is nil.
-func (d *Day) whole() {
+// fillDefaults fills in what a file may leave out, so that nothing of it is nil.
+func (d *Day) fillDefaults() {
 	if d.Hours == nil {
 		d.Hours = map[int]*Counts{}
 	}
@@ -142,5 +142,5 @@ func dropNil[T any](all map[string]*T) {
 	}
 }
 
-// dayForm is how days are written; their order is that of the calendar.
-const dayForm = time.DateOnly
+// dayLayout is how days are written; their order is that of the calendar.
+const dayLayout = time.DateOnly

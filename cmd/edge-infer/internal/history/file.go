@@ -29,7 +29,7 @@ func (r *Recorder) days(camera string) (days []string, err error) {
 	}
 	for _, entry := range entries { // by name, which is by date
 		day, ours := strings.CutSuffix(entry.Name(), suffix)
-		if _, err := time.Parse(dayForm, day); ours && err == nil {
+		if _, err := time.Parse(dayLayout, day); ours && err == nil {
 			days = append(days, day)
 		}
 	}
@@ -38,7 +38,7 @@ func (r *Recorder) days(camera string) (days []string, err error) {
 
 // read gives what the file of a day says; an empty day where there is none.
 func (r *Recorder) read(camera, day string) (*Day, error) {
-	if _, err := time.Parse(dayForm, day); err != nil || r.Directory == "" {
+	if _, err := time.Parse(dayLayout, day); err != nil || r.Directory == "" {
 		return newDay(camera, day), nil //nolint:nilerr // there is no file of such a day
 	}
 	data, err := os.ReadFile(filepath.Join(r.dir(camera), day+suffix))
@@ -56,8 +56,8 @@ func (r *Recorder) read(camera, day string) (*Day, error) {
 	return found, nil
 }
 
-// limit is over every sum of a day that can be.
-const limit = 1e12
+// maxSum is over every sum of a day that can be.
+const maxSum = 1e12
 
 var errRange = errors.New("a number is out of range")
 
@@ -67,19 +67,19 @@ func parse(data []byte) (*Day, error) {
 	if err := json.Unmarshal(data, found); err != nil {
 		return nil, err
 	}
-	found.whole()
+	found.fillDefaults()
 	for _, c := range found.Hours {
 		for _, z := range c.Zones {
-			if !(z.Dwell >= 0 && z.Dwell < limit) {
+			if !(z.Dwell >= 0 && z.Dwell < maxSum) {
 				return nil, errRange
 			}
 		}
-		if !(c.Way.Distance >= 0 && c.Way.Distance < limit && c.Way.Time >= 0 && c.Way.Time < limit) {
+		if !(c.Way.Distance >= 0 && c.Way.Distance < maxSum && c.Way.Time >= 0 && c.Way.Time < maxSum) {
 			return nil, errRange
 		}
 	}
 	for _, seconds := range found.Heat {
-		if !(seconds >= 0 && seconds < limit) {
+		if !(seconds >= 0 && seconds < maxSum) {
 			return nil, errRange
 		}
 	}

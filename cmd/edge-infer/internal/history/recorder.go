@@ -14,11 +14,11 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// savePause is how often what was counted goes to the disk: a power cut loses so much, and flash memory wears little.
-const savePause = 5 * time.Minute
+// saveInterval is how often what was counted goes to the disk: a power cut loses so much, and flash memory wears little.
+const saveInterval = 5 * time.Minute
 
-// longestStep is the most time that one frame stands for in the heat map; after a longer gap nobody knows where objects were.
-const longestStep = time.Second
+// maxStep is the most time that one frame stands for in the heat map; after a longer gap nobody knows where objects were.
+const maxStep = time.Second
 
 // Recorder counts. Set the fields, have it be a sink, and call Run. Frame belongs to the frame goroutine, everything else may be called
 // from any.
@@ -29,14 +29,14 @@ type Recorder struct {
 
 	files sync.Mutex // held while files are read and written
 
-	mu      sync.Mutex
-	cameras map[string]*camera
-	full    []*Day // of days that are over, on their way to the disk
+	mu       sync.Mutex
+	cameras  map[string]*camera
+	finished []*Day // of days that are over, on their way to the disk
 }
 
 // camera is what one has counted since it was last saved.
 type camera struct {
-	now     *Day
+	day     *Day
 	date    int // of now, year and day of the year
 	last    time.Time
 	changed bool
@@ -52,8 +52,8 @@ func (r *Recorder) Frame(in *pipeline.Result) {
 	local := in.Time.Local()
 	c := r.camera(in.Camera, local)
 	if in.Frame != nil {
-		if step := local.Sub(c.last); step > 0 && step <= longestStep && len(in.Detections) > 0 {
-			c.warm(in, float32(step.Seconds()))
+		if step := local.Sub(c.last); step > 0 && step <= maxStep && len(in.Detections) > 0 {
+			c.addHeat(in, float32(step.Seconds()))
 		}
 		c.last = local
 	}
@@ -75,24 +75,24 @@ func (r *Recorder) camera(name string, local time.Time) *camera {
 		c = &camera{totals: newCounts()}
 		r.cameras[name] = c
 	}
-	if date := 1000*local.Year() + local.YearDay(); c.now == nil || c.date != date {
-		if c.now != nil && c.changed {
-			r.full = append(r.full, c.now)
+	if date := 1000*local.Year() + local.YearDay(); c.day == nil || c.date != date {
+		if c.day != nil && c.changed {
+			r.finished = append(r.finished, c.day)
 		}
-		c.now, c.date, c.changed = newDay(name, local.Format(dayForm)), date, false
+		c.day, c.date, c.changed = newDay(name, local.Format(dayLayout)), date, false
 	}
 	return c
 }
 
-// warm adds the time of one frame where its objects stand.
-func (c *camera) warm(in *pipeline.Result, seconds float32) {
+// addHeat adds the time of one frame where its objects stand.
+func (c *camera) addHeat(in *pipeline.Result, seconds float32) {
 	for i := range in.Detections {
 		box := &in.Detections[i].Box
 		if box.X2 <= box.X1 {
 			continue // a class of the whole image
 		}
 		x, y := int(float32(Columns)*(box.X1+box.X2)/2/float32(in.Width)), int(float32(Rows)*box.Y2/float32(in.Height))
-		c.now.Heat[min(max(y, 0), Rows-1)*Columns+min(max(x, 0), Columns-1)] += seconds
+		c.day.Heat[min(max(y, 0), Rows-1)*Columns+min(max(x, 0), Columns-1)] += seconds
 	}
 	c.changed = true
 }
@@ -103,18 +103,18 @@ func (c *camera) count(e *zone.Event, in *pipeline.Result, hour int) {
 		return
 	}
 	c.changed = true
-	for _, to := range [...]*Counts{c.now.hour(hour), c.totals} {
+	for _, to := range [...]*Counts{c.day.hour(hour), c.totals} {
 		switch e.Kind {
 		case zone.New:
 			to.Objects[postprocess.Label(in.Labels, e.Object.Class)]++
 		case zone.Enter:
-			at(to.Zones, in.Tracker.Config.Zones[e.Zone].Name).Entered++
+			entry(to.Zones, in.Tracker.Config.Zones[e.Zone].Name).Entered++
 		case zone.Leave:
-			z := at(to.Zones, in.Tracker.Config.Zones[e.Zone].Name)
+			z := entry(to.Zones, in.Tracker.Config.Zones[e.Zone].Name)
 			z.Visits++
 			z.Dwell += e.Dwell.Seconds()
 		case zone.Cross:
-			l := at(to.Lines, in.Tracker.Config.Lines[e.Line].Name)
+			l := entry(to.Lines, in.Tracker.Config.Lines[e.Line].Name)
 			if e.Direction == zone.In {
 				l.In++
 			} else {
@@ -147,7 +147,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	if r.Directory == "" {
 		return nil
 	}
-	ticker := time.NewTicker(savePause)
+	ticker := time.NewTicker(saveInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -165,12 +165,12 @@ func (r *Recorder) save() {
 	r.files.Lock()
 	defer r.files.Unlock()
 	r.mu.Lock()
-	parts := r.full
-	r.full = nil
+	parts := r.finished
+	r.finished = nil
 	for _, c := range r.cameras {
 		if c.changed {
-			parts = append(parts, c.now)
-			c.now, c.changed = newDay(c.now.Camera, c.now.Day), false
+			parts = append(parts, c.day)
+			c.day, c.changed = newDay(c.day.Camera, c.day.Day), false
 		}
 	}
 	r.mu.Unlock()
@@ -178,7 +178,7 @@ func (r *Recorder) save() {
 		if err := r.write(part); err != nil {
 			r.Logger.Warn("what was counted cannot be saved", "error", err)
 			r.mu.Lock()
-			r.full = append(r.full, parts[i:]...)
+			r.finished = append(r.finished, parts[i:]...)
 			r.mu.Unlock()
 			return
 		}
@@ -223,13 +223,13 @@ func (r *Recorder) unsaved(camera string) (parts []*Day) {
 		same.add(part)
 		parts = append(parts, same)
 	}
-	for _, part := range r.full {
+	for _, part := range r.finished {
 		if part.Camera == camera {
 			keep(part)
 		}
 	}
 	if c := r.cameras[camera]; c != nil {
-		keep(c.now)
+		keep(c.day)
 	}
 	return parts
 }

@@ -145,7 +145,7 @@ func TestNoAllocations(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	day := newDay("belt", "2026-11-20")
-	at(day.hour(5).Zones, "yard").Dwell = 5
+	entry(day.hour(5).Zones, "yard").Dwell = 5
 	text, err := json.Marshal(day)
 	require.NoError(f, err)
 	f.Add(text)

@@ -6,10 +6,10 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 )
 
-// mostReaders bounds the goroutines that decode: each holds an image.
-const mostReaders = 1024
+// maxReaders limits the goroutines that decode; each holds an image.
+const maxReaders = 1024
 
-// Check finds out which of the two jobs is asked for, and that it is one. The configuration of p is that of both.
+// Check validates the settings of both jobs, exactly one of which must be requested. p.Config is the configuration of both.
 func Check(p *Images, t *Tensors) error {
 	if err := p.Record.Check(); err != nil {
 		return err
@@ -18,14 +18,14 @@ func Check(p *Images, t *Tensors) error {
 		return config.Usagef("--video %q must be auto, mp4 or avi", p.Video)
 	}
 	switch {
-	case p.Readers < 0 || p.Readers > mostReaders:
-		return config.Usagef("--readers %d must be 0 to %d", p.Readers, mostReaders)
+	case p.Readers < 0 || p.Readers > maxReaders:
+		return config.Usagef("--readers %d must be 0 to %d", p.Readers, maxReaders)
 	case len(p.Files) == 0 && len(t.Inputs) == 0:
 		return config.Usagef("infer needs an image, a directory or a video, or --input NAME=TENSOR.npy")
 	case len(p.Files) > 0 && len(t.Inputs) > 0:
 		return config.Usagef("infer takes images or --input, not both")
 	case p.Resume && (p.Save == "" && p.Record.Path == "" || !p.Record.resumable()):
-		return config.Usagef("--resume leaves out what --output FILE.jsonl, a directory of --format yolo, or --save DIR holds already: name one")
+		return config.Usagef("--resume needs --output FILE.jsonl, --format yolo or map with a directory, or --save DIR")
 	case t.Directory != "" && len(t.Inputs) == 0:
 		return config.Usagef("--output-dir is for --input")
 	case (p.Save != "" || p.Record.Format != "") && len(t.Inputs) > 0:
@@ -34,7 +34,7 @@ func Check(p *Images, t *Tensors) error {
 		return config.Usagef("--tile, --ensemble and --augment are for images, not for --input")
 	}
 	if t.Window.Sides != "" && len(t.Inputs) == 0 {
-		return config.Usagef("--window slides over --input, --tile looks at parts of images")
+		return config.Usagef("--window is for --input; use --tile for images")
 	}
 	t.Window.Overlap = p.Config.Inference.Overlap
 	return t.Window.check()

@@ -13,23 +13,22 @@ import (
 	captured "github.com/edge-infer/edge-infer/capture/source"
 )
 
-// codec is a way of writing videos. What a machine has of them is found out by trying.
+// codec is a way to encode videos. Which ones a machine supports is found by trial.
 type codec struct {
 	title  string
 	suffix string
 	api    gocv.VideoCaptureAPI
 	fourCC string
-	// pipeline is that of GStreamer between the images and the file, plugin the one of its plugins that not every machine has; empty for
-	// other libraries.
+	// pipeline is the GStreamer pipeline without the file name, plugin its least common plugin file; empty for other libraries.
 	pipeline, plugin string
 }
 
-// motionJPEG needs no library beside OpenCV.
+// motionJPEG needs no library except OpenCV.
 func motionJPEG() *codec {
 	return &codec{title: "Motion JPEG in AVI", suffix: ".avi", api: gocv.VideoCaptureOpencvMjpeg, fourCC: "MJPG"}
 }
 
-// codecs are those that make smaller videos, best first.
+// codecs returns the codecs with better compression, best first.
 func codecs() []codec {
 	const plain, end = "appsrc ! videoconvert ! video/x-raw,format=I420 ! ", " ! h264parse ! mp4mux ! filesink location="
 	h264 := func(encoder, plugin string) codec {
@@ -48,10 +47,10 @@ func codecs() []codec {
 	}
 }
 
-// even reports whether images must have even sides.
+// even reports whether frames must have even sizes.
 func (c *codec) even() bool { return c.suffix == ".mp4" }
 
-// open begins a video.
+// open starts a video file.
 func (c *codec) open(path string, rate float64, width, height int) (*gocv.VideoWriter, error) {
 	name := path
 	if c.pipeline != "" {
@@ -59,17 +58,17 @@ func (c *codec) open(path string, rate float64, width, height int) (*gocv.VideoW
 	}
 	writer, err := gocv.VideoWriterFileWithAPI(name, c.api, c.fourCC, rate, width, height, true)
 	if err == nil && !writer.IsOpened() {
-		err = errors.Join(errors.New("video could not be begun (is the directory writable?)"), writer.Close())
+		err = errors.Join(errors.New("cannot create the video (is the directory writable?)"), writer.Close())
 	}
 	return writer, err
 }
 
-// works writes a small video and looks whether it is whole.
+// works reports whether a small test video can be written.
 func (c *codec) works(dir string) bool {
 	if !gocv.VideoRegistry.HasBackend(c.api) || c.plugin != "" && captured.FindPlugin(c.plugin) == "" {
 		return false
 	}
-	trial, err := os.MkdirTemp(dir, ".trial-*") // of this run alone
+	trial, err := os.MkdirTemp(dir, ".trial-*") // not shared with other runs
 	if err != nil {
 		return false
 	}
@@ -92,9 +91,9 @@ func (c *codec) works(dir string) bool {
 	return err == nil && bytes.Contains(video, []byte("moov"))
 }
 
-// chooseCodec is the best one that works in a directory, of the form that is asked for.
-func chooseCodec(dir, asked string) (*codec, error) {
-	if asked == VideoAVI {
+// chooseCodec returns the best codec that works in a directory for a container.
+func chooseCodec(dir, container string) (*codec, error) {
+	if container == VideoAVI {
 		return motionJPEG(), nil
 	}
 	for _, c := range codecs() {
@@ -102,14 +101,14 @@ func chooseCodec(dir, asked string) (*codec, error) {
 			return &c, nil
 		}
 	}
-	if asked == VideoMP4 {
-		return nil, fmt.Errorf("--video mp4: neither GStreamer nor OpenCV's FFmpeg has an encoder here " +
-			"(install gstreamer1.0-plugins-ugly, or leave it to --video auto)")
+	if container == VideoMP4 {
+		return nil, fmt.Errorf("--video mp4: neither GStreamer nor OpenCV's FFmpeg has an encoder " +
+			"(install gstreamer1.0-plugins-ugly, or use --video auto)")
 	}
 	return motionJPEG(), nil
 }
 
-// The forms of videos: MP4 where something can write it, one of both for certain.
+// Containers of saved videos: auto is MP4 if an encoder is available, otherwise AVI.
 const (
 	VideoAuto = "auto"
 	VideoMP4  = "mp4"

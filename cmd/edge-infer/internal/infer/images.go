@@ -1,4 +1,4 @@
-// Package infer is the jobs of the command of that name: what a network sees in files, and one request of any model.
+// Package infer implements the command infer: detections in image files and videos, and one request of any model on arrays.
 package infer
 
 import (
@@ -27,14 +27,14 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Images runs the network on every image of files and directories.
+// Images runs the network on all images and videos of files and directories.
 type Images struct {
 	Files   []string
-	Record  Record // file of what is seen
+	Record  Record // output file
 	Save    string // directory for copies with the detections drawn in; empty for none
-	Video   string // how videos are saved: VideoAuto, FilmMP4 or VideoAVI
-	Resume  bool   // leaves out what the output and the copies hold already
-	Readers int    // goroutines that decode images; 0 for one a core
+	Video   string // container of saved videos: VideoAuto, VideoMP4 or VideoAVI
+	Resume  bool   // skip files that the output and the copies already contain
+	Readers int    // goroutines that decode images; 0 for one per core
 
 	Config   *config.Config
 	Logger   *slog.Logger
@@ -42,17 +42,17 @@ type Images struct {
 	Counting progress.Reporter // of the images
 }
 
-// Flags are the job's place on a command line.
+// Flags adds the flags of the job.
 func (p *Images) Flags(flags *pflag.FlagSet) {
 	p.Record.Flags(flags)
 	flags.StringVar(&p.Save, "save", "", "directory for copies with the boxes drawn in")
-	flags.StringVar(&p.Video, "video", VideoAuto, "what --save makes of videos: mp4 by GStreamer or OpenCV's FFmpeg, avi (Motion JPEG), "+
-		"or auto, mp4 where something here can write it")
-	flags.BoolVar(&p.Resume, "resume", false, "go on where an earlier run with the same --output and --save was stopped")
-	flags.IntVar(&p.Readers, "readers", 0, "images that are decoded at a time, ahead of the network; 0: one a core")
+	flags.StringVar(&p.Video, "video", VideoAuto, "container of saved videos: mp4 (by GStreamer or OpenCV's FFmpeg), avi (Motion JPEG), "+
+		"or auto: mp4 if an encoder is available")
+	flags.BoolVar(&p.Resume, "resume", false, "continue an interrupted run with the same --output and --save")
+	flags.IntVar(&p.Readers, "readers", 0, "images decoded in parallel, ahead of the network; 0: one per core")
 }
 
-// Seen is what one image shows.
+// Seen is the result for one image.
 type Seen struct {
 	Version    int                 `json:"v"`
 	File       string              `json:"file"`
@@ -66,15 +66,15 @@ type Seen struct {
 	Saved      string              `json:"saved,omitempty"`
 
 	detections []postprocess.Detection
-	places     *postprocess.DenseMap
+	denseMap   *postprocess.DenseMap
 	labels     []string
 }
 
-// Run hands what each image shows to each, in order; it is valid during the call only. An image that cannot be read is told and left
-// out, and the error says at the end how many were.
+// Run calls each for every image in order; the result is valid during the call only. An image that cannot be read is logged and skipped,
+// and counted in the error at the end.
 func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
-	options.Decoding.TopAlways = true // the best classes of a classifier are the answer, however sure it is
+	options.Decoding.TopAlways = true // a classifier returns its best classes whatever their scores
 	options.Build = network.PlanBuilder{Progress: p.Progress}.Build
 	detect := &p.Config.Detect
 	w := &work{
@@ -86,8 +86,8 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 		return err
 	}
 	options.ProbeSizes = sync.OnceValue(func() []engine.Size { return aspect.ProbeFiles(ctx, inputs, p.Config.Inference.Tile) })
-	sight := network.PredictorBuilder{Inference: p.Config.Inference}
-	predictors, err := sight.OpenPerGPU(ctx, p.Config, options)
+	builder := network.PredictorBuilder{Inference: p.Config.Inference}
+	predictors, err := builder.OpenPerGPU(ctx, p.Config, options)
 	if err != nil {
 		return err
 	}
@@ -109,24 +109,24 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	step := p.Counting.Begin("images")
 	defer step.Close()
 	w.step, w.started = step, time.Now()
-	files := &media.Run{Predictors: predictors, Ahead: true, Readers: p.Readers, Each: w.img}
+	files := &media.Run{Predictors: predictors, Ahead: true, Readers: p.Readers, Each: w.add}
 	if p.Resume {
 		files.Skip = w.skip
 	}
 	files.Failed = w.fail
 	files.Short = func(path string, reached, told time.Duration) {
 		p.Logger.Warn("video ends early", "file", path, "at", reached.Round(time.Millisecond), "should_at", told.Round(time.Millisecond),
-			"hint", "it was cut off, or its sound goes on: copy it again")
+			"hint", "truncated file, or longer audio: copy it again")
 	}
 	err = files.Files(ctx, inputs)
-	p.Logger.Debug("images seen", "images", w.done, "took", time.Since(w.started).Round(time.Millisecond),
+	p.Logger.Debug("images processed", "images", w.done, "took", time.Since(w.started).Round(time.Millisecond),
 		"network_waited", files.Waited().Round(time.Millisecond))
 	if err == nil && w.done == 0 {
 		err = w.alone
 	}
 	if err == nil && w.contrary > 0 && w.contrary == w.done { // too few for a predict.Contradiction
-		p.Logger.Warn("every image gave "+w.what, "images", w.done, "read_as", predictors[0].Model().Recognised.Layout,
-			"hint", "what was found is noise: name another --layout; edge-infer inspect shows the outputs")
+		p.Logger.Warn("every image has "+w.contradiction, "images", w.done, "read_as", predictors[0].Model().Recognised.Layout,
+			"hint", "the detections are noise: set another --layout; edge-infer inspect shows the outputs")
 	}
 	if err = w.finish(err); err == nil && w.failed > 0 {
 		return fmt.Errorf("%d of %d images could not be read", w.failed, w.failed+w.done)
@@ -140,13 +140,13 @@ func closeAll(predictors []predict.Predictor) {
 	}
 }
 
-// work is what a run has come to.
+// work is the state of a run.
 type work struct {
 	each     func(*Seen) error
 	labels   []string
 	details  report.Details
 	maps     report.Maps
-	survey   zone.MapStats
+	stats    zone.MapStats
 	saver    *saver   // nil for none
 	recorder recorder // nil for none
 	logger   *slog.Logger
@@ -155,15 +155,14 @@ type work struct {
 
 	total, skipped int // files
 	done, failed   int // images
-	contrary       int // images whose numbers contradict the head, all in the same way
-	what           string
-	alone          error // of the only file, before any image of it
-	lost           error // of giving up a video's copy
-	video          bool  // there are more images than files
+	contrary       int // images whose outputs contradict the head, all for the same reason
+	contradiction  string
+	alone          error // of a single input file without any image
+	lost           error // of abandoning the copy of a video
+	video          bool  // there are more frames than files
 }
 
-// expand lists all files. An input that is none is an error where it is alone, else it is told and counts as an image that could not be
-// read.
+// expand lists all files. A missing input is an error if it is the only one; otherwise it is logged and counts as an unreadable image.
 func (w *work) expand(inputs []string) (files []string, err error) {
 	for _, input := range inputs {
 		more, err := media.Expand(input)
@@ -173,7 +172,7 @@ func (w *work) expand(inputs []string) (files []string, err error) {
 		case err != nil:
 			w.fail(input, false, err)
 		case media.Nested(input):
-			w.logger.Warn("directories in a directory are left out", "directory", input, "hint", "name them too, or list files: find | edge-infer infer @-")
+			w.logger.Warn("subdirectories are skipped", "directory", input, "hint", "name them too, or list files: find | edge-infer infer @-")
 		}
 		files = append(files, more...)
 	}
@@ -181,7 +180,7 @@ func (w *work) expand(inputs []string) (files []string, err error) {
 	return files, nil
 }
 
-// skip implements media.Run.Skip: all that is asked for holds the file.
+// skip implements media.Run.Skip: all outputs already contain the file.
 func (w *work) skip(path string) bool {
 	if w.saver != nil && !w.saver.has(path) || w.recorder != nil && !w.recorder.has(path) {
 		return false
@@ -196,14 +195,14 @@ func (w *work) fail(path string, rest bool, err error) {
 	if w.total == 1 && w.failed == 1 && w.done == 0 {
 		w.alone = err
 	} else {
-		w.logger.Warn("image left out", "file", path, "error", err)
+		w.logger.Warn("image skipped", "file", path, "error", err)
 	}
 	if w.saver != nil && rest {
 		w.lost = errors.Join(w.lost, w.saver.abandon(path))
 	}
 }
 
-// finish completes what is written, or gives up what is not whole.
+// finish completes the outputs, or abandons incomplete ones after an error.
 func (w *work) finish(err error) error {
 	err = errors.Join(err, w.lost)
 	if w.saver != nil && err == nil {
@@ -220,37 +219,40 @@ func (w *work) finish(err error) error {
 func (w *work) progress(number int) {
 	w.done++
 	if w.video = w.video || number > 0; w.video {
-		w.step.Note(fmt.Sprintf("%d images, %.1f a second", w.done, float64(w.done)/time.Since(w.started).Seconds()))
+		w.step.Note(fmt.Sprintf("%d images, %.1f fps", w.done, float64(w.done)/time.Since(w.started).Seconds()))
 		return
 	}
 	w.step.Count(w.done+w.failed, w.total-w.skipped)
 }
 
-// image implements media.Run.Each.
-func (w *work) img(path string, number int, frame *capture.Frame, img *predict.Result, _ engine.Timing) (err error) {
+// add implements media.Run.Each.
+func (w *work) add(path string, number int, frame *capture.Frame, img *predict.Result, _ engine.Timing) (err error) {
 	seen := &Seen{
 		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []payload.Exact{},
-		detections: img.Detections, places: img.Map, labels: w.labels,
+		detections: img.Detections, denseMap: img.Map, labels: w.labels,
 	}
-	if what := predict.FindContradiction(&img.Stats); what != "" && (w.what == "" || w.what == what) {
-		w.contrary, w.what = w.contrary+1, what
+	contradiction := predict.FindContradiction(&img.Stats)
+	if contradiction != "" && (w.contradiction == "" || w.contradiction == contradiction) {
+		w.contrary++
+		w.contradiction = contradiction
 	}
 	w.details.Begin()
 	for i := range img.Detections {
 		d := w.details.Detection(&img.Detections[i], w.labels, frame.Width, frame.Height)
-		seen.Detections, seen.Names = append(seen.Detections, payload.Exact{Detection: d}), d.AddNames(seen.Names)
+		seen.Detections = append(seen.Detections, payload.Exact{Detection: d})
+		seen.Names = d.AddNames(seen.Names)
 	}
 	if img.Map != nil {
-		w.survey.Measure(img.Map, frame.Width, frame.Height)
-		said := w.maps.Of(img.Map, &w.survey, w.labels, frame.Width, frame.Height)
+		w.stats.Measure(img.Map, frame.Width, frame.Height)
+		summary := w.maps.Of(img.Map, &w.stats, w.labels, frame.Width, frame.Height)
 		if img.Map.Depths != nil {
-			seen.Depth = said
+			seen.Depth = summary
 		} else {
-			seen.Semantic = said
+			seen.Semantic = summary
 		}
 	}
 	if w.saver != nil {
-		if seen.Saved, err = w.saver.save(path, number, frame, img, &w.survey); err != nil {
+		if seen.Saved, err = w.saver.save(path, number, frame, img, &w.stats); err != nil {
 			return err
 		}
 	}
@@ -263,7 +265,7 @@ func (w *work) img(path string, number int, frame *capture.Frame, img *predict.R
 	return w.each(seen)
 }
 
-// Print writes one line for a person, whatever characters names of files and labels have.
+// Print writes one line of text; control characters in file names and labels are escaped.
 func (s *Seen) Print(out io.Writer) error {
 	text := fmt.Appendf(nil, "%s #%d  ", s.File, s.Frame)
 	switch {

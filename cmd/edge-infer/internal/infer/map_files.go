@@ -17,8 +17,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// mapFiles are those of networks that say something of every place: a file of the image's size for each, in the form that validate reads.
-// Classes are a grey PNG of their numbers, 255 for none, depths an NPY file of float32 numbers.
+// mapFiles writes segmentation maps as grey PNG files of class numbers, 255 for none, and depth maps as NPY files of float32, both in the
+// size of the image and in the form that validate reads.
 type mapFiles struct {
 	dir   string
 	names names
@@ -34,17 +34,17 @@ func (m *mapFiles) path(source string, frame int, suffix string) string {
 func (m *mapFiles) add(seen *Seen) error {
 	switch {
 	case seen.Semantic == nil && seen.Depth == nil:
-		return errors.New("--format map is for networks of semantic segmentation or depth, and this one finds objects")
+		return errors.New("--format map is for semantic segmentation and depth networks, this one detects objects")
 	case seen.Depth != nil:
-		return write(m.path(seen.File, seen.Frame, ".npy"), depthsOf(seen.places, seen.Width, seen.Height))
+		return write(m.path(seen.File, seen.Frame, ".npy"), depthsOf(seen.denseMap, seen.Width, seen.Height))
 	}
 	grey := image.NewGray(image.Rect(0, 0, seen.Width, seen.Height))
 	for y := range seen.Height {
 		for x := range seen.Width {
 			class := uint8(postprocess.NoClass)
-			if seen.places.Contains(x, y) {
-				column, row := seen.places.CellAt(x, y)
-				class = seen.places.Classes[row*seen.places.Width+column]
+			if seen.denseMap.Contains(x, y) {
+				column, row := seen.denseMap.CellAt(x, y)
+				class = seen.denseMap.Classes[row*seen.denseMap.Width+column]
 			}
 			grey.Pix[y*grey.Stride+x] = class
 		}
@@ -56,7 +56,7 @@ func (m *mapFiles) add(seen *Seen) error {
 	return write(m.path(seen.File, seen.Frame, ".png"), file.Bytes())
 }
 
-// depthsOf is an NPY file with a depth for each pixel, NaN where the network was shown nothing.
+// depthsOf encodes an NPY file with a depth for each pixel, NaN outside the input of the network.
 func depthsOf(m *postprocess.DenseMap, width, height int) []byte {
 	t := engine.Tensor{Type: engine.Float32, Shape: []int64{int64(height), int64(width)}}
 	for y := range height {
@@ -81,7 +81,7 @@ func write(path string, data []byte) error {
 }
 
 func (m *mapFiles) has(path string) bool {
-	if !captured.IsImage(path) { // how many images a video has is not known
+	if !captured.IsImage(path) { // the number of frames is unknown
 		return false
 	}
 	for _, suffix := range []string{".png", ".npy"} {

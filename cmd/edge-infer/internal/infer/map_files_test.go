@@ -21,7 +21,7 @@ func TestMapFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, r.has("/images/a.jpg"))
 	m := &postprocess.DenseMap{Width: 2, Height: 1, StepX: .5, StepY: .5, X: -.25, Y: -.25, Classes: []uint8{7, postprocess.NoClass}}
-	require.NoError(t, r.add(&Seen{File: "/images/a.jpg", Width: 4, Height: 2, Semantic: &payload.Map{}, places: m}))
+	require.NoError(t, r.add(&Seen{File: "/images/a.jpg", Width: 4, Height: 2, Semantic: &payload.Map{}, denseMap: m}))
 	require.True(t, r.has("/images/a.jpg"))
 	file, err := os.Open(filepath.Join(o.Path, "a.png"))
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestMapFiles(t *testing.T) {
 	require.Equal(t, uint32(postprocess.NoClass), red>>8)
 
 	m.Classes, m.Depths = nil, []float32{1, 3}
-	require.NoError(t, r.add(&Seen{File: "/videos/b.mp4", Frame: 12, Width: 4, Height: 2, Depth: &payload.Map{}, places: m}))
+	require.NoError(t, r.add(&Seen{File: "/videos/b.mp4", Frame: 12, Width: 4, Height: 2, Depth: &payload.Map{}, denseMap: m}))
 	array, err := os.Open(filepath.Join(o.Path, "b_000012.npy"))
 	require.NoError(t, err)
 	defer array.Close()
@@ -45,8 +45,8 @@ func TestMapFiles(t *testing.T) {
 	require.Equal(t, []float32{1, 1.5, 2.5, 3}, tensor.Float32s()[:4])
 	require.False(t, r.has("/videos/b.mp4"), "the video may have more images")
 	require.EqualError(t, r.add(&Seen{File: "/images/c.jpg"}),
-		"--format map is for networks of semantic segmentation or depth, and this one finds objects")
+		"--format map is for semantic segmentation and depth networks, this one detects objects")
 	require.NoError(t, r.close(true))
 	none := Record{Format: MapFiles}
-	require.EqualError(t, none.Check(), "--format map writes a file an image: name their directory with --output DIR")
+	require.EqualError(t, none.Check(), "--format map writes a file per image: set the directory with --output DIR")
 }

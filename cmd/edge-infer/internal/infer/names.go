@@ -8,19 +8,19 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/format"
 )
 
-// names are those of the files that are written for images, and what each was written for: images of the same name from different
-// directories get a number. A video that has a file for each of its images stands there by its name and frames.
+// names maps the names of output files to their sources. Images with the same name in different directories get a number. A video with a
+// file per frame has an entry for its name with the suffix frames.
 type names map[string]string
 
-// frames stands behind a video's name for the numbers of its images.
+// frames is the suffix of a video with a file per frame.
 const frames = "_#"
 
 var numbered = regexp.MustCompile(`^(.*)_[0-9]+$`)
 
-// of is the name of an image's file with that suffix. It is always the same.
+// of returns the output name of an image with a suffix. It is always the same for a source.
 func (n names) of(source, suffix string) string {
 	return n.first(source, suffix, func(stem string) bool {
-		if suffix != "" { // of copies: a video has one file, as an image has
+		if suffix != "" { // copies: one file per video
 			return true
 		}
 		video := numbered.FindStringSubmatch(stem)
@@ -28,7 +28,7 @@ func (n names) of(source, suffix string) string {
 	})
 }
 
-// ofVideo is the name of a video each of whose images has a file, with its number behind the name. It is always the same.
+// ofVideo returns the name of a video with a file per frame, whose number follows the name. It is always the same for a source.
 func (n names) ofVideo(source string) string {
 	name := n.first(source, frames, func(stem string) bool {
 		for img := range n {
@@ -41,14 +41,14 @@ func (n names) ofVideo(source string) string {
 	return strings.TrimSuffix(name, frames)
 }
 
-// reserved is whose a name is that images of a video have, or that would give them one.
+// reserved marks a name that collides with the frames of a video.
 const reserved = "\x00"
 
-// first is the name of a source, and for a new one the first that nobody has and that is free.
+// first returns the name of a source; a new source gets the first unused and free name.
 func (n names) first(source, suffix string, free func(stem string) bool) string {
 	stem := format.Stem(source)
 	candidate := stem
-	for again := 2; ; again++ {
+	for number := 2; ; number++ {
 		name := candidate + suffix
 		if n[name] == "" {
 			n[name] = reserved
@@ -59,6 +59,6 @@ func (n names) first(source, suffix string, free func(stem string) bool) string 
 		if n[name] == source {
 			return name
 		}
-		candidate = fmt.Sprintf("%s-%d", stem, again) // no image of a video is called that
+		candidate = fmt.Sprintf("%s-%d", stem, number) // never the name of a video frame
 	}
 }

@@ -21,11 +21,11 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/format"
 )
 
-// Record is where what is seen is written, and as what. The zero value writes nothing.
+// Record configures the output file. The zero value writes nothing.
 type Record struct {
-	Format      string // one of Formats; empty for what the path's suffix says
-	Path        string // file, or directory of YOLO; empty for Stdout
-	Annotations string // COCO file whose ids of images and categories count; empty for none
+	Format      string // one of Formats; empty: by the suffix of Path
+	Path        string // file, or directory for YOLO and maps; empty for Stdout
+	Annotations string // COCO file with the ids of images and categories; may be empty
 	Stdout      io.Writer
 }
 
@@ -39,25 +39,25 @@ const (
 	MapFiles   = "map"
 )
 
-// Formats are the names of all formats.
+// Formats returns the names of all formats.
 func Formats() []string { return []string{JSONLines, COCO, YOLO, YOLOScores, CSV, MapFiles} }
 
-// Flags are the output's place on a command line.
+// Flags adds the flags of the output.
 func (o *Record) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Format, "format", "", "what is written: jsonl, the lines of --json; coco, a list of results as pycocotools reads it; "+
-		"yolo or yolo-scores, a label file an image as Ultralytics has it, without or with scores; csv, a row a detection; "+
-		"map, a PNG of class numbers or an NPY of depths an image, of networks that give these")
-	flags.StringVarP(&o.Path, "output", "o", "", "file for --format, a directory for yolo and map; standard output when it is not named")
+	flags.StringVar(&o.Format, "format", "", "output format: jsonl, the lines of --json; coco, a list of results for pycocotools; "+
+		"yolo or yolo-scores, a label file per image as for Ultralytics, without or with scores; csv, a row per detection; "+
+		"map, a PNG of class numbers or an NPY of depths per image, for segmentation and depth networks")
+	flags.StringVarP(&o.Path, "output", "o", "", "file for --format, or directory for yolo and map; default: standard output")
 	flags.StringVar(&o.Annotations, "annotations", "",
-		"COCO's instances file of these images, whose ids --format coco takes; else ids are the numbers that files are named after")
+		"COCO instances file of these images with the ids for --format coco; default: ids are the numbers in file names")
 }
 
-// Check finds what is wrong with the settings before any work, and what the path says of the format.
+// Check validates the settings and sets the format from the suffix of the path.
 func (o *Record) Check() error {
 	if o.Format == "" && o.Path != "" {
 		suffixes := map[string]string{".jsonl": JSONLines, ".ndjson": JSONLines, ".json": COCO, ".csv": CSV}
 		if o.Format = suffixes[strings.ToLower(filepath.Ext(o.Path))]; o.Format == "" {
-			return config.Usagef("--output %s: say what it is to be with --format %s", o.Path, strings.Join(Formats(), "|"))
+			return config.Usagef("--output %s: unknown suffix, set --format %s", o.Path, strings.Join(Formats(), "|"))
 		}
 	}
 	dir := o.Format == YOLO || o.Format == YOLOScores || o.Format == MapFiles
@@ -65,28 +65,28 @@ func (o *Record) Check() error {
 	case o.Format != "" && !slices.Contains(Formats(), o.Format):
 		return config.Usagef("--format %q must be one of %s", o.Format, strings.Join(Formats(), ", "))
 	case dir && o.Path == "":
-		return config.Usagef("--format %s writes a file an image: name their directory with --output DIR", o.Format)
+		return config.Usagef("--format %s writes a file per image: set the directory with --output DIR", o.Format)
 	case o.Annotations != "" && o.Format != COCO:
-		return config.Usagef("--annotations has the ids for --format coco")
+		return config.Usagef("--annotations is for --format coco")
 	case o.Path != "" && !dir:
 		return atomicfile.Check(o.Path)
 	}
 	return nil
 }
 
-// resumable reports whether a later run can tell what an earlier one has done.
+// resumable reports whether a later run can continue the output.
 func (o *Record) resumable() bool { return o.Format != COCO && o.Format != CSV }
 
-// recorder writes what is seen, image after image.
+// recorder writes the results, image by image.
 type recorder interface {
 	add(seen *Seen) error
-	// has reports whether an earlier run has written all of a file.
+	// has reports whether an earlier run has completed a file.
 	has(path string) bool
-	// close ends the output; one that is not whole stands under its name only where a later run can go on with it.
-	close(whole bool) error
+	// close ends the output. An incomplete output is kept only if a later run can continue it.
+	close(complete bool) error
 }
 
-// open begins the output; nil without an error when there is to be none.
+// open starts the output; it returns nil without an error if there is none.
 func (o *Record) open(labels []string, resume bool) (recorder, error) {
 	switch o.Format {
 	case "":
@@ -124,7 +124,7 @@ func (o *Record) open(labels []string, resume bool) (recorder, error) {
 	return d, nil
 }
 
-// coco takes the ids of the annotation file, where there is one.
+// coco uses the ids of the annotation file, if there is one.
 func (o *Record) coco(to io.Writer, labels []string) (*format.COCO, error) {
 	if o.Annotations == "" {
 		return &format.COCO{Writer: to, Category: format.CategoryIDs(labels)}, nil
@@ -134,13 +134,13 @@ func (o *Record) coco(to io.Writer, labels []string) (*format.COCO, error) {
 		return nil, err
 	}
 	if known.Categories == nil {
-		return nil, fmt.Errorf("%s has no ids: it is no file of COCO", o.Annotations)
+		return nil, fmt.Errorf("%s has no ids: not a COCO file", o.Annotations)
 	}
 	categories := make([]int64, len(labels))
 	for class, label := range labels {
 		at := slices.Index(known.Labels, label)
 		if at < 0 {
-			return nil, fmt.Errorf("%s has no category %q of the model's labels (say which come out with --class)", o.Annotations, label)
+			return nil, fmt.Errorf("%s has no category %q of the model's labels (restrict the output with --classes)", o.Annotations, label)
 		}
 		categories[class] = known.Categories[at]
 	}
@@ -164,7 +164,7 @@ func (s *Seen) img() format.Image {
 	}
 }
 
-// document is an output that stands under its name when it is whole.
+// document is an output file that is renamed when complete.
 type document struct {
 	writer interface {
 		Write(p *format.Image) error
@@ -180,8 +180,8 @@ func (d *document) add(seen *Seen) error {
 
 func (*document) has(string) bool { return false }
 
-func (d *document) close(whole bool) error {
-	if !whole && d.file != nil {
+func (d *document) close(complete bool) error {
+	if !complete && d.file != nil {
 		return d.abandon()
 	}
 	err := d.writer.Close()
@@ -198,7 +198,7 @@ func (d *document) abandon() error {
 	return d.file.Close()
 }
 
-// labelFiles are those of YOLO. An image without detections has an empty one.
+// labelFiles writes YOLO label files. An image without detections gets an empty one.
 type labelFiles struct {
 	dir    string
 	labels []string
@@ -228,8 +228,8 @@ func (l *labelFiles) add(seen *Seen) error {
 
 func (l *labelFiles) has(path string) bool {
 	p := format.Image{Path: path, Video: !captured.IsImage(path)}
-	file := l.path(&p) // gives a video its name, which those of later images depend on
-	if p.Video {       // how many it has is not known
+	file := l.path(&p) // reserves the name of a video for later images
+	if p.Video {       // the number of frames is unknown
 		return false
 	}
 	_, err := os.Stat(file)
@@ -238,15 +238,15 @@ func (l *labelFiles) has(path string) bool {
 
 func (*labelFiles) close(bool) error { return nil }
 
-// jsonLines is a file that grows by a line an image.
+// jsonLines writes one JSON line per image.
 type jsonLines struct {
 	file *os.File // nil for standard output
 	out  *bufio.Writer
 	held map[string]int // lines of an earlier run by file
 }
 
-// openLines opens a file for lines, behind those of an earlier run where there are some. Half a line goes, and so does a video that comes
-// last: whether it was read to its end nothing says.
+// openLines opens a file for lines and appends to those of an earlier run. An incomplete last line is removed, and so are the lines of a
+// video at the end, because it may be incomplete.
 func openLines(path string, resume bool) (*jsonLines, error) {
 	flags := os.O_RDWR | os.O_CREATE
 	if !resume {
@@ -271,7 +271,7 @@ func openLines(path string, resume bool) (*jsonLines, error) {
 	return l, nil
 }
 
-// read finds out which files the lines are of, and where those that stand end.
+// read counts the lines of each file and returns the end of the lines to keep.
 func (l *jsonLines) read() (end int64, err error) {
 	reader := bufio.NewReader(l.file)
 	last, begin := "", int64(0) // the last file, and where its lines begin
@@ -287,7 +287,7 @@ func (l *jsonLines) read() (end int64, err error) {
 			File string `json:"file"`
 		}
 		if json.Unmarshal(bytes.TrimSpace(text), &line) != nil || line.File == "" {
-			return 0, errors.New("is no output of infer, a line of it names no file (write to another one, or leave --resume away)")
+			return 0, errors.New("not an output of infer: a line without a file name (use another file, or omit --resume)")
 		}
 		if line.File != last {
 			last, begin = line.File, end
@@ -313,7 +313,7 @@ func (l *jsonLines) add(seen *Seen) error {
 	return nil
 }
 
-// has implements recorder. Each line stands for one image, because JSON has the same name for two that differ in bytes that are no UTF-8.
+// has implements recorder. It counts lines, because names that differ only in invalid UTF-8 are the same in JSON.
 func (l *jsonLines) has(path string) bool {
 	if l.file == nil {
 		return true

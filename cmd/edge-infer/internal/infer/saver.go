@@ -20,31 +20,31 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// saver writes copies of images and videos with the detections drawn in, under their own names.
+// saver writes copies of images and videos with the detections drawn, under their own names.
 type saver struct {
 	directory string
 	painter   draw.Painter
 	marks     []draw.Mark
 	names     names
-	videos    func() (*codec, error) // how videos are written, asked when there is one
-	video     *video                 // that is being written, nil for none
+	codec     func() (*codec, error) // chosen for the first video
+	video     *video                 // being written, or nil
 }
 
 func newSaver(directory, video string, labels []string, logger *slog.Logger) (*saver, error) {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return nil, fmt.Errorf("save: %w", err)
 	}
-	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, names: names{}, videos: sync.OnceValues(func() (*codec, error) {
+	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, names: names{}, codec: sync.OnceValues(func() (*codec, error) {
 		c, err := chooseCodec(directory, video)
 		if err == nil {
-			logger.Info("videos are saved", "as", c.title)
+			logger.Info("saving videos", "as", c.title)
 		}
 		return c, err
 	})}, nil
 }
 
-// save draws what is found into the frame, or the map of a network that gives one, and returns the file that was written.
-func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Result, survey *zone.MapStats) (string, error) {
+// save draws the detections or the map into the frame and returns the path of the copy.
+func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Result, stats *zone.MapStats) (string, error) {
 	if frame.Format != engine.BGR {
 		return "", fmt.Errorf("save %s: %v images cannot be drawn on", source, frame.Format)
 	}
@@ -55,7 +55,7 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 	drawn := draw.Image{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride}
 	err := s.painter.Marks(drawn, s.marks)
 	if err == nil && seen.Map != nil {
-		err = s.painter.Map(drawn, seen.Map, survey.Image())
+		err = s.painter.Map(drawn, seen.Map, stats.Image())
 	}
 	if err != nil {
 		return "", fmt.Errorf("save %s: %w", source, err)
@@ -65,7 +65,7 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 		return "", err
 	}
 	if same(path, source) {
-		return "", fmt.Errorf("save %s: the copy would replace the image itself, name another directory", source)
+		return "", fmt.Errorf("save %s: the copy would replace the source, use another directory", source)
 	}
 	img, err := gocv.NewMatFromBytes(frame.Height, frame.Width, gocv.MatTypeCV8UC3, frame.Data)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 	if err := s.finish(); err != nil {
 		return "", err
 	}
-	// Under its name stands a whole copy or none, so that a later run knows what is done.
+	// The copy is renamed when complete, so that a later run knows which files are done.
 	partial := partial(path)
 	defer os.Remove(partial)
 	if !gocv.IMWrite(partial, img) {
@@ -98,7 +98,7 @@ func (s *saver) frame(source, path string, number int, img gocv.Mat, frame *capt
 	if err := s.finish(); err != nil {
 		return err
 	}
-	codec, err := s.videos()
+	codec, err := s.codec()
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (s *saver) frame(source, path string, number int, img gocv.Mat, frame *capt
 	return nil
 }
 
-// finish completes the copy of a video, if one is being written.
+// finish completes the copy of the current video, if any.
 func (s *saver) finish() error {
 	if s.video == nil {
 		return nil
@@ -116,7 +116,7 @@ func (s *saver) finish() error {
 	return f.finish()
 }
 
-// abandon gives up the copy of a video that could not be read to its end.
+// abandon discards the copy of a video that could not be read to its end.
 func (s *saver) abandon(source string) error {
 	if s.video == nil || source != "" && s.video.source != source {
 		return nil
@@ -126,12 +126,12 @@ func (s *saver) abandon(source string) error {
 	return f.Close()
 }
 
-// path is where the copy goes.
+// path returns the path of the copy.
 func (s *saver) path(source string) (string, error) {
 	extension := strings.ToLower(filepath.Ext(source))
 	switch {
 	case !captured.IsImage(source):
-		codec, err := s.videos()
+		codec, err := s.codec()
 		if err != nil {
 			return "", err
 		}
@@ -142,13 +142,13 @@ func (s *saver) path(source string) (string, error) {
 	return filepath.Join(s.directory, s.names.of(source, extension)), nil
 }
 
-// partial is where a copy is while it is written: a name of its own, because several runs may save into one directory at the same time, and
-// always the same, so that what a killed run has left is replaced by the next one.
+// partial returns the path of an incomplete copy. It depends on the name, because several runs may save into one directory, and is always
+// the same, so that the next run replaces the rest of a killed one.
 func partial(path string) string {
 	return filepath.Join(filepath.Dir(path), ".partial."+filepath.Base(path))
 }
 
-// has reports whether the copy of an earlier run is there.
+// has reports whether an earlier run has completed the copy.
 func (s *saver) has(source string) bool {
 	path, err := s.path(source)
 	if err == nil {

@@ -52,7 +52,7 @@ func TestAVideoIsSavedWholeOrNotAtAll(t *testing.T) {
 	for number, width := range []int{64, 64, 48} {
 		_, err = s.save("/videos/c.mp4", number, grey(width, 48, time.Duration(number)*40*time.Millisecond), &predict.Result{}, nil)
 		if width == 48 {
-			require.EqualError(t, err, "save /videos/c.mp4: image 2 is 48x48, those before were 64x48")
+			require.EqualError(t, err, "save /videos/c.mp4: frame 2 is 48x48, previous frames are 64x48")
 		}
 	}
 	require.NoError(t, s.abandon("/videos/other.mp4"))

@@ -27,31 +27,25 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Tensors is infer on arrays instead of images: one request of any model.
+// Tensors runs one request of any model on arrays instead of images.
 type Tensors struct {
 	Inputs    []string // NAME=FILE, or FILE for a model with one input
-	Directory string   // where the outputs go as files; empty for nowhere
-	Window    Window   // that slides over the input; none when it has no sides
+	Directory string   // for the output files; empty: none are written
+	Window    Window   // sliding window over the input; optional
 
 	Config   *config.Config
 	Logger   *slog.Logger
 	Progress progress.Reporter
 }
 
-// Flags are the job's place on a command line.
+// Flags adds the flags of the job.
 func (r *Tensors) Flags(flags *pflag.FlagSet) {
-	r.CompareFlags(flags)
+	flags.StringArrayVar(&r.Inputs, "input", nil, "array for one input of the model, NAME=TENSOR.npy; NAME= may be omitted for a single input")
+	r.Window.flags(flags)
 	flags.StringVar(&r.Directory, "output-dir", "", "directory for the outputs of --input")
 }
 
-// CompareFlags are those of what goes in alone.
-func (r *Tensors) CompareFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&r.Inputs, "input", nil,
-		"array for one input of the model, NAME=TENSOR.npy or a volume, NAME=SCAN.nii.gz; NAME= may be left away when there is one")
-	r.Window.flags(flags)
-}
-
-// Outputs is what a request of tensors gave.
+// Outputs is the result of a request on arrays.
 type Outputs struct {
 	Version   int      `json:"v"`
 	Model     string   `json:"model"`
@@ -60,7 +54,7 @@ type Outputs struct {
 	Outputs   []Output `json:"outputs"`
 }
 
-// Output is one of them.
+// Output describes one output tensor.
 type Output struct {
 	Name  string  `json:"name"`
 	Type  string  `json:"type"`
@@ -68,16 +62,16 @@ type Output struct {
 	File  string  `json:"file,omitempty"`
 }
 
-// Run runs the model once, and keeps what comes out.
+// Run runs the model once and writes the outputs.
 func (r *Tensors) Run(ctx context.Context) (seen *Outputs, err error) {
 	err = r.compute(ctx, func(model *engine.Model, result *engine.Result) error {
-		seen, err = r.keep(model, result)
+		seen, err = r.write(model, result)
 		return err
 	})
 	return seen, err
 }
 
-// compute runs the model once. The result is valid during the call only.
+// compute runs the model once and calls each with the result, which is valid during the call only.
 func (r *Tensors) compute(ctx context.Context, each func(*engine.Model, *engine.Result) error) error {
 	tensors, err := r.read()
 	if err != nil {
@@ -110,7 +104,7 @@ func (r *Tensors) compute(ctx context.Context, each func(*engine.Model, *engine.
 	return each(&model, result)
 }
 
-// read reads the files in the order they were given.
+// read reads the input files in order.
 func (r *Tensors) read() ([]engine.Tensor, error) {
 	var tensors []engine.Tensor
 	for _, input := range r.Inputs {
@@ -128,7 +122,7 @@ func (r *Tensors) read() ([]engine.Tensor, error) {
 		if err != nil {
 			return nil, fmt.Errorf("input: %w", err)
 		}
-		tensor, err := decoder(path)(file)
+		tensor, err := engine.ReadNPY(file)
 		_ = file.Close() // it was only read
 		if err != nil {
 			return nil, fmt.Errorf("input %s: %w", path, err)
@@ -139,16 +133,8 @@ func (r *Tensors) read() ([]engine.Tensor, error) {
 	return tensors, nil
 }
 
-// decoder is what reads the file: volumes of NIfTI by their suffix, all others are NumPy's.
-func decoder(path string) func(io.Reader) (engine.Tensor, error) {
-	if lower := strings.ToLower(path); strings.HasSuffix(lower, ".nii") || strings.HasSuffix(lower, ".nii.gz") {
-		return engine.ReadNIfTI
-	}
-	return engine.ReadNPY
-}
-
-// fit compares the tensors with what an ONNX file takes, before a plan is built for them, and asks for a plan of their shapes where the
-// file leaves those open. A plan says for itself what it takes.
+// fit checks the tensors against the inputs of an ONNX file before a plan is built, and sets the shapes of dynamic inputs. The inputs of an
+// engine plan are checked when it runs.
 func fit(options *engine.Options, tensors []engine.Tensor) error {
 	if tensorrt.IsPlan(options.Bytes) {
 		return nil
@@ -180,14 +166,14 @@ func fit(options *engine.Options, tensors []engine.Tensor) error {
 	return nil
 }
 
-// name gives the only tensor the name of the only input where it has none.
+// name names a single unnamed tensor after the single input.
 func name(tensors []engine.Tensor, inputs []engine.TensorInfo) {
 	if len(tensors) == 1 && tensors[0].Name == "" && len(inputs) == 1 {
 		tensors[0].Name = inputs[0].Name
 	}
 }
 
-// narrow turns int64 into int32 where the backend takes that instead, as TensorRT before 10 does, and every number fits.
+// narrow converts int64 to int32 if the backend expects that, as TensorRT before 10 does, and all values fit.
 func narrow(tensors []engine.Tensor, inputs []engine.TensorInfo) {
 	for i := range tensors {
 		t := &tensors[i]
@@ -210,7 +196,7 @@ func narrow(tensors []engine.Tensor, inputs []engine.TensorInfo) {
 	}
 }
 
-// explain lists what the model takes behind an error about a tensor.
+// explain adds the model's inputs to a shape error.
 func explain(err error, inputs []engine.TensorInfo) error {
 	if !errors.Is(err, engine.ErrShape) {
 		return err
@@ -222,7 +208,7 @@ func explain(err error, inputs []engine.TensorInfo) error {
 	return fmt.Errorf("%w (the model takes %s)", err, strings.Join(takes, ", "))
 }
 
-// shapeText writes 1x3x?x?, with a question mark where the size may vary, and - for a single number.
+// shapeText formats a shape like 1x3x?x?, with a question mark for a dynamic dimension, and - for a scalar.
 func shapeText(shape []int64) string {
 	if len(shape) == 0 {
 		return "-"
@@ -237,8 +223,8 @@ func shapeText(shape []int64) string {
 	return strings.Join(sides, "x")
 }
 
-// keep writes the outputs' files and says what they are.
-func (r *Tensors) keep(model *engine.Model, result *engine.Result) (*Outputs, error) {
+// write writes the outputs to files and describes them.
+func (r *Tensors) write(model *engine.Model, result *engine.Result) (*Outputs, error) {
 	seen := &Outputs{Version: 1, Model: model.Path, Backend: model.Backend, Inference: float64(result.Timing.Inference) / 1e6}
 	taken := map[string]bool{}
 	for i := range result.Outputs {
@@ -255,7 +241,7 @@ func (r *Tensors) keep(model *engine.Model, result *engine.Result) (*Outputs, er
 	return seen, nil
 }
 
-// Print writes the outputs for a person.
+// Print writes a table of the outputs.
 func (o *Outputs) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, line := range o.Outputs {
@@ -264,7 +250,7 @@ func (o *Outputs) Print(out io.Writer) error {
 	return table.Flush()
 }
 
-// path is the file of an output: its name, with what a file name cannot hold replaced and a number where two become the same.
+// path returns the file of an output: its name with slashes replaced, and a number if that is not unique.
 func (r *Tensors) path(name string, taken map[string]bool) string {
 	base := strings.Map(func(c rune) rune {
 		if c == '/' || c == 0 {
@@ -284,7 +270,7 @@ func writeTensor(path string, t *engine.Tensor) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
-	file, err := atomicfile.Create(path, 0o644) // half an array is none
+	file, err := atomicfile.Create(path, 0o644) // atomic: no partial arrays
 	if err != nil {
 		return fmt.Errorf("output: %w", err)
 	}

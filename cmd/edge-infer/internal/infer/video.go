@@ -14,31 +14,30 @@ import (
 	"github.com/edge-infer/edge-infer/engine/atomicfile"
 )
 
-// unknownRate is in frames a second, of videos that do not tell when their frames are shown.
+// unknownRate is the frame rate of videos without timestamps.
 const unknownRate = 25
 
-// video is a copy of a video that is being written. Under its name it stands when it is whole. It has one rate; where the video's own varies,
-// an image stands for as long as it did there.
+// video is a copy of a video being written; it is renamed when complete. It has a constant frame rate; frames of a video with a variable
+// rate are repeated as needed.
 type video struct {
 	codec *codec
 
 	source, path, partial string
 
-	last    gocv.Mat      // waits for the next one, which tells how long it is shown
-	begin   time.Duration // where the video has its first image
-	rate    float64       // frames a second
+	last    gocv.Mat      // written when the time of the next frame is known
+	begin   time.Duration // position of the first frame
+	rate    float64       // frames per second
 	written int
 	writer  *gocv.VideoWriter
 }
 
-// Rates of copies. What containers tell beyond the highest is a clock's tick and no rate; an image that stands for longer than the longest
-// has a time stamp that is wrong.
+// Limits of copies. A container's rate above the highest is a clock tick, not a frame rate; a longer still image has a wrong timestamp.
 const (
 	highestRate  = 120
 	longestStill = 10 // seconds
 )
 
-// newVideo begins with the first frame, of a video of that rate or 0, which is shown at that time. The caller keeps the frame.
+// newVideo starts a copy with the first frame at a position; rate is 0 if unknown. The frame is copied.
 func newVideo(c *codec, source, path string, frame gocv.Mat, rate float64, position time.Duration) *video {
 	if rate > highestRate {
 		rate = 0
@@ -46,10 +45,10 @@ func newVideo(c *codec, source, path string, frame gocv.Mat, rate float64, posit
 	return &video{codec: c, source: source, path: path, partial: partial(path), last: frame.Clone(), begin: position, rate: rate}
 }
 
-// add writes the frame with that number, which is shown at that time from the video's beginning.
+// add adds a frame at a position of the source.
 func (f *video) add(frame gocv.Mat, number int, position time.Duration) error {
 	if frame.Cols() != f.last.Cols() || frame.Rows() != f.last.Rows() {
-		return fmt.Errorf("save %s: image %d is %dx%d, those before were %dx%d", f.source, number, frame.Cols(), frame.Rows(), f.last.Cols(),
+		return fmt.Errorf("save %s: frame %d is %dx%d, previous frames are %dx%d", f.source, number, frame.Cols(), frame.Rows(), f.last.Cols(),
 			f.last.Rows())
 	}
 	shown := (position - f.begin).Seconds()
@@ -60,19 +59,19 @@ func (f *video) add(frame gocv.Mat, number int, position time.Duration) error {
 	}
 	due, most := int(math.Round(shown*f.rate))-f.written, int(math.Ceil(longestStill*f.rate))
 	if due > most {
-		f.begin += time.Duration(float64(due-most) / f.rate * float64(time.Second)) // what follows comes from here on
+		f.begin += time.Duration(float64(due-most) / f.rate * float64(time.Second)) // later frames are shifted
 		due = most
 	}
 	for range max(due, 1) {
-		if err := f.show(); err != nil {
+		if err := f.writeLast(); err != nil {
 			return err
 		}
 	}
 	return frame.CopyTo(&f.last)
 }
 
-// show writes the last frame.
-func (f *video) show() error {
+// writeLast writes the last frame.
+func (f *video) writeLast() error {
 	if f.writer == nil {
 		if err := f.open(cmp.Or(f.rate, unknownRate)); err != nil {
 			return err
@@ -82,7 +81,7 @@ func (f *video) show() error {
 	return f.write(f.last)
 }
 
-// write adds an image. Of an odd row or column an encoder of MP4 wants nothing: it takes colours by pairs of pixels.
+// write encodes a frame. MP4 encoders need even sizes, because they subsample colours; an odd row or column is cut.
 func (f *video) write(frame gocv.Mat) error {
 	if width, height := frame.Cols()&^1, frame.Rows()&^1; f.codec.even() && (width < frame.Cols() || height < frame.Rows()) {
 		part := frame.Region(image.Rect(0, 0, width, height))
@@ -106,9 +105,9 @@ func (f *video) open(rate float64) error {
 	return nil
 }
 
-// finish puts the copy in its place.
+// finish completes and renames the copy.
 func (f *video) finish() error {
-	err := f.show()
+	err := f.writeLast()
 	if err == nil {
 		err = f.writer.Close()
 		f.writer = nil
@@ -122,7 +121,7 @@ func (f *video) finish() error {
 	return errors.Join(err, f.Close())
 }
 
-// Close gives up what is not finished. It is idempotent.
+// Close discards an incomplete copy. It is idempotent.
 func (f *video) Close() error {
 	var err error
 	if f.writer != nil {

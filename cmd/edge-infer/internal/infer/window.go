@@ -15,29 +15,29 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/window"
 )
 
-// mostMemory is the highest bound on memory, in MiB: more than any machine has.
-const mostMemory = 1 << 40
+// maxMemory is the largest value of --memory, in MiB.
+const maxMemory = 1 << 40
 
-// Window is how a model sees an array that is larger than what it takes.
+// Window runs a model on an array larger than its input, with a sliding window.
 type Window struct {
-	Sides    string // 64x64x64; empty for none
+	Sides    string // like 64x64x64; empty: no window
 	Overlap  float64
 	Margin   int64
 	Blend    string
-	Memory   int64             // MiB; 0 for no bound
-	Counting progress.Reporter // of the windows
+	Memory   int64             // limit in MiB; 0 for none
+	Counting progress.Reporter // counts windows
 }
 
 func (w *Window) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&w.Sides, "window", "", "slide a window of so many elements over --input, 64x64x64 for volumes, 512x512 for images; "+
-		"neighbours share --overlap of it")
-	flags.StringVar(&w.Blend, "blend", string(window.Gaussian), "how a window's elements count where windows overlap: gaussian or linear")
+	flags.StringVar(&w.Sides, "window", "", "slide a window of this size over --input, like 64x64x64 for volumes or 512x512 for images; "+
+		"windows overlap by --overlap")
+	flags.StringVar(&w.Blend, "blend", string(window.Gaussian), "weights where windows overlap: gaussian or linear")
 	flags.Int64Var(&w.Margin, "margin", -1,
-		"elements at a seam that do not count, those that the network's padding reaches; -1: a quarter of what neighbours share")
-	flags.Int64Var(&w.Memory, "memory", 0, "most MiB that the array, the outputs and a batch of windows may take; 0: no bound")
+		"elements at the borders of a window that are ignored because of padding; -1: a quarter of the overlap")
+	flags.Int64Var(&w.Memory, "memory", 0, "limit in MiB for the array, the outputs and a batch of windows; 0: none")
 }
 
-// sliding is the window over a model that is set later.
+// sliding returns the sliding window without its model.
 func (w *Window) sliding() (*window.Sliding, error) {
 	s := &window.Sliding{Overlap: w.Overlap, Margin: w.Margin, Blend: window.Blend(w.Blend), MaxMemory: w.Memory << 20}
 	for part := range strings.SplitSeq(w.Sides, "x") {
@@ -53,13 +53,13 @@ func (w *Window) sliding() (*window.Sliding, error) {
 	return s, nil
 }
 
-// check finds what is wrong with the flags before any work.
+// check validates the flags.
 func (w *Window) check() error {
 	switch {
 	case w.Margin < -1:
-		return config.Usagef("--margin %d must be elements at a seam, 0 or more, or -1", w.Margin)
-	case w.Memory < 0 || w.Memory > mostMemory:
-		return config.Usagef("--memory %d must be 0 to %d MiB", w.Memory, mostMemory)
+		return config.Usagef("--margin %d must be a number of elements from 0, or -1", w.Margin)
+	case w.Memory < 0 || w.Memory > maxMemory:
+		return config.Usagef("--memory %d must be 0 to %d MiB", w.Memory, maxMemory)
 	}
 	if w.Sides == "" {
 		return nil
@@ -68,7 +68,7 @@ func (w *Window) check() error {
 	return err
 }
 
-// slide runs the model through the window.
+// slide runs the model with the sliding window.
 func (r *Tensors) slide(
 	ctx context.Context, options predict.Options, tensors []engine.Tensor, each func(*engine.Model, *engine.Result) error,
 ) error {
@@ -77,7 +77,7 @@ func (r *Tensors) slide(
 		return err
 	}
 	if len(tensors) != 1 || len(tensors[0].Shape) != len(s.Window)+2 {
-		return config.Usagef("--window %s slides over one --input of a batch, channels and %d sides", r.Window.Sides, len(s.Window))
+		return config.Usagef("--window %s needs one --input with the dimensions batch, channels and %d sides", r.Window.Sides, len(s.Window))
 	}
 	input := tensors[0]
 	s.Batch = max(r.Config.Engine.Batch, 1)

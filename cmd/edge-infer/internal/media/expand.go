@@ -14,12 +14,11 @@ import (
 	"github.com/edge-infer/edge-infer/capture/source"
 )
 
-// listMark begins an input that is a list of files; listMark and a hyphen is the list that comes on standard input.
+// listMark is the prefix of an input that is a list of files; with a hyphen the list is read from standard input.
 const listMark = "@"
 
-// Expand lists the files of a directory, or those that a list names: @FILE has one path a line, from the working directory, and @- is
-// standard input; a directory in a list stands for its files. Hidden files and what is below a directory's own directories are none of it.
-// Anything else stands for itself.
+// Expand returns the files of a directory or of a list: @FILE has one path per line, relative to the working directory, and @- is standard
+// input; a directory in a list stands for its files. Hidden files and subdirectories are skipped. Any other input is returned as it is.
 func Expand(input string) ([]string, error) {
 	path, list := strings.CutPrefix(input, listMark)
 	if !list {
@@ -40,7 +39,7 @@ func Expand(input string) ([]string, error) {
 	return files, nil
 }
 
-// Nested reports whether an input is a directory with directories in it, whose files Expand leaves out.
+// Nested reports whether an input is a directory with subdirectories, whose files Expand skips.
 func Nested(input string) bool {
 	entries, err := os.ReadDir(input)
 	return err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() && !hidden(e.Name()) })
@@ -49,7 +48,7 @@ func Nested(input string) bool {
 func expandPath(input string) ([]string, error) {
 	info, err := os.Stat(input)
 	if err != nil || !info.IsDir() {
-		return []string{input}, nil //nolint:nilerr // capture says what is wrong with it
+		return []string{input}, nil //nolint:nilerr // opening it reports the error
 	}
 	entries, err := os.ReadDir(input)
 	if err != nil {
@@ -72,10 +71,10 @@ func expandPath(input string) ([]string, error) {
 	return nil, fmt.Errorf("%s: no image or video in this directory", input)
 }
 
-// hidden says of a name what ls does. Such files are often other programs' own, like the ._*.jpg of macOS, which are no images.
+// hidden reports whether a file is hidden. Such files often belong to other programs, like the ._*.jpg of macOS, which are not images.
 func hidden(name string) bool { return strings.HasPrefix(name, ".") }
 
-// local is a path that is taken for nothing but a file, whatever its name looks like.
+// local returns a path that is parsed as a file whatever its name looks like.
 func local(path string) string {
 	u, err := capture.ParseURI(path)
 	if err == nil && u.Kind == capture.File && u.Address == path && u.FPS == 0 && !u.Loop {
@@ -84,22 +83,22 @@ func local(path string) string {
 	return "." + string(filepath.Separator) + path
 }
 
-// regular says whether a file is one, or a link to one, as datasets are often made of, or to nothing.
+// regular reports whether a path is a regular file or a link to one. A broken link counts too, because reading it reports the error.
 func regular(path string, mode fs.FileMode) bool {
 	if mode&fs.ModeSymlink != 0 {
 		info, err := os.Stat(path)
 		if err != nil {
-			return true // reading it says what is wrong
+			return true
 		}
 		mode = info.Mode()
 	}
 	return mode.IsRegular()
 }
 
-// byteOrderMark is what some editors begin a text with.
+// byteOrderMark is written by some editors at the start of a text.
 const byteOrderMark = "\ufeff"
 
-// readList reads the paths of a list. Empty lines, spaces around a path and a byte order mark are none of it.
+// readList reads the paths of a list. It ignores empty lines, surrounding spaces and a byte order mark.
 func readList(path string) ([]string, error) {
 	file := os.Stdin
 	if path != "-" {
@@ -111,7 +110,7 @@ func readList(path string) ([]string, error) {
 	}
 	files, err := lines(file)
 	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("no line names a file")
+		err = fmt.Errorf("empty list")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list of files %s: %w", path, err)

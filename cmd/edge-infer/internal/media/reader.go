@@ -9,13 +9,13 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Reader reads image files with the decoder that cameras use. One goroutine at a time.
+// Reader reads image files with the decoder that cameras use. It must be used by one goroutine at a time.
 type Reader struct {
 	pool  capture.Pool
 	frame capture.Frame
 }
 
-// Read returns the image of a file. It is valid until the next Read or Close.
+// Read decodes an image file. The image is valid until the next Read or Close.
 func (r *Reader) Read(path string) (engine.Image, error) {
 	r.frame.Release()
 	opened, err := source.Open(context.Background(), path, capture.Options{EveryFrame: true, MaxPixels: capture.MaxPixels})

@@ -10,31 +10,30 @@ import (
 	"github.com/edge-infer/edge-infer/capture/source"
 )
 
-// reading decodes files ahead of whoever runs them. Of every image there is a place in a queue before anybody decodes it, so that they
-// come out in order; and a place costs a token, which is there again when the image has been given back. Tokens are taken in the order
-// of the places, so the image that everybody waits for always has its own.
+// reading decodes files ahead of inference. Every image gets a place in a queue before it is decoded, so that the order is kept. A place
+// needs a token, which returns when the image is released. Tokens are taken in the order of the places, so the next image always has one.
 type reading struct {
 	pool   capture.Pool
 	tokens chan struct{}
-	places chan chan img
+	places chan chan item
 	jobs   chan job
-	short  func(path string, reached, told time.Duration) // Run's
+	short  func(path string, reached, duration time.Duration) // Run's
 }
 
-// job is an image to decode into its place.
+// job is an image to decode.
 type job struct {
 	path  string
-	place chan img
+	place chan item
 }
 
 func newReading(room int, memory capture.Alloc) *reading {
 	return &reading{
 		pool:   capture.Pool{Buffers: room, Alloc: memory},
-		tokens: make(chan struct{}, room), places: make(chan chan img, room), jobs: make(chan job, room),
+		tokens: make(chan struct{}, room), places: make(chan chan item, room), jobs: make(chan job, room),
 	}
 }
 
-// files reads all files, single images on several goroutines, videos on this one, until the context ends.
+// files reads all files, images on several goroutines, videos on the calling one, until the context ends.
 func (r *reading) files(ctx context.Context, paths []string, readers int) {
 	defer close(r.places)
 	defer close(r.jobs)
@@ -60,14 +59,14 @@ func (r *reading) files(ctx context.Context, paths []string, readers int) {
 	}
 }
 
-// place waits for a token and takes the next place in the queue; nil when the context has ended.
-func (r *reading) place(ctx context.Context) chan img {
+// place waits for a token and appends a place to the queue; it returns nil when the context has ended.
+func (r *reading) place(ctx context.Context) chan item {
 	select {
 	case r.tokens <- struct{}{}:
 	case <-ctx.Done():
 		return nil
 	}
-	place := make(chan img, 1)
+	place := make(chan item, 1)
 	r.places <- place
 	return place
 }
@@ -76,9 +75,9 @@ func open(ctx context.Context, path string) (capture.Source, error) {
 	return source.Open(ctx, path, capture.Options{EveryFrame: true, MaxPixels: capture.MaxPixels})
 }
 
-// one reads the image of a file.
-func (r *reading) one(ctx context.Context, path string) img {
-	p := img{path: path}
+// one reads an image file.
+func (r *reading) one(ctx context.Context, path string) item {
+	p := item{path: path}
 	opened, err := open(ctx, path)
 	if err == nil {
 		defer opened.Close()
@@ -88,7 +87,7 @@ func (r *reading) one(ctx context.Context, path string) img {
 	return p
 }
 
-// video reads every image of a file; one that is damaged costs no other. It reports whether other files may follow.
+// video reads every frame of a video; a damaged frame does not end it. It returns false when the context has ended.
 func (r *reading) video(ctx context.Context, path string) bool {
 	opened, err := open(ctx, path)
 	if err == nil {
@@ -99,7 +98,7 @@ func (r *reading) video(ctx context.Context, path string) bool {
 		if place == nil {
 			return false
 		}
-		p := img{path: path, number: number}
+		p := item{path: path, number: number}
 		if p.seen.Err = err; err == nil {
 			p.frame, p.seen.Err = opened.Next(&r.pool)
 		}
@@ -114,19 +113,19 @@ func (r *reading) video(ctx context.Context, path string) bool {
 	}
 }
 
-// ended looks whether a video has ended where it says: containers that were cut off give their images without a word. The last image
-// stands for a while, sound may go on for longer, and some headers round.
+// ended checks the duration of a video, because truncated containers end without an error. The last frame has a duration, audio may be
+// longer, and some headers are rounded, so small differences are ignored.
 func (r *reading) ended(path string, opened capture.Source) {
 	video, ok := opened.(capture.Video)
 	if !ok || r.short == nil {
 		return
 	}
-	if reached, told := video.Progress(); told-reached > max(time.Second, told/10) {
-		r.short(path, reached, told)
+	if reached, duration := video.Progress(); duration-reached > max(time.Second, duration/10) {
+		r.short(path, reached, duration)
 	}
 }
 
-// gather makes requests of so many images each.
+// gather makes requests of batch images each.
 func (r *reading) gather(ctx context.Context, batch int, requests chan<- *request) {
 	defer close(requests)
 	q, read := &request{}, 0
@@ -156,7 +155,7 @@ func (r *reading) gather(ctx context.Context, batch int, requests chan<- *reques
 	}
 }
 
-// release gives the images' memory and their tokens back.
+// release frees the images and returns their tokens.
 func (r *reading) release(q *request) {
 	for i := range q.images {
 		if p := &q.images[i]; p.read {

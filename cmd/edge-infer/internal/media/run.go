@@ -1,5 +1,5 @@
-// Package media takes files through a network: images, directories of images, and videos, in their order. Images are decoded ahead on
-// several cores, and several predictors share the requests.
+// Package media runs networks on files: images, directories of images and videos, in order. Images are decoded ahead on several cores, and
+// several predictors share the requests.
 package media
 
 import (
@@ -16,52 +16,52 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Run takes files through predictors. A request holds as many images as they take, whichever files they are of.
+// Run runs predictors on files. A request holds a full batch of images, also of different files.
 type Run struct {
-	// Predictors share the requests: each takes the next one as soon as it has a slot free. They are equal but for the device.
+	// Predictors share the requests: each takes the next one as soon as it has a free slot. They differ only in the device.
 	Predictors []predict.Predictor
-	// Ahead lets images be decoded while others are run, by Readers goroutines, one for each core when that is 0. Without it one image
-	// is read, or one request runs, at a time: nothing else takes from what a request takes.
+	// Ahead decodes images while others are inferred, with Readers goroutines, 0 for one per core. Without it only one image is read or one
+	// request runs at a time, for undisturbed time measurements.
 	Ahead   bool
 	Readers int
-	// Each gets every image, in order, with its file, its number in the file and what it shows; all of it is valid during the call only.
+	// Each is called for every image in order, with its file, its number in the file and the result; all are valid during the call only.
 	Each func(path string, number int, frame *capture.Frame, seen *predict.Result, timing engine.Timing) error
-	// Failed gets every image and every rest of a video that could not be read or run, and why, in its place; the others follow all the
-	// same. With nil they are what Files returns.
+	// Failed is called in order for every image, and every rest of a video, that could not be read or inferred. If it is nil, Files returns
+	// the errors.
 	Failed func(path string, rest bool, err error)
-	// Short hears of a video that ended long before its file says; nil for nobody. It is called from another goroutine.
-	Short func(path string, reached, told time.Duration)
-	// Skip says which files are left out, before any is read; nil for none.
+	// Short is called for a video that ends long before the duration in its header; may be nil. It is called from another goroutine.
+	Short func(path string, reached, duration time.Duration)
+	// Skip reports whether a file is skipped, before any is read; may be nil.
 	Skip func(path string) bool
 
 	errs   []error
-	waited atomic.Int64 // of all predictors together, nanoseconds
+	waited atomic.Int64 // sum of all predictors in nanoseconds
 }
 
-// Waited is for how long a predictor had nothing to do but to wait for images, in the mean.
+// Waited returns the mean time that a predictor was idle and waited for images.
 func (r *Run) Waited() time.Duration {
 	return time.Duration(r.waited.Load() / int64(len(r.Predictors)))
 }
 
-// image is one image on its way, or what has become of it.
-type img struct {
+// item is an image in the pipeline with its result.
+type item struct {
 	path   string
 	number int
 	frame  capture.Frame
-	seen   predict.Result // its Err says too why it could not be read
+	seen   predict.Result // Err is also the error of reading
 	read   bool
-	last   bool // nothing of the video follows
+	last   bool // end of the video
 }
 
-// request is some images that a predictor sees at once.
+// request is a batch of images.
 type request struct {
 	number int
-	images []img // those that could not be read are among them
+	images []item // including unreadable ones
 	timing engine.Timing
-	err    error // of all of it
+	err    error // of the whole request
 }
 
-// Files reads every file to its end. An error of Each, or of a predictor as a whole, ends it.
+// Files processes all files. An error of Each, or of a predictor as a whole, ends it.
 func (r *Run) Files(ctx context.Context, files []string) error {
 	r.errs = nil
 	r.waited.Store(0)
@@ -75,7 +75,7 @@ func (r *Run) Files(ctx context.Context, files []string) error {
 	return errors.Join(append(r.errs, err)...)
 }
 
-// work starts what reads and runs the files, and takes what comes out to Each in its order.
+// work starts readers and predictors, and calls Each in order.
 func (r *Run) work(ctx context.Context, files []string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -114,13 +114,13 @@ func (r *Run) work(ctx context.Context, files []string) error {
 			}
 		}
 	}
-	for _, q := range early { // one before them was given up
+	for _, q := range early { // an earlier one was abandoned
 		in.release(q)
 	}
 	return failed
 }
 
-// memory is where images are decoded into: what a predictor reads without a copy, unless several have to read it.
+// memory returns the allocator for decoded images: memory that the predictor reads without a copy, or nil with several predictors.
 func (r *Run) memory() capture.Alloc {
 	if len(r.Predictors) > 1 {
 		return nil
@@ -134,7 +134,7 @@ func (r *Run) memory() capture.Alloc {
 	}
 }
 
-func (r *Run) fail(p *img, err error) {
+func (r *Run) fail(p *item, err error) {
 	if r.Failed != nil {
 		r.Failed(p.path, p.last, err)
 		return
@@ -142,7 +142,7 @@ func (r *Run) fail(p *img, err error) {
 	r.errs = append(r.errs, err)
 }
 
-// deliver hands the images of a request out.
+// deliver passes the images of a request to Each or Failed.
 func (r *Run) deliver(q *request) error {
 	for i := range q.images {
 		p := &q.images[i]

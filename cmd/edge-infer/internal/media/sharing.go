@@ -10,9 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// share has predictors run requests until there are none: whoever has a slot free takes the next one, so that a fast device does more than
-// a slow one. What is done comes out in any order. waited adds up for how long, in nanoseconds, they had nothing to do but to wait for
-// images.
+// share runs requests on several predictors: each takes the next one when it has a free slot, so that faster devices do more. Finished
+// requests are sent in any order. waited sums the time in nanoseconds that predictors were idle.
 func share(
 	ctx context.Context, predictors []predict.Predictor, requests <-chan *request, done chan<- *request, waited *atomic.Int64,
 ) {
@@ -30,7 +29,7 @@ func share(
 // worker keeps the slots of one predictor busy.
 type worker struct {
 	predictor predict.Predictor
-	slots     []*request // in flight, the oldest from slot oldest on
+	slots     []*request // in flight, starting at slot oldest
 	oldest    int
 	inFlight  int
 	images    []engine.Image
@@ -68,7 +67,7 @@ func (w *worker) run(ctx context.Context, requests <-chan *request) {
 	}
 }
 
-// submit starts a request, or says at once that it is done when there is nothing to start.
+// submit starts a request, or finishes it at once if it has no readable images.
 func (w *worker) submit(ctx context.Context, q *request) {
 	w.images = w.images[:0]
 	for i := range q.images {
@@ -87,7 +86,7 @@ func (w *worker) submit(ctx context.Context, q *request) {
 	w.done <- q
 }
 
-// wait ends the oldest request. What it showed is copied: the slot goes on before the image's turn has come.
+// wait waits for the oldest request and copies its results, because the slot is reused before they are delivered.
 func (w *worker) wait() {
 	slot := w.oldest
 	q := w.slots[slot]

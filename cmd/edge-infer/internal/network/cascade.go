@@ -17,9 +17,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// OpenCascade opens the secondary networks, on the first GPU. It builds a plan that TensorRT lacks if TensorRT is the configured backend, and
-// with ahead also if it would be chosen automatically, because secondary networks are not upgraded later. Without steps no plan is built. On
-// an error nothing is left open.
+// OpenCascade opens the secondary networks, on the first GPU. It builds a plan that TensorRT lacks if TensorRT is the configured backend,
+// and with ahead also if it would be chosen automatically, because secondary networks are not upgraded later. Without steps no plan is
+// built. On an error nothing is left open.
 func OpenCascade(
 	ctx context.Context, e *config.Engine, cascades []config.Cascade, steps progress.Reporter, ahead bool, logger *slog.Logger,
 ) ([]cascade.Stage, error) {
@@ -84,7 +84,13 @@ func openStage(
 }
 
 // WithCascade runs the configured secondary networks on the detections of p, if there are any. On an error p alone is left open.
-func WithCascade(ctx context.Context, p predict.Predictor, c *config.Config, steps progress.Reporter, logger *slog.Logger) (predict.Predictor,
+func WithCascade(
+	ctx context.Context,
+	p predict.Predictor,
+	c *config.Config,
+	steps progress.Reporter,
+	logger *slog.Logger,
+) (predict.Predictor,
 	error,
 ) {
 	stages, err := OpenCascade(ctx, &c.Engine, c.Cascade, steps, false, logger)

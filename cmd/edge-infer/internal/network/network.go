@@ -71,8 +71,8 @@ func Decoding(g *site.Group) predict.Decoding {
 	}
 }
 
-// Files returns the files of all configured networks: models by path or catalogue name, their preprocessing files whether they exist or not,
-// files of class names, and plugins.
+// Files returns the files of all configured networks: models by path or catalogue name, their preprocessing files whether they exist or
+// not, files of class names, and plugins.
 func Files(c *config.Config) (paths []string) {
 	add := func(model, labels string) {
 		if model != "" {

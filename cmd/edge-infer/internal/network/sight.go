@@ -6,9 +6,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/augment"
 	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
@@ -48,7 +46,7 @@ func (s *PredictorBuilder) Open(ctx context.Context, options predict.Options) (p
 		looks, err := s.Views()
 		fuser := s.Fuser()
 		fuser.Weights = nil // of the networks
-		augmented := &augment.Augmented{Predictor: p, Views: looks, Fuser: fuser, Decoding: asked}
+		augmented := &ensemble.Augmented{Predictor: p, Views: looks, Fuser: fuser, Decoding: asked}
 		if err == nil {
 			err = augmented.Open()
 		}
@@ -61,7 +59,7 @@ func (s *PredictorBuilder) Open(ctx context.Context, options predict.Options) (p
 		return p, nil
 	}
 	tiled := &tile.Tiled{
-		Predictor: p, Tile: s.Tile, Overlap: s.Overlap, Merge: fuse.Method(s.TileMerge), WholeImage: true, Limit: asked.Limit,
+		Predictor: p, Tile: s.Tile, Overlap: s.Overlap, Merge: ensemble.Method(s.TileMerge), WholeImage: true, Limit: asked.Limit,
 	}
 	if err := tiled.Open(); err != nil {
 		return nil, errors.Join(err, p.Close())

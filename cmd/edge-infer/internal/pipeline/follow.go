@@ -42,7 +42,8 @@ func (f *Tracker) Open() error {
 		return err
 	}
 	f.tracker = track.Tracker{
-		HighThreshold: f.Confidence, LowThreshold: float32(MinScore(float64(f.Confidence))), BufferScale: f.Profile.BufferScale(), MaxLostAge: f.MaxLostAge, AppearanceThreshold: f.AppearanceThreshold,
+		HighThreshold: f.Confidence, LowThreshold: float32(MinScore(float64(f.Confidence))), BufferScale: f.Profile.BufferScale(),
+		MaxLostAge: f.MaxLostAge, AppearanceThreshold: f.AppearanceThreshold,
 	}
 	f.camera.Reset()
 	return f.tracker.Open()

@@ -194,8 +194,8 @@ func TestNonsenseEndsTheLoop(t *testing.T) {
 	err := p.Run(t.Context(), nil)
 	stop()
 	feeding.Wait()
-	require.EqualError(t, err, "model  is not yolov8: 30 images in a row gave scores that are not from 0 to 1 "+
-		"(name another --layout; edge-infer inspect shows the outputs)")
+	require.EqualError(t, err, "model  is not yolov8: 30 images in a row had scores that are not from 0 to 1 "+
+		"(select another --layout; edge-infer inspect shows the outputs)")
 	require.IsType(t, &predict.Contradiction{}, err)
 	require.Less(t, len(seen.seqs["a"]), predict.ContradictionImages, "nobody hears of what came after")
 	require.Positive(t, p.Totals()[0].DroppedError)

@@ -127,8 +127,9 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 		return time.Duration(histogram.ValueAtQuantile(quantile)) * time.Microsecond
 	}
 	return CameraStats{
-		Camera: name, Inferred: m.inferred, Skipped: m.skipped, DroppedMotion: m.gated, DroppedDeadline: m.late, DroppedError: m.failed, Detections: m.detections,
-		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
+		Camera: name, Inferred: m.inferred, Skipped: m.skipped, DroppedMotion: m.gated, DroppedDeadline: m.late, DroppedError: m.failed,
+		Detections: m.detections,
+		FPS:        float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,
 		Idle: time.Duration(capture.Monotonic() - m.through),
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// SharedDevice share a device among frame loops whose networks differ, so that each gets the time that its cameras' priorities ask for: start-time
-// fair queueing as in schedule, by the time that requests take. A loop that has the device keeps it, between its requests too, until
-// another that was served less wants it, or until it has no frame. The zero value is ready.
+// SharedDevice share a device among frame loops whose networks differ, so that each gets the time that its cameras' priorities ask for:
+// start-time fair queueing as in schedule, by the time that requests take. A loop that has the device keeps it, between its requests too,
+// until another that was served less wants it, or until it has no frame. The zero value is ready.
 type SharedDevice struct {
 	mu      sync.Mutex
 	members []*DeviceShare

@@ -13,9 +13,9 @@ import (
 // usualPriority is the SCHED_FIFO priority of Auto: over every ordinary thread, under the kernel's own, which have 50.
 const usualPriority = 10
 
-// ThreadScheduling is how the threads run that wait for cameras, and the threads of frame loops. An image that is taken from the driver late is
-// stamped late, or lost where the driver has few buffers; one that waits for the loop is old when the network gets it. So on a busy machine
-// these threads go first. Its methods may be called from any goroutine, and of nil they do nothing.
+// ThreadScheduling is how the threads run that wait for cameras, and the threads of frame loops. An image that is taken from the driver
+// late is stamped late, or lost where the driver has few buffers; one that waits for the loop is old when the network gets it. So on a busy
+// machine these threads go first. Its methods may be called from any goroutine, and of nil they do nothing.
 type ThreadScheduling struct {
 	// Set by plan.
 	cpus     *unix.CPUSet // nil for any

@@ -9,11 +9,17 @@ import (
 
 func TestChecks(t *testing.T) {
 	s := DefaultSettings()
-	for _, check := range []func() error{s.ValidateProcessors, s.ValidateGC, s.ValidateMemoryLimit, s.ValidateCaptureCPUs, s.ValidateCapturePriority} {
+	for _, check := range []func() error{
+		s.ValidateProcessors, s.ValidateGC, s.ValidateMemoryLimit, s.ValidateCaptureCPUs,
+		s.ValidateCapturePriority,
+	} {
 		require.NoError(t, check())
 	}
 	s = Settings{"8", Off, "256MiB", "0,2-3", "99"}
-	for _, check := range []func() error{s.ValidateProcessors, s.ValidateGC, s.ValidateMemoryLimit, s.ValidateCaptureCPUs, s.ValidateCapturePriority} {
+	for _, check := range []func() error{
+		s.ValidateProcessors, s.ValidateGC, s.ValidateMemoryLimit, s.ValidateCaptureCPUs,
+		s.ValidateCapturePriority,
+	} {
 		require.NoError(t, check())
 	}
 	s = Settings{"0", "5", "1MiB", "3-1", "100"}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Serve runs a server until the test ends or the returned function kills it, and waits until its port answers.
+// Serve starts a server, waits until its port accepts connections, and kills it at the end of the test or by kill.
 func Serve(t testing.TB, port int, program string, arguments ...string) (kill func()) {
 	server := exec.Command(program, arguments...)
 	require.NoError(t, server.Start())
@@ -36,12 +36,12 @@ func Serve(t testing.TB, port int, program string, arguments ...string) (kill fu
 	return kill
 }
 
-// Mosquitto runs a real broker on a port.
+// Mosquitto starts a mosquitto broker on a port.
 func Mosquitto(t testing.TB, port int) (kill func()) {
 	return Serve(t, port, Tool(t, "mosquitto"), "-p", fmt.Sprint(port))
 }
 
-// Subscribe runs mosquitto_sub on everything below the topic; each line is topic and payload.
+// Subscribe runs mosquitto_sub on a topic filter and returns its lines, each with topic and payload.
 func Subscribe(t testing.TB, port int, topic string) <-chan string {
 	client := exec.Command(Tool(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-q", "1", "-v", "-t", topic)
 	stdout, err := client.StdoutPipe()
@@ -65,7 +65,7 @@ func Subscribe(t testing.TB, port int, topic string) <-chan string {
 	return lines
 }
 
-// Until reads lines of the subscriber up to one with that text.
+// Until reads lines until one contains the text, and returns those before it.
 func Until(t testing.TB, lines <-chan string, text string) (before []string) {
 	deadline := time.After(Patience)
 	for {
@@ -82,7 +82,7 @@ func Until(t testing.TB, lines <-chan string, text string) (before []string) {
 	}
 }
 
-// Payloads are those of a topic among the lines of a subscriber.
+// Payloads returns the payloads of a topic in the lines of Subscribe.
 func Payloads(lines []string, topic string) (found []string) {
 	for _, line := range lines {
 		if rest, ok := strings.CutPrefix(line, topic+" "); ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
 
-// FakeDriver is a driver with a GPU that exists in memory only.
+// FakeDriver returns the path of a fake libcuda with one GPU.
 func FakeDriver(t testing.TB) string {
 	return filepath.Join(Shared(t, "cuda", func(dir string) error {
 		_, err := cudafake.Build(dir, 0)
@@ -26,7 +26,7 @@ func FakeDriver(t testing.TB) string {
 	}), "libcuda.so.1")
 }
 
-// FakeTensorRT is a library for that GPU.
+// FakeTensorRT returns the path of a fake libnvinfer of this version.
 func FakeTensorRT(t testing.TB, version int) string {
 	dir := Shared(t, fmt.Sprint("tensorrt-", version), func(dir string) error {
 		_, err := fake.Build(dir, fake.Options{Version: version, Tables: Project("engine/tensorrt")})
@@ -38,8 +38,8 @@ func FakeTensorRT(t testing.TB, version int) string {
 	return found[0]
 }
 
-// FakeMachine gives the environment of programs that find that GPU and a TensorRT of that version, and a model that both ONNX Runtime and
-// that TensorRT take: the demo model with a description for the fake, which sees other boxes in every image.
+// FakeMachine returns an environment with the fake GPU and a fake TensorRT of this version, and a model for both ONNX Runtime and the fake:
+// the demo model with a description for the fake, which returns different boxes.
 func FakeMachine(t testing.TB, version int) (environment []string, model string) {
 	source, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
@@ -51,12 +51,12 @@ func FakeMachine(t testing.TB, version int) (environment []string, model string)
 		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{-1, 10, 3549}}},
 	}
 	model = filepath.Join(t.TempDir(), "belt.onnx")
-	require.NoError(t, os.WriteFile(model, append(demo.Model(), description.Bytes()...), 0o600)) // fields of protobuf messages add up
+	require.NoError(t, os.WriteFile(model, append(demo.Model(), description.Bytes()...), 0o600)) // protobuf messages can be concatenated
 	return []string{cuda.LibraryEnvironment + "=" + FakeDriver(t), tensorrt.LibraryEnvironment + "=" + FakeTensorRT(t, version)}, model
 }
 
-// StandInGPU makes a driver and a TensorRT that run on any machine, and a model that they and ONNX Runtime take: the demo model, which says
-// to the stand-ins in its last field what they are to build instead. It gives the environment of a program that finds them.
+// StandInGPU returns an environment with a fake driver that executes the kernels on the CPU and a fake TensorRT, and a model for them and
+// for ONNX Runtime.
 func StandInGPU(t testing.TB) (environment []string, model string) {
 	const kernels = "kernels.so"
 	dir := Shared(t, "kernels", func(dir string) error {

@@ -1,5 +1,5 @@
-// Package programtest runs this program in tests: a test binary that behaves as edge-infer when it is told to, stand-ins for a GPU and for
-// TensorRT, brokers, and what else tests of the program share. Only tests import it.
+// Package programtest runs edge-infer in tests. The test binary itself acts as the program, so that it is built once; the package also has
+// stand-ins for a GPU and TensorRT, brokers and shared test data. Only tests import it.
 package programtest
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runAsProgram makes the test binary behave as edge-infer itself, so that tests talk to a real process.
+// runAsProgram is the environment variable that makes the test binary act as edge-infer, so that tests use a real process.
 const runAsProgram = "EDGE_INFER_TEST_PROGRAM"
 
-// Patience is how long a test waits for what must come, on a machine that is busy with other tests.
+// Patience is the timeout for anything a test waits for. It is long because the machine may be busy.
 const Patience = 60 * time.Second
 
-// sharedDir holds what several tests use and none changes: libraries that were compiled, images that were drawn.
+// sharedDir holds read-only data shared by tests, such as compiled libraries and rendered images.
 var (
 	sharedDir  string
-	sharedOnce sync.Map // of a name, what makes it
+	sharedOnce sync.Map // by name, a function that creates it once
 )
 
-// Main is the body of TestMain: it runs the tests, or the program where the process was started by Command. It does not return.
+// Main is the body of TestMain. It runs the tests, or the program if the process was started by Command. It does not return.
 func Main(m *testing.M, program func(args []string) (status int)) {
 	if os.Getenv(runAsProgram) != "" {
 		os.Exit(program(os.Args[1:]))
@@ -44,7 +44,7 @@ func withShared(m *testing.M) (status int) {
 	return m.Run()
 }
 
-// Shared gives a directory that the first test which asks for that name has filled.
+// Shared returns a directory that the first call with this name fills.
 func Shared(t testing.TB, name string, fill func(dir string) error) (dir string) {
 	dir = filepath.Join(sharedDir, name)
 	once, _ := sharedOnce.LoadOrStore(name, sync.OnceValue(func() error {
@@ -57,7 +57,7 @@ func Shared(t testing.TB, name string, fill func(dir string) error) (dir string)
 	return dir
 }
 
-// Project is the path of a file of this project.
+// Project returns the absolute path of a file of the repository.
 func Project(path string) string {
 	_, here, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(here), "..", "..", "..", "..", filepath.FromSlash(path))

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Mistake is a configuration file that is right in form and with which no run could start.
+// Mistake is a valid configuration file with which no run can start.
 type Mistake struct {
 	Name, YAML string
-	Want       string // what is said about it, in part
-	InUse      bool   // of an address that another program has, which a check beside a running daemon cannot tell from that daemon
+	Want       string // part of the error
+	InUse      bool   // an address is in use, which a check cannot distinguish from a running daemon
 }
 
-// Mistakes are those that only opening something finds, each one in a file that is otherwise sound.
+// Mistakes returns configurations whose error is only found by opening something. sound is a valid configuration that each extends.
 func Mistakes(t testing.TB, sound string) []Mistake {
 	dir := t.TempDir()
 	file := func(name, text string) string {

@@ -15,17 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Program is one running edge-infer.
+// Program is a running edge-infer process.
 type Program struct {
 	Command *exec.Cmd
 	Lines   chan string // of standard output
 	Stderr  *Buffer
-	Done    chan error // how it ended
+	Done    chan error // result of the process
 
 	t testing.TB
 }
 
-// Buffer keeps what a program writes.
+// Buffer collects output. It is safe for concurrent use.
 type Buffer struct {
 	mutex sync.Mutex
 	text  bytes.Buffer
@@ -38,20 +38,20 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String is all so far.
+// String returns all output so far.
 func (b *Buffer) String() string {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	return b.text.String()
 }
 
-// raceOptions keeps a program that the race detector watches from waiting a second at its end, for reports on threads that still run.
+// raceOptions avoids the race detector's wait of one second at the end of the process.
 const raceOptions = "GORACE=atexit_sleep_ms=20 "
 
-// Command is edge-infer with those arguments and directories of its own.
+// Command returns a command that runs edge-infer with its own home directory.
 func Command(t testing.TB, args ...string) *exec.Cmd { return CommandWith(t, nil, args...) }
 
-// CommandWith is Command with more environment variables.
+// CommandWith is Command with additional environment variables.
 func CommandWith(t testing.TB, environment []string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(t.Context(), os.Args[0], args...)
 	home := t.TempDir()
@@ -61,10 +61,10 @@ func CommandWith(t testing.TB, environment []string, args ...string) *exec.Cmd {
 	return c
 }
 
-// Start runs edge-infer in the background; the test's end kills it.
+// Start runs edge-infer in the background and kills it at the end of the test.
 func Start(t testing.TB, args ...string) *Program { return StartWith(t, nil, args...) }
 
-// StartWith is Start with more environment variables.
+// StartWith is Start with additional environment variables.
 func StartWith(t testing.TB, environment []string, args ...string) *Program {
 	p := &Program{
 		t: t, Command: CommandWith(t, environment, args...), Lines: make(chan string, 10000), Stderr: &Buffer{}, Done: make(chan error, 1),
@@ -91,7 +91,7 @@ func StartWith(t testing.TB, environment []string, args ...string) *Program {
 	return p
 }
 
-// Line waits for the next line of standard output; false at its end.
+// Line waits for the next line of standard output; false at the end.
 func (p *Program) Line() (string, bool) {
 	select {
 	case line, more := <-p.Lines:
@@ -102,7 +102,7 @@ func (p *Program) Line() (string, bool) {
 	}
 }
 
-// PrintedAfter waits for a line of standard output that has the text in it, and gives what follows.
+// PrintedAfter waits for a line of standard output that contains the text, and returns the rest of the line.
 func (p *Program) PrintedAfter(text string) string {
 	for {
 		line, more := p.Line()
@@ -113,14 +113,14 @@ func (p *Program) PrintedAfter(text string) string {
 	}
 }
 
-// Logged waits until the text stands on standard error.
+// Logged waits until standard error contains the text.
 func (p *Program) Logged(text string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool { return strings.Contains(p.Stderr.String(), text) }, Patience, 10*time.Millisecond, "%s: %s", text,
 		p.Stderr)
 }
 
-// Discard reads what is printed from now on, so that nobody else has to.
+// Discard discards further lines of standard output.
 func (p *Program) Discard() {
 	go func() {
 		for range p.Lines {
@@ -129,7 +129,7 @@ func (p *Program) Discard() {
 	}()
 }
 
-// Frame is one JSON line of run.
+// Frame is one line of run --json.
 type Frame struct {
 	Camera     string            `json:"camera"`
 	Seq        uint64            `json:"seq"`
@@ -140,7 +140,7 @@ type Frame struct {
 	Stats      json.RawMessage   `json:"stats"`
 }
 
-// Frame waits for the next line that is a frame; false when the statistics come, which are left in the result.
+// Frame waits for the next line; false if it holds the final statistics, which are in the result.
 func (p *Program) Frame() (Frame, bool) {
 	line, more := p.Line()
 	require.True(p.t, more, "output ended without statistics: %s", p.Stderr)
@@ -149,7 +149,7 @@ func (p *Program) Frame() (Frame, bool) {
 	return f, f.Stats == nil
 }
 
-// Rest reads everything up to the statistics.
+// Rest reads all frames up to the statistics.
 func (p *Program) Rest() (frames []Frame, stats Totals) {
 	for {
 		f, more := p.Frame()
@@ -161,7 +161,7 @@ func (p *Program) Rest() (frames []Frame, stats Totals) {
 	}
 }
 
-// Totals is what a test reads of the statistics line.
+// Totals is the statistics line of run --json.
 type Totals struct {
 	Cameras []struct {
 		Captured, Inferred, Displaced, Reconnects, Failed uint64
@@ -175,13 +175,13 @@ type Totals struct {
 	Dropped    uint64  `json:"lines_dropped"`
 }
 
-// Stop sends a signal and waits for the end, reading what is still printed.
+// Stop sends a signal and waits for the end of the process.
 func (p *Program) Stop(signal syscall.Signal) error {
 	require.NoError(p.t, p.Command.Process.Signal(signal))
 	return p.Wait()
 }
 
-// Wait waits for the end, reading what is still printed.
+// Wait waits for the end of the process, discarding its output.
 func (p *Program) Wait() error {
 	deadline := time.After(Patience)
 	for {
@@ -191,7 +191,7 @@ func (p *Program) Wait() error {
 				return <-p.Done
 			}
 		case <-deadline:
-			require.FailNow(p.t, "the program does not end", "standard error: %s", p.Stderr)
+			require.FailNow(p.t, "the program has not ended", "standard error: %s", p.Stderr)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Shell gives a function that runs lines of a shell in a directory, where edge-infer is this program with a state directory beside it. Any line
-// that fails ends the others.
+// Shell returns a function that runs bash commands in a directory, with edge-infer on the PATH. The first command that fails ends the
+// script.
 func Shell(t testing.TB, dir string) func(lines string) (output string, err error) {
 	programs := t.TempDir()
 	self, err := os.Executable()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FreePort is a port on the loopback address that nobody uses at the moment.
+// FreePort returns an unused port of the loopback address.
 func FreePort(t testing.TB) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -21,7 +21,7 @@ func FreePort(t testing.TB) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// Tool gives the path of a program that the test needs, or skips it.
+// Tool returns the path of a program, or skips the test if it is not installed.
 func Tool(t testing.TB, name string) string {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -33,7 +33,7 @@ func Tool(t testing.TB, name string) string {
 	return path
 }
 
-// Video writes a test video of that many frames with ffmpeg.
+// Video writes a test video with this number of frames with ffmpeg.
 func Video(t *testing.T, frames int) string {
 	path := t.TempDir() + "/video.mp4"
 	output, err := exec.Command(Tool(t, "ffmpeg"), "-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25",
@@ -42,14 +42,14 @@ func Video(t *testing.T, frames int) string {
 	return path
 }
 
-// Visitor is a browser without a screen, which keeps no connection.
+// Visitor returns an HTTP client with cookies and without keep-alive.
 func Visitor(t testing.TB) *http.Client {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	return &http.Client{Jar: jar, Timeout: Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 }
 
-// Get is the answer to a request of the page.
+// Get returns the status and body of a GET request.
 func Get(t testing.TB, client *http.Client, address string) (int, []byte) {
 	response, err := client.Get(address)
 	require.NoError(t, err)

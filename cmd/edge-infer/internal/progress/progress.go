@@ -1,17 +1,17 @@
-// Package progress is how long work says how far it is, whoever listens.
+// Package progress lets long tasks report their progress.
 package progress
 
-// Step is one part of the work. Count and Note may be called from any goroutine.
+// Step is one part of a task. Count and Note may be called from any goroutine.
 type Step interface {
 	Count(done, total int)
-	Note(text string) // where the work is, in words
+	Note(text string) // describes the current state
 	Close()
 }
 
-// Reporter hears that a part of the work begins, which is named after what it counts. nil hears nothing.
+// Reporter starts a step, named after what it counts. A nil Reporter discards everything.
 type Reporter func(name string) Step
 
-// Begin begins a part.
+// Begin starts a step.
 func (r Reporter) Begin(name string) Step {
 	if r == nil {
 		return silent{}

@@ -14,73 +14,73 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// State is how a run is now, for a person.
+// State is the state of a run as shown on the terminal.
 type State struct {
-	Line    string // all of it in one line, for where there is no terminal
-	Title   string // what runs
+	Line    string // the whole state in one line, for output that is not a terminal
+	Title   string // model, backend and device
 	Elapsed time.Duration
 	Cameras []CameraState
-	Notes   []string // what is not as it was asked for
-	Broker  string   // in words
-	// Connected says that the broker takes messages, or that none is wanted.
+	Notes   []string // warnings
+	Broker  string   // state of the connection
+	// Connected is set if the broker is connected or MQTT is off.
 	Connected bool
 	Messages  *Messages // nil without MQTT
-	Page      string    // its address, "" without one
+	Page      string    // address of the web page, empty without one
 }
 
-// CameraState is how one camera is.
+// CameraState is the state of one camera.
 type CameraState struct {
 	pipeline.CameraStats // FPS and latencies of the last interval
 	Capture              capture.Stats
 }
 
-// board is what the block shows of a camera's frames.
-type board struct {
-	labels []string
-	seen   []int // objects of the last frame by class
-	places []place
+// frameSummary summarises the last frame of a camera.
+type frameSummary struct {
+	labels   []string
+	counts   []int // objects by class
+	counters []counter
 }
 
-// place is a line or a zone and its counts.
-type place struct {
+// counter is a line or a zone and its counts.
+type counter struct {
 	name             string
 	line             bool
 	in, out, present int
 }
 
-// happening is one event as the block shows it.
-type happening struct {
+// eventRow is an event as a row of the block.
+type eventRow struct {
 	time      time.Time
 	camera    string
 	kind      zone.Kind
 	label     string
 	track     uint64
-	place     string
+	counter   string
 	direction zone.Direction
 }
 
-// frame takes over what a frame gave.
-func (b *board) frame(in *pipeline.Result) {
+// update replaces the summary with that of a new frame.
+func (b *frameSummary) update(in *pipeline.Result) {
 	b.labels = in.Labels
-	clear(b.seen)
+	clear(b.counts)
 	for i := range in.Detections {
 		class := in.Detections[i].Class
-		for len(b.seen) <= class {
-			b.seen = append(b.seen, 0)
+		for len(b.counts) <= class {
+			b.counts = append(b.counts, 0)
 		}
-		b.seen[class]++
+		b.counts[class]++
 	}
-	b.places = b.places[:0]
+	b.counters = b.counters[:0]
 	if in.Tracker == nil {
 		return
 	}
 	for i := range in.Tracker.Config.Lines {
 		count := in.Tracker.LineCount(i)
-		b.places = append(b.places, place{name: in.Tracker.Config.Lines[i].Name, line: true, in: sum(count.In), out: sum(count.Out)})
+		b.counters = append(b.counters, counter{name: in.Tracker.Config.Lines[i].Name, line: true, in: sum(count.In), out: sum(count.Out)})
 	}
 	for i := range in.Tracker.Config.Zones {
 		count := in.Tracker.ZoneCount(i)
-		b.places = append(b.places, place{name: in.Tracker.Config.Zones[i].Name, present: sum(count.Occupied)})
+		b.counters = append(b.counters, counter{name: in.Tracker.Config.Zones[i].Name, present: sum(count.Occupied)})
 	}
 }
 
@@ -91,35 +91,35 @@ func sum(counts []int) (all int) {
 	return all
 }
 
-// sees says what the last frame showed, most first.
-func (b *board) sees() string {
+// objects returns the object counts by label, largest first.
+func (b *frameSummary) objects() string {
 	if b == nil {
 		return ""
 	}
-	classes := make([]int, 0, len(b.seen))
-	for class, n := range b.seen {
+	classes := make([]int, 0, len(b.counts))
+	for class, n := range b.counts {
 		if n > 0 {
 			classes = append(classes, class)
 		}
 	}
-	slices.SortStableFunc(classes, func(i, j int) int { return cmp.Compare(b.seen[j], b.seen[i]) })
+	slices.SortStableFunc(classes, func(i, j int) int { return cmp.Compare(b.counts[j], b.counts[i]) })
 	var text strings.Builder
 	for i, class := range classes {
 		if i > 0 {
 			text.WriteString(", ")
 		}
-		fmt.Fprintf(&text, "%d %s", b.seen[class], postprocess.Label(b.labels, class))
+		fmt.Fprintf(&text, "%d %s", b.counts[class], postprocess.Label(b.labels, class))
 	}
 	return cmp.Or(text.String(), "nothing")
 }
 
-// counted says what the lines and zones have counted; "" without any.
-func (b *board) counted() string {
+// counterText returns the counts of lines and zones; empty without any.
+func (b *frameSummary) counterText() string {
 	if b == nil {
 		return ""
 	}
 	var all []string
-	for _, p := range b.places {
+	for _, p := range b.counters {
 		if p.line {
 			all = append(all, fmt.Sprintf("%s: %d in, %d out", p.name, p.in, p.out))
 		} else {
@@ -129,8 +129,8 @@ func (b *board) counted() string {
 	return strings.Join(all, "; ")
 }
 
-// compose is the block for a terminal of that size: what runs, a row for each camera and one for its counts, the last events, the broker.
-// Where there is little room events go first, then cameras that are well.
+// compose returns the block for a terminal of this size: title, a row for each camera and its counts, the last events, the broker. If it
+// does not fit, events are omitted first, then running cameras.
 func (t *Terminal) compose(s *State, columns, rows int) []terminal.Row {
 	up := terminal.Span{Text: "  up " + s.Elapsed.Round(time.Second).String(), Style: terminal.Faint}
 	head := []terminal.Row{nil, {{Text: s.Title, Style: terminal.Title}, up}}
@@ -144,14 +144,14 @@ func (t *Terminal) compose(s *State, columns, rows int) []terminal.Row {
 
 	var cameras []terminal.Row
 	for i, c := range table.cameras {
-		b := t.boards[c.Camera]
+		b := t.frames[c.Camera]
 		camera := []terminal.Row{table.row(c, b)}
-		if counted := b.counted(); counted != "" && c.Capture.State == capture.Running {
-			camera = append(camera, terminal.Row{{Text: strings.Repeat(" ", table.name+2) + counted, Style: terminal.Faint}})
+		if counted := b.counterText(); counted != "" && c.Capture.State == capture.Running {
+			camera = append(camera, terminal.Row{{Text: strings.Repeat(" ", table.nameWidth+2) + counted, Style: terminal.Faint}})
 		}
 		last := i == len(table.cameras)-1
 		if len(cameras)+len(camera) > room || !last && len(cameras)+len(camera) == room {
-			cameras = append(cameras, terminal.Row{{Text: fmt.Sprintf("and %d cameras more", len(table.cameras)-i), Style: terminal.Faint}})
+			cameras = append(cameras, terminal.Row{{Text: fmt.Sprintf("and %d more cameras", len(table.cameras)-i), Style: terminal.Faint}})
 			break
 		}
 		cameras = append(cameras, camera...)
@@ -166,25 +166,25 @@ func (t *Terminal) compose(s *State, columns, rows int) []terminal.Row {
 	return append(block, foot...)
 }
 
-// row says when, where and what.
-func (e *happening) row() terminal.Row {
+// row returns the time, camera and text of the event.
+func (e *eventRow) row() terminal.Row {
 	text := fmt.Sprintf("%s %d ", e.label, e.track)
 	switch e.kind {
 	case zone.Cross:
-		text += fmt.Sprintf("crosses %s %s", e.place, e.direction)
+		text += fmt.Sprintf("crosses %s %s", e.counter, e.direction)
 	case zone.Enter:
-		text += "enters " + e.place
+		text += "enters " + e.counter
 	case zone.Leave:
-		text += "leaves " + e.place
+		text += "leaves " + e.counter
 	case zone.Loiter:
-		text += "loiters in " + e.place
+		text += "loiters in " + e.counter
 	default:
 		text += "appears"
 	}
 	return terminal.Row{{Text: e.time.Format("15:04:05") + " " + e.camera + "  ", Style: terminal.Faint}, {Text: text}}
 }
 
-// mqtt is the row about the broker and the page.
+// mqtt returns the row with the state of the broker and the address of the page.
 func (t *Terminal) mqtt(s *State) terminal.Row {
 	style := terminal.Good
 	if !s.Connected {

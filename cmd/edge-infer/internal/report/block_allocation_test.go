@@ -15,7 +15,7 @@ import (
 
 // The race detector allocates on its own.
 func TestBlockNoAllocations(t *testing.T) {
-	shown := &Terminal{boards: map[string]*board{}, recent: make([]happening, 0, mostRecent)}
+	shown := &Terminal{frames: map[string]*frameSummary{}, recent: make([]eventRow, 0, maxRecent)}
 	in := frame(time.Now(), 0, 1, 1)
 	in.Tracker = &pipeline.Tracker{Config: zone.Config{Lines: []zone.Line{{Name: "exit"}}, Zones: []zone.Zone{{Name: "dock"}}}}
 	object := &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}

@@ -45,15 +45,15 @@ func running() *State {
 }
 
 func shown() *Terminal {
-	t := &Terminal{boards: map[string]*board{}}
-	t.boards["belt"] = &board{
-		labels: []string{"bolt", "nut"}, seen: []int{1, 3, 1},
-		places: []place{{name: "exit", line: true, in: 12, out: 3}, {name: "dock", present: 2}},
+	t := &Terminal{frames: map[string]*frameSummary{}}
+	t.frames["belt"] = &frameSummary{
+		labels: []string{"bolt", "nut"}, counts: []int{1, 3, 1},
+		counters: []counter{{name: "exit", line: true, in: 12, out: 3}, {name: "dock", present: 2}},
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	for i, kind := range []zone.Kind{zone.Enter, zone.Loiter, zone.Leave, zone.Cross, zone.New} {
-		t.recent = append(t.recent, happening{
-			time: at.Add(time.Duration(i) * time.Second), camera: "belt", kind: kind, label: "nut", track: 7, place: "dock", direction: "in",
+		t.recent = append(t.recent, eventRow{
+			time: at.Add(time.Duration(i) * time.Second), camera: "belt", kind: kind, label: "nut", track: 7, counter: "dock", direction: "in",
 		})
 	}
 	return t
@@ -62,7 +62,7 @@ func shown() *Terminal {
 func TestTheBlockOfARun(t *testing.T) {
 	require.Equal(t, `
 pi: model on cpu  up 1m12s
-camera  state          fps  p50 ms  p99 ms  errors  sees
+camera  state          fps  p50 ms  p99 ms  errors  objects
 gate    waiting     connection refused
 belt    running       29.8    16.1   101.2       3  3 nut, 1 bolt, 1 class 2
         exit: 12 in, 3 out; dock: 2 inside
@@ -74,7 +74,7 @@ belt    running       29.8    16.1   101.2       3  3 nut, 1 bolt, 1 class 2
 mqtt connected, 519 delivered, 0 waiting  page http://127.0.0.1:8080/
 `, text(shown().compose(running(), 80, 24)))
 	wide := text(shown().compose(running(), 200, 24))
-	require.Contains(t, wide, "errors  dropped  frames  detections   image  sees")
+	require.Contains(t, wide, "errors  dropped  frames  detections   image  objects")
 	require.Contains(t, wide, "   3       35     800           0  1280x720  3 nut")
 }
 
@@ -86,7 +86,7 @@ func TestTheBlockTellsWhatIsNotAsAskedFor(t *testing.T) {
 	block := text(shown().compose(s, 80, 24))
 	require.Contains(t, block, "\ncooling down: 2 times the interval\n")
 	require.Contains(t, block, "mqtt away: refused, 519 delivered, 0 waiting, 4 dropped")
-	require.Regexp(t, `gate    waiting     again in (1h0m0s|59m59s): connection refused`, block)
+	require.Regexp(t, `gate    waiting     retry in (1h0m0s|59m59s): connection refused`, block)
 }
 
 // A low terminal loses events first, then cameras that are well.
@@ -104,7 +104,7 @@ func TestALowTerminal(t *testing.T) {
 	}
 	block = text(shown().compose(s, 80, 24))
 	require.LessOrEqual(t, strings.Count(block, "\n"), 23, block)
-	require.Contains(t, block, "and 5 cameras more")
+	require.Contains(t, block, "and 5 more cameras")
 	require.NotContains(t, block, "appears")
 	require.Contains(t, block, "gate    waiting")
 }
@@ -117,7 +117,7 @@ func TestNamesAreCutToTheirColumn(t *testing.T) {
 
 // TestFramesReachTheBlock: what the frame loop gives is what the next block shows.
 func TestFramesReachTheBlock(t *testing.T) {
-	shown := &Terminal{boards: map[string]*board{}, recent: make([]happening, 0, mostRecent)}
+	shown := &Terminal{frames: map[string]*frameSummary{}, recent: make([]eventRow, 0, maxRecent)}
 	in := frame(time.Now(), 0, 1, 1)
 	in.Tracker = &pipeline.Tracker{Config: zone.Config{Lines: []zone.Line{{Name: "exit"}}}}
 	in.Events = &zone.Result{Events: []zone.Event{
@@ -125,10 +125,10 @@ func TestFramesReachTheBlock(t *testing.T) {
 		{Kind: zone.Cross, Line: 0, Direction: "in", Object: &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}},
 		{Kind: zone.Update, Object: &zone.Object{Track: 3, Detection: postprocess.Detection{Class: 1}}},
 	}}
-	for range 2 * mostRecent {
+	for range 2 * maxRecent {
 		shown.note(in)
 	}
-	require.Len(t, shown.recent, mostRecent)
+	require.Len(t, shown.recent, maxRecent)
 	s := running()
 	s.Cameras[0].Camera = "gate"
 	block := text(shown.compose(s, 80, 24))

@@ -11,24 +11,24 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
 
-// cameraTable lays the rows of cameras out.
+// cameraTable formats the rows of cameras.
 type cameraTable struct {
-	cameras []CameraState // those in trouble first
-	name    int           // columns of the longest name
-	figures []figure
+	cameras   []CameraState // failing ones first
+	nameWidth int           // columns of the longest name
+	columns   []column
 }
 
-// figure is a column of numbers.
-type figure struct {
-	title string
-	wide  bool // shown on wide terminals only
-	of    func(*CameraState) string
+// column is a column of numbers.
+type column struct {
+	title    string
+	wideOnly bool // shown on wide terminals only
+	value    func(*CameraState) string
 }
 
-// wideTerminal is the width in columns from which every figure is shown.
+// wideTerminal is the terminal width from which all columns are shown.
 const wideTerminal = 120
 
-var figures = []figure{
+var allColumns = []column{
 	{"fps", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", c.FPS) }},
 	{"p50 ms", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", inMilliseconds(c.P50)) }},
 	{"p99 ms", false, func(c *CameraState) string { return fmt.Sprintf("%.1f", inMilliseconds(c.P99)) }},
@@ -43,24 +43,24 @@ func inMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.
 
 const stateColumns = len("connecting")
 
-func newCameraTable(cameras []CameraState, columns int) *cameraTable {
-	t := &cameraTable{cameras: slices.Clone(cameras), name: len("camera")}
+func newCameraTable(cameras []CameraState, terminalWidth int) *cameraTable {
+	t := &cameraTable{cameras: slices.Clone(cameras), nameWidth: len("camera")}
 	slices.SortStableFunc(t.cameras, func(a, b CameraState) int {
-		return cmp.Compare(trouble(a.Capture.State), trouble(b.Capture.State))
+		return cmp.Compare(stateOrder(a.Capture.State), stateOrder(b.Capture.State))
 	})
 	for i := range cameras {
-		t.name = max(t.name, min(terminal.Width(cameras[i].Camera), columns/5))
+		t.nameWidth = max(t.nameWidth, min(terminal.Width(cameras[i].Camera), terminalWidth/5))
 	}
-	for _, f := range figures {
-		if !f.wide || columns >= wideTerminal {
-			t.figures = append(t.figures, f)
+	for _, f := range allColumns {
+		if !f.wideOnly || terminalWidth >= wideTerminal {
+			t.columns = append(t.columns, f)
 		}
 	}
 	return t
 }
 
-// trouble orders states: what is wrong before what is well.
-func trouble(state capture.State) int {
+// stateOrder sorts failing states before running ones.
+func stateOrder(state capture.State) int {
 	if state == capture.Running || state == capture.Ended {
 		return 1
 	}
@@ -68,19 +68,19 @@ func trouble(state capture.State) int {
 }
 
 // wide is how many columns a figure takes.
-func (f *figure) columns() int { return max(len(f.title), 6) }
+func (f *column) width() int { return max(len(f.title), 6) }
 
 func (t *cameraTable) heading() terminal.Row {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%-*s  %-*s", t.name, "camera", stateColumns, "state")
-	for i := range t.figures {
-		fmt.Fprintf(&text, "  %*s", t.figures[i].columns(), t.figures[i].title)
+	fmt.Fprintf(&text, "%-*s  %-*s", t.nameWidth, "camera", stateColumns, "state")
+	for i := range t.columns {
+		fmt.Fprintf(&text, "  %*s", t.columns[i].width(), t.columns[i].title)
 	}
-	text.WriteString("  sees")
+	text.WriteString("  objects")
 	return terminal.Row{{Text: text.String(), Style: terminal.Faint}}
 }
 
-func (t *cameraTable) row(c CameraState, b *board) terminal.Row {
+func (t *cameraTable) row(c CameraState, b *frameSummary) terminal.Row {
 	state := terminal.Span{Text: fmt.Sprintf("  %-*s", stateColumns, c.Capture.State)}
 	switch c.Capture.State {
 	case capture.Running:
@@ -91,22 +91,22 @@ func (t *cameraTable) row(c CameraState, b *board) terminal.Row {
 	default:
 		state.Style = terminal.Alert
 	}
-	row := terminal.Row{{Text: fitted(c.Camera, t.name)}, state}
-	if trouble(c.Capture.State) == 0 {
+	row := terminal.Row{{Text: fitted(c.Camera, t.nameWidth)}, state}
+	if stateOrder(c.Capture.State) == 0 {
 		why := c.Capture.Reason
 		if left := time.Until(c.Capture.NextTry).Round(time.Second); left > 0 {
-			why = fmt.Sprintf("again in %v: %s", left, why)
+			why = fmt.Sprintf("retry in %v: %s", left, why)
 		}
 		return append(row, terminal.Span{Text: "  " + why, Style: state.Style})
 	}
 	var numbers strings.Builder
-	for i := range t.figures {
-		fmt.Fprintf(&numbers, "  %*s", t.figures[i].columns(), t.figures[i].of(&c))
+	for i := range t.columns {
+		fmt.Fprintf(&numbers, "  %*s", t.columns[i].width(), t.columns[i].value(&c))
 	}
-	return append(row, terminal.Span{Text: numbers.String()}, terminal.Span{Text: "  " + b.sees()})
+	return append(row, terminal.Span{Text: numbers.String()}, terminal.Span{Text: "  " + b.objects()})
 }
 
-// fitted is a text in exactly so many columns.
+// fitted pads or cuts a text to exactly this number of columns.
 func fitted(text string, columns int) string {
 	width := terminal.Width(text)
 	if width <= columns {

@@ -10,53 +10,53 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// MaskForm is how masks leave the program.
+// MaskForm is the encoding of masks in messages.
 type MaskForm string
 
-// The forms: outlines of few corners, COCO's compressed run lengths of every pixel, or not at all.
+// The forms: simplified polygons, COCO's compressed run-length encoding, or none.
 const (
 	MaskPolygon MaskForm = "polygon"
 	MaskRLE     MaskForm = "rle"
 	MaskOff     MaskForm = "off"
 )
 
-// mostCounts bounds the run lengths of one mask in bytes. What is longer is smoothed until it fits: specks and dents of a few pixels go.
-const mostCounts = 4096
+// maxRunLengthBytes bounds the run-length encoding of one mask. Longer ones are smoothed until they fit, which removes details of a few
+// pixels.
+const maxRunLengthBytes = 4096
 
-// Details makes the payload's details of what detections have beside their boxes. It keeps its memory from frame to frame; one goroutine at a
-// time.
+// Details converts detections to payloads. It reuses its buffers from frame to frame and must be used by one goroutine at a time.
 type Details struct {
-	Masks MaskForm // "" for polygons
+	Masks MaskForm // empty for polygons
 
-	keypoints [][3]float64
-	corners   [][2]float64
-	counts    []byte
-	polygons  [][][2]float64
-	points    [][2]float64
-	said      []payload.Attribute
-	halves    []byte
-	encoded   []byte // embeddings
-	runs      postprocess.Runs
-	tracer    postprocess.Tracer
+	keypoints  [][3]float64
+	corners    [][2]float64
+	counts     []byte
+	polygons   [][][2]float64
+	points     [][2]float64
+	attributes []payload.Attribute
+	halves     []byte
+	encoded    []byte // embeddings
+	runs       postprocess.Runs
+	tracer     postprocess.Tracer
 }
 
-// Begin forgets the last frame: what Of gave for it is not valid any more.
+// Begin starts a new frame and invalidates the results for the last one.
 func (d *Details) Begin() {
 	d.keypoints, d.corners, d.counts = d.keypoints[:0], d.corners[:0], d.counts[:0]
-	d.polygons, d.points, d.said = d.polygons[:0], d.points[:0], d.said[:0]
+	d.polygons, d.points, d.attributes = d.polygons[:0], d.points[:0], d.attributes[:0]
 	d.encoded = d.encoded[:0]
 }
 
-// Attributes are those of an object as messages have them, valid until Begin.
+// Attributes converts attributes; the result is valid until Begin.
 func (d *Details) Attributes(all []postprocess.Attribute) []payload.Attribute {
-	first := len(d.said)
+	first := len(d.attributes)
 	for i := range all {
-		d.said = append(d.said, payload.Attribute{Name: all[i].Name, Value: all[i].Value, Score: float64(all[i].Score)})
+		d.attributes = append(d.attributes, payload.Attribute{Name: all[i].Name, Value: all[i].Value, Score: float64(all[i].Score)})
 	}
-	return slices.Clip(d.said[first:])
+	return slices.Clip(d.attributes[first:])
 }
 
-// Embedding is a vector as messages have it, valid until Begin; nil for none.
+// Embedding encodes a vector as base64 of little-endian FP16, valid until Begin; nil for an empty vector.
 func (d *Details) Embedding(vector []float32) []byte {
 	if len(vector) == 0 {
 		return nil
@@ -70,19 +70,19 @@ func (d *Details) Embedding(vector []float32) []byte {
 	return slices.Clip(d.encoded[first:])
 }
 
-// Detection is a detection on an image of that size as messages have it, with its details valid until Begin.
+// Detection converts a detection on an image of this size; the result is valid until Begin.
 func (d *Details) Detection(f *postprocess.Detection, labels []string, width, height int) payload.Detection {
 	return payload.Detection{
 		Label: postprocess.Label(labels, f.Class), Class: f.Class, Score: float64(f.Score), Box: Corners(f.Box), Detail: d.Of(f, width, height),
 	}
 }
 
-// Corners are those of a box as messages have them: x1, y1, x2, y2.
+// Corners returns x1, y1, x2, y2 of a box.
 func Corners(b postprocess.Box) [4]float64 {
 	return [4]float64{float64(b.X1), float64(b.Y1), float64(b.X2), float64(b.Y2)}
 }
 
-// Of is the details of a detection on an image of that size, valid until Begin.
+// Of converts the mask, keypoints, angle and attributes of a detection on an image of this size; the result is valid until Begin.
 func (d *Details) Of(f *postprocess.Detection, width, height int) (to payload.Detail) {
 	from := f.Detail
 	if from == nil {
@@ -116,12 +116,12 @@ func (d *Details) Of(f *postprocess.Detection, width, height int) (to payload.De
 	return to
 }
 
-// runLengths appends the mask to d.counts.
+// runLengths appends the run-length encoding of the mask to d.counts.
 func (d *Details) runLengths(m *postprocess.Mask, width, height int) {
 	first := len(d.counts)
 	d.runs = m.AppendRuns(d.runs[:0], width, height)
 	d.counts = d.runs.AppendCounts(d.counts)
-	for least := uint32(2); len(d.counts)-first > mostCounts; least *= 2 {
+	for least := uint32(2); len(d.counts)-first > maxRunLengthBytes; least *= 2 {
 		d.runs = d.runs.Smooth(least)
 		d.counts = d.runs.AppendCounts(d.counts[:first])
 	}

@@ -50,8 +50,8 @@ func TestMasksAreBounded(t *testing.T) {
 	f := &postprocess.Detection{Detail: &postprocess.Detail{Mask: speckled(300, 200)}}
 	d := Details{Masks: MaskRLE}
 	counts := d.Of(f, 300, 200).Mask.Counts
-	require.LessOrEqual(t, len(counts), mostCounts)
-	require.Greater(t, len(f.Detail.Mask.AppendRuns(nil, 300, 200)), 4*mostCounts, "it would be longer")
+	require.LessOrEqual(t, len(counts), maxRunLengthBytes)
+	require.Greater(t, len(f.Detail.Mask.AppendRuns(nil, 300, 200)), 4*maxRunLengthBytes, "it would be longer")
 	d.Masks = MaskPolygon
 	corners := 0
 	for _, polygon := range d.Of(f, 300, 200).Mask.Polygons {

@@ -1,5 +1,5 @@
-// Package report shows a run to the person or program that started it: one block on a terminal, plain lines or JSON lines elsewhere.
-// Nothing here holds the frame loop: text is written by a goroutine of its own.
+// Package report prints the results of a run: a block on a terminal, plain lines or JSON lines elsewhere. A separate goroutine writes the
+// text, so that the frame loop is never blocked.
 package report
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Lines writes lines of text in the order they were given. A writer that does not keep up costs lines, not time, unless the caller asks to
-// wait. One goroutine may call Add; Close waits until what was taken is written.
+// Lines writes lines of text in order. Lines are dropped if the writer does not keep up, unless the caller waits. Add must be called by one
+// goroutine at a time; Close waits until all queued lines are written.
 type Lines struct {
 	full    chan []byte
 	empty   chan []byte
@@ -17,7 +17,7 @@ type Lines struct {
 	err     atomic.Pointer[error]
 }
 
-// NewLines starts writing to out. Up to depth lines wait.
+// NewLines returns Lines that writes to out and queues up to depth lines.
 func NewLines(out io.Writer, depth int) *Lines {
 	l := &Lines{full: make(chan []byte, depth), empty: make(chan []byte, depth), done: make(chan struct{})}
 	for range depth {
@@ -35,8 +35,8 @@ func NewLines(out io.Writer, depth int) *Lines {
 	return l
 }
 
-// Add has build append one line, newline included, to a buffer that is used again later. With wait it blocks while the queue is full,
-// without it drops the line and counts it.
+// Add queues one line, which build appends, newline included, to a reused buffer. While the queue is full, Add blocks if wait is set;
+// otherwise it drops and counts the line.
 func (l *Lines) Add(wait bool, build func(line []byte) []byte) {
 	var line []byte
 	if wait {
@@ -52,10 +52,10 @@ func (l *Lines) Add(wait bool, build func(line []byte) []byte) {
 	l.full <- build(line[:0])
 }
 
-// Dropped counts the lines that were lost because the writer did not keep up.
+// Dropped returns the number of dropped lines.
 func (l *Lines) Dropped() uint64 { return l.dropped.Load() }
 
-// Close writes what waits and returns the first error of the writer. Add must not be called any more.
+// Close writes the queued lines and returns the first error of the writer. Add must not be called afterwards.
 func (l *Lines) Close() error {
 	close(l.full)
 	<-l.done

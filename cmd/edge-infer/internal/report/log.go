@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/systemd"
 )
 
-// The forms of log lines. Automatic is text for people on a terminal, fields where systemd's journal collects them, and logfmt elsewhere.
+// The log formats. AutomaticLog is text on a terminal, journal fields under systemd, and logfmt elsewhere.
 const (
 	AutomaticLog = "auto"
 	TextLog      = "text"
@@ -17,14 +17,14 @@ const (
 	JSONLog      = "json"
 )
 
-// NewLogger writes what is of that level or above, in that form.
+// NewLogger returns a logger with this minimum level and format.
 func NewLogger(out io.Writer, level, form string) *slog.Logger {
-	var least slog.LevelVar
-	SetLevel(&least, level)
-	return NewChangingLogger(out, &least, form)
+	var minimum slog.LevelVar
+	SetLevel(&minimum, level)
+	return NewChangingLogger(out, &minimum, form)
 }
 
-// NewChangingLogger is a NewLogger whose level may change later.
+// NewChangingLogger is NewLogger with a level that may change later.
 func NewChangingLogger(out io.Writer, level *slog.LevelVar, form string) *slog.Logger {
 	if form == AutomaticLog && out == os.Stderr && systemd.Journaled() {
 		return slog.New(&systemd.Journal{Level: level})
@@ -39,11 +39,11 @@ func NewChangingLogger(out io.Writer, level *slog.LevelVar, form string) *slog.L
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
 }
 
-// SetLevel takes a level by its name in the configuration.
+// SetLevel sets a level by its name in the configuration; an unknown name is info.
 func SetLevel(level *slog.LevelVar, name string) {
-	var least slog.Level
-	if err := least.UnmarshalText([]byte(name)); err != nil {
-		least = slog.LevelInfo
+	var parsed slog.Level
+	if err := parsed.UnmarshalText([]byte(name)); err != nil {
+		parsed = slog.LevelInfo
 	}
-	level.Set(least)
+	level.Set(parsed)
 }

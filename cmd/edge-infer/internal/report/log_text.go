@@ -13,11 +13,11 @@ import (
 
 // textHandler is a slog.Handler for people: time of day, level and message, then the attributes as slog's text handler quotes them.
 type textHandler struct {
-	attributes slog.Handler // writes those alone, to text.buffer
+	attributes slog.Handler // writes only the attributes, to text.buffer
 	text       *logText
 }
 
-// logText is what a handler and those that are made of it write with.
+// logText is the output shared by a handler and its derived handlers.
 type logText struct {
 	mutex  sync.Mutex
 	out    io.Writer
@@ -49,14 +49,14 @@ func (h *textHandler) Handle(ctx context.Context, r slog.Record) error {
 	defer t.mutex.Unlock()
 	t.buffer.Reset()
 	at := r.Time
-	r.Time = time.Time{} // a zero one is not written
+	r.Time = time.Time{} // the zero time is not written
 	if err := h.attributes.Handle(ctx, r); err != nil {
 		return err
 	}
 	line := at.AppendFormat(t.line[:0], time.TimeOnly)
 	row := terminal.Row{{Text: " "}, {Text: r.Level.String(), Style: levelStyle(r.Level)}, {Text: " " + r.Message}}
 	line = row.Append(line, t.colour)
-	if t.buffer.Len() > 1 { // more than the end of the line
+	if t.buffer.Len() > 1 { // more than the newline
 		line = append(line, ' ')
 	}
 	t.line = append(line, t.buffer.Bytes()...)

@@ -10,12 +10,12 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Maps makes the payload of what networks say of every place of an image. It keeps its memory from frame to frame; one goroutine at a
+// Maps converts segmentation and depth maps to payloads. It reuses its buffers from frame to frame and must be used by one goroutine at a
 // time.
 type Maps struct {
-	// Side is how many cells the longer side of the grid in messages has; 0 for no grid.
+	// Side is the number of cells of the longer side of the grid in messages; 0 for no grid.
 	Side int
-	// Unit is that of depths: Relative where it is empty.
+	// Unit is the unit of depths, Relative if empty.
 	Unit string
 
 	message payload.Map
@@ -24,41 +24,41 @@ type Maps struct {
 	counts  []byte
 	runs    postprocess.Runs
 	levels  []byte
-	cells   []int // of the map, by cell of the grid; -1 for none
+	cells   []int // index into the map by cell of the grid; -1 for none
 }
 
-// smallestShare is what rounds to 0.001, the least that messages tell.
-const smallestShare = 0.0005
+// minShare is the least share that rounds to 0.001, the resolution of messages.
+const minShare = 0.0005
 
-// Of is a map that a survey has taken, of an image of that size. It is valid until the next call.
-func (d *Maps) Of(m *postprocess.DenseMap, survey *zone.MapStats, labels []string, width, height int) *payload.Map {
+// Of converts a map and its statistics for an image of this size. The result is valid until the next call.
+func (d *Maps) Of(m *postprocess.DenseMap, stats *zone.MapStats, labels []string, width, height int) *payload.Map {
 	d.shares = d.shares[:0]
 	to := &d.message
 	to.Unit, to.Zones = "", to.Zones[:0]
 	if m.Depths != nil {
 		to.Unit = cmp.Or(d.Unit, Relative)
 	}
-	to.Whole = d.region("", survey.Image(), labels)
-	for i := range survey.Config.Zones {
-		to.Zones = append(to.Zones, d.region(survey.Config.Zones[i].Name, survey.Zone(i), labels))
+	to.Whole = d.region("", stats.Image(), labels)
+	for i := range stats.Config.Zones {
+		to.Zones = append(to.Zones, d.region(stats.Config.Zones[i].Name, stats.Zone(i), labels))
 	}
 	to.Grid = payload.Grid{}
 	if d.Side > 0 {
-		d.grid(m, survey.Image(), labels, width, height)
+		d.grid(m, stats.Image(), labels, width, height)
 	}
 	return to
 }
 
 // The units of depths.
 const (
-	Relative = "relative" // the network's own, without a scale
+	Relative = "relative" // without a scale
 	Metres   = "m"
 )
 
 func (d *Maps) region(name string, r *postprocess.PixelStats, labels []string) payload.Region {
 	first := len(d.shares)
 	for class, share := range r.Shares {
-		if share >= smallestShare {
+		if share >= minShare {
 			d.shares = append(d.shares, payload.Share{Label: postprocess.Label(labels, class), Class: class, Share: float64(share)})
 		}
 	}
@@ -69,10 +69,10 @@ func (d *Maps) region(name string, r *postprocess.PixelStats, labels []string) p
 	}
 }
 
-// grid fills the grid of d.message: each of its cells is the map's at its centre.
+// grid fills the grid of d.message with the map's values at the centres of the cells.
 func (d *Maps) grid(m *postprocess.DenseMap, whole *postprocess.PixelStats, labels []string, width, height int) {
 	g := &d.message.Grid
-	g.Width, g.Height = d.lay(m, d.Side, width, height)
+	g.Width, g.Height = d.sampleGrid(m, d.Side, width, height)
 	if m.Depths != nil {
 		g.Low, g.High = float64(whole.Low), float64(whole.High)
 		d.levels = d.depths(d.levels[:0], m, whole)
@@ -86,7 +86,7 @@ func (d *Maps) grid(m *postprocess.DenseMap, whole *postprocess.PixelStats, labe
 		}
 		d.runs = d.runs[:0]
 		length, inside := uint32(0), false
-		for x := range g.Width { // column after column, as the encoding has it
+		for x := range g.Width { // column by column, as COCO's run-length encoding requires
 			for y := range g.Height {
 				cell := d.cells[y*g.Width+x]
 				if is := cell >= 0 && int(m.Classes[cell]) == class; is != inside {
@@ -106,8 +106,8 @@ func (d *Maps) grid(m *postprocess.DenseMap, whole *postprocess.PixelStats, labe
 	g.Classes = d.areas
 }
 
-// lay finds the cells of the map at those of a grid.
-func (d *Maps) lay(m *postprocess.DenseMap, side, width, height int) (columns, rows int) {
+// sampleGrid computes the map index of each cell of the grid.
+func (d *Maps) sampleGrid(m *postprocess.DenseMap, side, width, height int) (columns, rows int) {
 	columns, rows = Grid(side, width, height)
 	d.cells = d.cells[:0]
 	for y := range rows {
@@ -124,7 +124,7 @@ func (d *Maps) lay(m *postprocess.DenseMap, side, width, height int) (columns, r
 	return columns, rows
 }
 
-// depths appends the levels of the cells.
+// depths appends the depth levels of the cells.
 func (d *Maps) depths(dst []byte, m *postprocess.DenseMap, whole *postprocess.PixelStats) []byte {
 	for _, cell := range d.cells {
 		level := uint8(0)
@@ -136,12 +136,12 @@ func (d *Maps) depths(dst []byte, m *postprocess.DenseMap, whole *postprocess.Pi
 	return dst
 }
 
-// Cells appends the map of an image of that size to dst as a grid whose longer side has so many cells: class numbers, postprocess.NoClass
-// for none, or levels of depths.
-func (d *Maps) Cells(dst []byte, m *postprocess.DenseMap, survey *zone.MapStats, side, width, height int) (cells []byte, columns, rows int) {
-	columns, rows = d.lay(m, side, width, height)
+// Cells appends the map of an image of this size to dst as a grid whose longer side has side cells: class numbers, postprocess.NoClass for
+// none, or depth levels.
+func (d *Maps) Cells(dst []byte, m *postprocess.DenseMap, stats *zone.MapStats, side, width, height int) (cells []byte, columns, rows int) {
+	columns, rows = d.sampleGrid(m, side, width, height)
 	if m.Depths != nil {
-		return d.depths(dst, m, survey.Image()), columns, rows
+		return d.depths(dst, m, stats.Image()), columns, rows
 	}
 	for _, cell := range d.cells {
 		class := uint8(postprocess.NoClass)
@@ -153,13 +153,13 @@ func (d *Maps) Cells(dst []byte, m *postprocess.DenseMap, survey *zone.MapStats,
 	return dst, columns, rows
 }
 
-// Grid is the size of a grid whose longer side has so many cells, for an image of that size.
+// Grid returns the size of a grid whose longer side has side cells, for an image of this size.
 func Grid(side, width, height int) (columns, rows int) {
 	longer := max(width, height, 1)
 	return max(1, (side*width+longer/2)/longer), max(1, (side*height+longer/2)/longer)
 }
 
-// Level is a depth between two as a level from 1 to 255; 0 for one that is none.
+// Level maps a depth between low and high to 1..255; 0 for NaN and infinity.
 func Level(depth, low, high float32) uint8 {
 	switch {
 	case depth-depth != 0:
@@ -170,7 +170,7 @@ func Level(depth, low, high float32) uint8 {
 	return uint8(1.5 + 254*min(max((depth-low)/(high-low), 0), 1))
 }
 
-// AppendMap appends "road 0.412, car 0.031" or "0.4 to 12.3, median 3.1 m" of a whole image.
+// AppendMap appends the shares or depths of a whole image, as "road 0.412, car 0.031" or "0.4 to 12.3, median 3.1 m".
 func AppendMap(line []byte, m *payload.Map) []byte {
 	if m.Unit != "" {
 		if !m.Whole.Known {

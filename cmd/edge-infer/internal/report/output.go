@@ -7,36 +7,37 @@ import (
 	"time"
 )
 
-// ErrUnread is the error of writing to somebody who does not read.
-var ErrUnread = errors.New("standard output: nobody reads it, the last lines are lost")
+// ErrUnread is returned by Write after the reader has missed the deadline.
+var ErrUnread = errors.New("standard output is not being read, the last lines are lost")
 
-// Output is a writer that can be hurried: a pipe that nobody reads would hold up whoever writes to it for ever. Any goroutine may use it.
+// Output is a writer with a deadline that can be set at shutdown: writing to a pipe that is not read would block forever. It is safe for
+// concurrent use.
 type Output struct {
-	hurry   chan struct{} // closed when a write may no longer wait for ever
-	hurried sync.Once
-	limit   time.Duration // that it may wait then; set before hurry is closed
+	deadlineSet  chan struct{} // closed by Hurry
+	deadlineOnce sync.Once
+	limit        time.Duration // timeout of one write; set before deadlineSet is closed
 
-	mu     sync.Mutex    // held while something is written
-	unread bool          // nobody is waited for any more
-	waited time.Duration // since it was hurried
-	text   []byte        // being written; given up with the goroutine that writes it
-	asked  chan []byte
-	answer chan error
+	mu       sync.Mutex    // held during a write
+	unread   bool          // the reader missed the deadline
+	waited   time.Duration // since Hurry
+	text     []byte        // being written; abandoned with a blocked goroutine
+	requests chan []byte
+	results  chan error
 }
 
-// NewOutput writes to out. Close ends it.
+// NewOutput returns an Output that writes to out until Close.
 func NewOutput(out io.Writer) *Output {
-	o := &Output{hurry: make(chan struct{}), asked: make(chan []byte), answer: make(chan error, 1)}
+	o := &Output{deadlineSet: make(chan struct{}), requests: make(chan []byte), results: make(chan error, 1)}
 	go func() {
-		for text := range o.asked {
+		for text := range o.requests {
 			_, err := out.Write(text)
-			o.answer <- err
+			o.results <- err
 		}
 	}()
 	return o
 }
 
-// Write implements io.Writer. It keeps nothing of text.
+// Write implements io.Writer. It does not retain text.
 func (o *Output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,17 +45,17 @@ func (o *Output) Write(text []byte) (int, error) {
 		return 0, ErrUnread
 	}
 	o.text = append(o.text[:0], text...)
-	o.asked <- o.text
+	o.requests <- o.text
 	select {
-	case err := <-o.answer:
+	case err := <-o.results:
 		return written(text, err)
-	case <-o.hurry:
+	case <-o.deadlineSet:
 	}
 	begun := time.Now()
-	timer := time.NewTimer(min(o.limit, mostLimits*o.limit-o.waited))
+	timer := time.NewTimer(min(o.limit, maxLimits*o.limit-o.waited))
 	defer timer.Stop()
 	select {
-	case err := <-o.answer:
+	case err := <-o.results:
 		o.waited += time.Since(begun)
 		return written(text, err)
 	case <-timer.C:
@@ -70,23 +71,23 @@ func written(text []byte, err error) (int, error) {
 	return len(text), nil
 }
 
-// mostLimits is how many times its limit a hurried reader may take for everything.
-const mostLimits = 10
+// maxLimits bounds the total time after Hurry, in limits.
+const maxLimits = 10
 
-// Hurry gives the reader so much time for each piece that is still to be written, and ten times as much for all. When one is not read by
-// then, it and all that follow are lost.
+// Hurry sets the timeout of each remaining write, and ten times as much for all of them. A write that misses it and all later ones are
+// lost.
 func (o *Output) Hurry(limit time.Duration) {
-	o.hurried.Do(func() {
+	o.deadlineOnce.Do(func() {
 		o.limit = limit
-		close(o.hurry)
+		close(o.deadlineSet)
 	})
 }
 
-// Close ends the goroutine that writes. What is written later, by a logger for instance, is lost.
+// Close ends the writing goroutine. Later writes return ErrUnread.
 func (o *Output) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.unread = true
-	close(o.asked)
+	close(o.requests)
 	return nil
 }

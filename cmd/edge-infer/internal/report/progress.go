@@ -10,45 +10,45 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
 
-// Progress shows how far long work has come: a line that is written again on a terminal, one line every ten seconds elsewhere.
+// Progress shows the progress of long work: one line that is updated on a terminal, a line every ten seconds elsewhere.
 type Progress struct {
 	mutex   sync.Mutex
 	screen  *terminal.Screen
-	what    string
+	unit    string
 	started time.Time
 	shown   time.Time
 }
 
 var _ progress.Step = (*Progress)(nil)
 
-// NewProgress counts things of that name on out.
+// NewProgress returns a Progress that counts units, such as images, on out.
 func NewProgress(out io.Writer, what string) *Progress {
 	now := time.Now()
-	return &Progress{screen: terminal.Open(out), what: what, started: now, shown: now}
+	return &Progress{screen: terminal.Open(out), unit: what, started: now, shown: now}
 }
 
-// Steps shows every step of some work on out.
+// Steps returns a reporter that shows every step on out.
 func Steps(out io.Writer) progress.Reporter {
 	return func(name string) progress.Step { return NewProgress(out, name) }
 }
 
-// Count says that done of total are through. It may be called from any goroutine.
+// Count reports that done of total units are complete. It is safe for concurrent use.
 func (p *Progress) Count(done, total int) {
 	p.show(func() string {
-		text := fmt.Sprintf("%d of %d %s", done, total, p.what)
+		text := fmt.Sprintf("%d of %d %s", done, total, p.unit)
 		if done > 0 && done < total {
 			elapsed := time.Since(p.started)
 			left := time.Duration(float64(elapsed) / float64(done) * float64(total-done))
-			text += fmt.Sprintf(", %.3g a second, %v left", float64(done)/elapsed.Seconds(), left.Round(time.Second))
+			text += fmt.Sprintf(", %.3g/s, %v left", float64(done)/elapsed.Seconds(), left.Round(time.Second))
 		}
 		return text
 	})
 }
 
-// Note says in words where the work is. It may be called from any goroutine.
+// Note shows a text. It is safe for concurrent use.
 func (p *Progress) Note(text string) { p.show(func() string { return text }) }
 
-// show writes what text gives unless the last time is too short ago.
+// show writes text() unless the last update was too recent.
 func (p *Progress) show(text func() string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -64,5 +64,5 @@ func (p *Progress) show(text func() string) {
 	p.screen.Show(terminal.Text(text()))
 }
 
-// Close leaves what was shown last.
+// Close keeps the last line.
 func (p *Progress) Close() { p.screen.Keep() }

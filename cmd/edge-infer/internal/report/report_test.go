@@ -83,7 +83,7 @@ func TestProgress(t *testing.T) {
 	p.started = p.started.Add(-10 * time.Second)
 	p.Count(5, 10)
 	p.Close()
-	require.Equal(t, "5 of 10 images, 0.5 a second, 10s left\n", out.String())
+	require.Equal(t, "5 of 10 images, 0.5/s, 10s left\n", out.String())
 }
 
 // TestAReaderThatIsGoneIsNotWaitedFor: a line that must not be lost waits, until the output is hurried.

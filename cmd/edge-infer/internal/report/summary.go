@@ -8,14 +8,14 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
-// Summary is what a run came to, for a person.
+// Summary is the result of a run.
 type Summary struct {
 	Elapsed  time.Duration
 	Cameras  []CameraSummary
 	Messages *Messages // nil without MQTT
 }
 
-// CameraSummary is what one camera's frames came to over the whole run.
+// CameraSummary counts the frames of one camera over the whole run.
 type CameraSummary struct {
 	pipeline.CameraStats
 	DroppedNewer uint64 // replaced by a newer frame before the network was free
@@ -24,7 +24,7 @@ type CameraSummary struct {
 
 // Messages counts messages by their outcome.
 type Messages struct {
-	Events    uint64 // handed over, including those that an earlier run had queued
+	Events    uint64 // published, including those queued by an earlier run
 	Delivered uint64 // events and all other messages
 	Dropped   uint64
 	Waiting   uint64 // queued on disk for the next run

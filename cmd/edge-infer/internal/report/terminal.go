@@ -13,31 +13,30 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// linePause is the shortest time between two detection lines of a camera where there is no terminal.
+// linePause is the minimum time between two detection lines of a camera without a terminal.
 const linePause = 250 * time.Millisecond
 
-// Terminal shows a run to the person who started it: one block that is written anew in its place, or lines where the output is no
-// terminal.
+// Terminal shows a run: one block that is updated in place, or lines if the output is not a terminal.
 type Terminal struct {
 	screen *terminal.Screen
 	lines  *Lines
-	last   map[string]time.Time // of the newest line by camera; frame goroutine only
+	last   map[string]time.Time // time of the newest line by camera; frame goroutine only
 
 	mutex  sync.Mutex
-	boards map[string]*board // by camera
-	recent []happening       // the newest one last
-	states chan *State       // the newest one waits to be drawn
+	frames map[string]*frameSummary // by camera
+	recent []eventRow               // newest last
+	states chan *State              // the newest state to be drawn
 	done   chan struct{}
 }
 
-// mostRecent is how many events are remembered for a person.
-const mostRecent = 16
+// maxRecent is the number of events kept for the block.
+const maxRecent = 16
 
-// NewTerminal writes to the screen. Close ends it.
+// NewTerminal returns a Terminal that writes to the screen until Close.
 func NewTerminal(screen *terminal.Screen) *Terminal {
 	t := &Terminal{
-		screen: screen, lines: NewLines(screen, 64), last: map[string]time.Time{}, boards: map[string]*board{},
-		recent: make([]happening, 0, mostRecent), states: make(chan *State, 1), done: make(chan struct{}),
+		screen: screen, lines: NewLines(screen, 64), last: map[string]time.Time{}, frames: map[string]*frameSummary{},
+		recent: make([]eventRow, 0, maxRecent), states: make(chan *State, 1), done: make(chan struct{}),
 	}
 	go t.draw()
 	return t
@@ -64,16 +63,16 @@ func (t *Terminal) Frame(in *pipeline.Result) {
 	})
 }
 
-// note keeps what the block shows of a frame. It does not allocate once a camera is known.
+// note updates the block's data from a frame. It does not allocate once a camera is known.
 func (t *Terminal) note(in *pipeline.Result) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	b := t.boards[in.Camera]
+	b := t.frames[in.Camera]
 	if b == nil {
-		b = &board{}
-		t.boards[in.Camera] = b
+		b = &frameSummary{}
+		t.frames[in.Camera] = b
 	}
-	b.frame(in)
+	b.update(in)
 	if in.Events == nil {
 		return
 	}
@@ -86,23 +85,23 @@ func (t *Terminal) note(in *pipeline.Result) {
 		case zone.Enter, zone.Leave, zone.Loiter:
 			place = in.Tracker.Config.Zones[e.Zone].Name
 		case zone.New:
-			if len(b.places) > 0 { // what happens at them is what the camera is for
+			if len(b.counters) > 0 { // only events of zones and lines matter
 				continue
 			}
 		default:
 			continue
 		}
-		if len(t.recent) == mostRecent {
+		if len(t.recent) == maxRecent {
 			t.recent = slices.Delete(t.recent, 0, 1)
 		}
-		t.recent = append(t.recent, happening{
+		t.recent = append(t.recent, eventRow{
 			time: in.Time, camera: in.Camera, kind: e.Kind, label: postprocess.Label(in.Labels, e.Object.Class), track: e.Object.Track,
-			place: place, direction: e.Direction,
+			counter: place, direction: e.Direction,
 		})
 	}
 }
 
-// crossings shows who crossed which line, with the line's count of that label.
+// crossings prints line crossings with the line's counts of the label.
 func (t *Terminal) crossings(in *pipeline.Result) {
 	if in.Events == nil {
 		return
@@ -121,7 +120,7 @@ func (t *Terminal) crossings(in *pipeline.Result) {
 	}
 }
 
-// AppendSummary appends "bolt 0.97 [412,88 655,690], nut 0.91 [...]", best first as they come.
+// AppendSummary appends detections in their order, as "bolt 0.97 [412,88 655,690], nut 0.91 [...]".
 func AppendSummary(line []byte, detections []postprocess.Detection, labels []string) []byte {
 	if len(detections) == 0 {
 		return append(line, "nothing"...)
@@ -146,19 +145,19 @@ func AppendSummary(line []byte, detections []postprocess.Detection, labels []str
 	return line
 }
 
-// Live reports whether there is a block, which wants the state every second.
+// Live reports whether there is a block, which needs a Status every second.
 func (t *Terminal) Live() bool { return t.screen.Live() }
 
-// Status shows how the run is: in the block, or as one line. It does not wait for the terminal.
+// Status shows the state in the block or as one line. It does not block.
 func (t *Terminal) Status(state *State) {
 	select {
-	case <-t.states: // nobody has seen it
+	case <-t.states: // replaced by the newer state
 	default:
 	}
 	t.states <- state
 }
 
-// draw draws states. A terminal that is held up (Ctrl-S) holds up nobody else.
+// draw draws states in its own goroutine, so that a stopped terminal (Ctrl-S) blocks nothing else.
 func (t *Terminal) draw() {
 	defer close(t.done)
 	for state := range t.states {
@@ -174,7 +173,7 @@ func (t *Terminal) draw() {
 	}
 }
 
-// Close writes what waits, and takes the block away. Neither Frame nor Status may be called any more.
+// Close writes the queued lines and removes the block. Neither Frame nor Status may be called afterwards.
 func (t *Terminal) Close() error {
 	close(t.states)
 	<-t.done

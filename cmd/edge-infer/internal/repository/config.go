@@ -11,17 +11,17 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// labelsFile is what the server gives class numbers their names by.
+// labelsFile holds the class names for the server.
 const labelsFile = "labels.txt"
 
-// description is what a configuration is made of.
+// description holds the data of a model configuration.
 type description struct {
 	model      *engine.Model
 	name, file string
 	export     *Export
 }
 
-// batch is the largest one, 0 for a model that does not leave the number of images open.
+// batch returns the maximum batch, 0 for a model with a static one.
 func (d *description) batch() int {
 	closed := func(t engine.TensorInfo) bool { return len(t.Shape) < 2 || t.Shape[0] != -1 }
 	if slices.ContainsFunc(d.model.Inputs, closed) || slices.ContainsFunc(d.model.Outputs, closed) {
@@ -30,7 +30,7 @@ func (d *description) batch() int {
 	return d.model.MaxBatch
 }
 
-// config is config.pbtxt, in the text form of protocol buffers.
+// config returns config.pbtxt, in the text format of protocol buffers.
 func (d *description) config() (string, error) {
 	var b strings.Builder
 	line := func(format string, arguments ...any) { fmt.Fprintf(&b, format+"\n", arguments...) }
@@ -58,7 +58,7 @@ func (d *description) config() (string, error) {
 	return b.String(), nil
 }
 
-// tensors describes inputs or outputs.
+// tensors writes inputs or outputs.
 func (d *description) tensors(line func(string, ...any), kind string, list []engine.TensorInfo, batch int, labelled bool) {
 	for _, t := range list {
 		extra := ""
@@ -70,14 +70,14 @@ func (d *description) tensors(line func(string, ...any), kind string, list []eng
 	}
 }
 
-// parameters are what the server hands on to clients.
+// parameters writes the parameters, which the server passes on to clients.
 func parameters(line func(string, ...any), properties map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
 		line("parameters { key: %s value { string_value: %s } }", text(key), text(properties[key]))
 	}
 }
 
-// scheduling says how requests are put together and who runs them.
+// scheduling writes batching, instances and warm-up.
 func (d *description) scheduling(line func(string, ...any), batch int) {
 	if batch > 1 {
 		preferred := d.export.Preferred
@@ -93,7 +93,7 @@ func (d *description) scheduling(line func(string, ...any), batch int) {
 		line("instance_group { count: %d kind: KIND_AUTO }", d.export.Instances)
 	}
 	if slices.ContainsFunc(d.model.Inputs, func(t engine.TensorInfo) bool { return slices.Contains(t.Shape[min(1, len(t.Shape)):], -1) }) {
-		return // what to warm up with is not known
+		return // dynamic sizes: no warm-up
 	}
 	var inputs strings.Builder
 	for _, t := range d.model.Inputs {
@@ -105,7 +105,7 @@ func (d *description) scheduling(line func(string, ...any), batch int) {
 	}
 }
 
-// dims are the sizes without the batch, where the server knows one.
+// dims formats a shape, without the batch dimension if the server adds it.
 func dims(shape []int64, batch int) string {
 	if batch > 0 {
 		shape = shape[1:]
@@ -121,7 +121,7 @@ func join[T int | int64](numbers []T) string {
 	return strings.Join(words, ", ")
 }
 
-// text is a string in the text form of protocol buffers.
+// text quotes a string for the text format of protocol buffers.
 func text(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -15,16 +15,15 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// preprocessor is the server's side of an image that comes as something else than what the network takes. The Python backend is the one
-// that every build of the server has.
+// preprocessor is the Python model that converts images on the server. The Python backend is part of every build of the server.
 //
 //go:embed preprocess.py
 var preprocessor []byte
 
-// wireTypes are what an image can come as, by the server's element types.
+// wireTypes maps image encodings to the server's element types.
 var wireTypes = map[string]string{"fp16": "TYPE_FP16", "uint8": "TYPE_UINT8", "jpeg": "TYPE_STRING"}
 
-// numbers are what the preprocessor computes: level x scale + bias by channel, in the network's order.
+// numbers configures the preprocessor: level x scale + bias per channel, in the network's order.
 type numbers struct {
 	Wire   string             `json:"wire"`
 	Layout engine.InputLayout `json:"layout"`
@@ -35,7 +34,7 @@ type numbers struct {
 	Bias   []float32          `json:"bias"`
 }
 
-// ensemble is a model NAME_WIRE that takes images as wire and has them made into what NAME takes by NAME_WIRE_input.
+// ensemble is a model NAME_WIRE that takes images in the encoding wire and converts them with NAME_WIRE_input for NAME.
 type ensemble struct {
 	*description
 	wire string
@@ -44,14 +43,14 @@ type ensemble struct {
 func (e *ensemble) whole() string { return e.name + "_" + e.wire }
 func (e *ensemble) input() string { return e.whole() + "_input" }
 
-// write adds both models to the repository. A configuration that is there stays as it is.
+// write adds both models to the repository. Existing configurations are kept.
 func (e *ensemble) write(repository string) error {
 	p := e.model.Image
 	if p == nil {
 		return fmt.Errorf("--wire %s: the model takes no images: %w", e.wire, e.model.NoImage)
 	}
 	if strings.EqualFold(kserve.Datatype(p.Type), e.wire) {
-		return fmt.Errorf("--wire %s: the model takes that itself (leave it away)", e.wire)
+		return fmt.Errorf("--wire %s: the model takes that itself (omit it)", e.wire)
 	}
 	if e.wire == "fp16" && p.Type == engine.Uint8 {
 		return errors.New("--wire fp16: the model takes uint8, which is half of that (leave it away)")
@@ -64,7 +63,7 @@ func (e *ensemble) write(repository string) error {
 	if err != nil {
 		return err
 	}
-	// The ensemble comes last: a server that looks meanwhile finds what it is made of.
+	// The ensemble is written last, so that a polling server finds its parts.
 	for _, m := range []struct {
 		name, config string
 		file         []byte
@@ -91,7 +90,7 @@ func (e *ensemble) write(repository string) error {
 	return nil
 }
 
-// wireDims are the sizes of the input as it comes.
+// wireDims returns the dimensions of the encoded input.
 func (e *ensemble) wireDims() string {
 	p, batch := e.model.Image, e.batch()
 	switch {
@@ -103,7 +102,7 @@ func (e *ensemble) wireDims() string {
 	return join([]int{max(p.Batch, 1)})
 }
 
-// wholeConfig is the configuration of the ensemble: the network's, with another input.
+// wholeConfig returns the configuration of the ensemble: the network's with another input.
 func (e *ensemble) wholeConfig() (string, error) {
 	var b strings.Builder
 	line := func(format string, arguments ...any) { fmt.Fprintf(&b, format+"\n", arguments...) }
@@ -121,7 +120,7 @@ func (e *ensemble) wholeConfig() (string, error) {
 	line("  }\n}")
 	meaning := e.model.Metadata
 	meaning.Width, meaning.Height = e.model.Width, e.model.Height
-	if e.wire != "fp16" { // the server knows what levels become
+	if e.wire != "fp16" { // the server does the scaling
 		meaning.Preprocess.Range, meaning.Preprocess.Mean, meaning.Preprocess.Deviation = nil, nil, nil
 	}
 	properties, err := meaning.Properties()
@@ -132,7 +131,7 @@ func (e *ensemble) wholeConfig() (string, error) {
 	return b.String(), nil
 }
 
-// inputConfig is the configuration of what stands before the network.
+// inputConfig returns the configuration of the preprocessor.
 func (e *ensemble) inputConfig() (string, error) {
 	p, batch := e.model.Image, e.batch()
 	how := numbers{

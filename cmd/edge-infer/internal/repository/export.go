@@ -1,4 +1,4 @@
-// Package repository writes a model into a repository of Triton Inference Server.
+// Package repository exports a model to a model repository of Triton Inference Server.
 package repository
 
 import (
@@ -27,43 +27,43 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Export is the job.
+// Export configures the export.
 type Export struct {
-	Dir       string // of the repository
-	Name      string // of the model; empty for that of its file
-	Batch     int    // largest one
+	Dir       string // repository directory
+	Name      string // model name; empty: by its file
+	Batch     int    // maximum batch
 	Preferred []int
-	Delay     time.Duration // that the server has a request wait for others
+	Delay     time.Duration // maximum queue delay of dynamic batching
 	Instances int
 	GPUs      []int
-	Versions  int // the newest that the server keeps loaded
-	// Plans are files of engine plans by the compute capability of the GPUs that they are for, such as 8.7.
+	Versions  int // number of latest versions that the server loads
+	// Plans holds engine plan files by compute capability, such as 8.7.
 	Plans map[string]string
-	Wire  []string // what images may come as beside what the network takes: each gives an ensemble
+	Wire  []string // additional image encodings for clients, each exported as an ensemble
 
 	Config *config.Config
 	Logger *slog.Logger
 }
 
-// Flags are the job's place on a command line.
+// Flags adds the flags of the export.
 func (e *Export) Flags(flags *pflag.FlagSet) {
-	flags.StringVar(&e.Dir, "repository", "", "directory of the server's models")
-	flags.StringVar(&e.Name, "name", "", "what the server calls the model (default the name of its file)")
-	flags.IntVar(&e.Batch, "max-batch", 8, "images that the server runs at once at most, where the model leaves that open")
+	flags.StringVar(&e.Dir, "repository", "", "model repository of the server")
+	flags.StringVar(&e.Name, "name", "", "model name on the server (default: by its file)")
+	flags.IntVar(&e.Batch, "max-batch", 8, "maximum batch, for a model with a dynamic batch")
 	flags.IntSliceVar(&e.Preferred, "preferred", nil,
-		"batch sizes that the server shall prefer (default half of the largest, and the largest)")
+		"preferred batch sizes (default: half the maximum and the maximum)")
 	flags.DurationVar(&e.Delay, "queue-delay", 0,
-		"longest that the server has a request wait for others; it adds that much where there are none")
-	flags.IntVar(&e.Instances, "instances", 1, "copies of the model on each GPU, or on the CPU")
-	flags.IntSliceVar(&e.GPUs, "gpus", nil, "GPUs of the server that run it (default as the server finds)")
-	flags.IntVar(&e.Versions, "versions", 1, "newest versions that the server keeps loaded")
+		"maximum time that a request waits for a batch; adds this latency without other requests")
+	flags.IntVar(&e.Instances, "instances", 1, "model instances per GPU, or on the CPU")
+	flags.IntSliceVar(&e.GPUs, "gpus", nil, "GPUs of the server (default: chosen by the server)")
+	flags.IntVar(&e.Versions, "versions", 1, "number of latest versions that the server loads")
 	flags.StringToStringVar(&e.Plans, "plans", nil,
-		"plans for several kinds of GPU, as 8.7=orin.engine,8.9=l4.engine; --model says what they take and give, as the ONNX file or one of them")
+		"engine plans by compute capability, like 8.7=orin.engine,8.9=l4.engine; --model is the ONNX file or one of the plans")
 	flags.StringSliceVar(&e.Wire, "wire", nil,
-		"fp16, uint8, jpeg: also write NAME_fp16 and so on, which take images so and make them into the network's input on the server")
+		"fp16, uint8, jpeg: also export ensembles NAME_fp16 etc., which preprocess such images on the server")
 }
 
-// Check finds what is wrong with the inputs before any work.
+// Check validates the settings.
 func (e *Export) Check() error {
 	switch {
 	case e.Dir == "":
@@ -98,22 +98,22 @@ func (e *Export) Check() error {
 	return nil
 }
 
-// capabilities are written as NVIDIA writes them.
+// capabilities matches compute capabilities as NVIDIA writes them.
 var capabilities = regexp.MustCompile(`^[0-9]{1,2}\.[0-9]$`)
 
-// Result is what was written.
+// Result describes the exported files.
 type Result struct {
-	Model   string `json:"model"` // as the server calls it
+	Model   string `json:"model"` // name on the server
 	Dir     string `json:"directory"`
 	Version int    `json:"version"`
 	File    string `json:"file"`
 	Config  string `json:"config"`
-	Kept    bool   `json:"kept"` // the configuration was there before and stays as it is
-	// Ensembles are the models that take images as something else.
+	Kept    bool   `json:"kept"` // an existing configuration was kept
+	// Ensembles lists the models with preprocessing on the server.
 	Ensembles []string `json:"ensembles,omitempty"`
 }
 
-// Print writes the result for people.
+// Print writes the result as text.
 func (r *Result) Print(w io.Writer) error {
 	note := "written"
 	if r.Kept {
@@ -126,8 +126,8 @@ func (r *Result) Print(w io.Writer) error {
 	return err
 }
 
-// Run opens the model, to know it whole, and writes it as a further version. A server that looks at the repository meanwhile sees the
-// version whole or not at all.
+// Run opens the model to read its inputs and outputs, and writes it as the next version. A server that polls the repository sees the
+// version complete or not at all.
 func (e *Export) Run(ctx context.Context) (*Result, error) {
 	options := network.Options(e.Config, e.Config.Detect.Confidence, e.Logger)
 	options.MaxBatch = e.Batch
@@ -166,11 +166,11 @@ func (e *Export) Run(ctx context.Context) (*Result, error) {
 		}
 		r.Ensembles = append(r.Ensembles, whole.whole())
 	}
-	r.File = filepath.Join(dir, strconv.Itoa(r.Version), file) // the directory, where there is a file for each kind of GPU
+	r.File = filepath.Join(dir, strconv.Itoa(r.Version), file) // the directory, if there are only plans by capability
 	return r, nil
 }
 
-// files are what a version consists of; file is the one for GPUs of which nothing is said, empty where there is none.
+// files returns the files of a version; file is the default one, empty if there are only plans by capability.
 func (e *Export) files(o *predict.Options) (files map[string][]byte, file string, err error) {
 	files = map[string][]byte{}
 	for capability, path := range e.Plans {
@@ -179,34 +179,34 @@ func (e *Export) files(o *predict.Options) (files map[string][]byte, file string
 		case err != nil:
 			return nil, "", fmt.Errorf("--plans: %w", err)
 		case !tensorrt.IsPlan(data):
-			return nil, "", fmt.Errorf("--plans %s: %s is no engine plan (edge-infer build makes one on that GPU)", capability, path)
+			return nil, "", fmt.Errorf("--plans %s: %s is not an engine plan (build one on that GPU with edge-infer build)", capability, path)
 		}
 		files[planFile(capability)] = data
 	}
 	switch {
 	case tensorrt.IsPlan(o.Bytes):
 		file = "model.plan"
-	case len(e.Plans) > 0: // the model is there to be looked at
+	case len(e.Plans) > 0: // the model is only inspected
 		return files, "", nil
 	default:
 		file = "model.onnx"
 		if parsed, err := onnx.Parse(o.Path, o.Bytes); err == nil && len(parsed.ExternalFiles()) > 0 {
-			return nil, "", fmt.Errorf("model %s keeps its weights in files beside it (save it as one file first)", o.Path)
+			return nil, "", fmt.Errorf("model %s has external weights (save it as one file first)", o.Path)
 		}
 	}
 	files[file] = o.Bytes
 	return files, file, nil
 }
 
-// planFile is the plan for GPUs of that compute capability.
+// planFile returns the file name of the plan for a compute capability.
 func planFile(capability string) string { return "model-" + capability + ".plan" }
 
-// name is what the server calls the model.
+// name returns the model name on the server.
 func (e *Export) name() string {
 	return cmp.Or(e.Name, kserve.ModelName(cmp.Or(e.Config.Model.Path, predict.Demo)))
 }
 
-// describe writes the configuration and the labels where there are none yet: those that are there may have been edited.
+// describe writes configuration and labels. Existing ones are kept, because they may have been edited.
 func (e *Export) describe(r *Result, files map[string][]byte, d *description) error {
 	text, err := os.ReadFile(r.Config)
 	if err == nil {
@@ -233,7 +233,7 @@ func (e *Export) describe(r *Result, files map[string][]byte, d *description) er
 	return atomicfile.Write(r.Config, []byte(config), 0o644)
 }
 
-// add writes the next version under a name that no server takes for one, and then gives it its own.
+// add writes the next version under a temporary name that servers ignore, and renames it.
 func add(dir string, files map[string][]byte) (int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

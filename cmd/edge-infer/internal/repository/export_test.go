@@ -138,7 +138,7 @@ func TestPlansForSeveralKindsOfGPU(t *testing.T) {
 	e.Plans = map[string]string{"8.7": file, "8.9": file}
 	require.NoError(t, e.Check())
 	_, err := e.Run(t.Context())
-	require.ErrorContains(t, err, "orin.engine is no engine plan")
+	require.ErrorContains(t, err, "orin.engine is not an engine plan")
 	plan := append([]byte("ftrt"), make([]byte, 64)...)
 	require.NoError(t, os.WriteFile(file, plan, 0o600))
 	r, err := e.Run(t.Context())

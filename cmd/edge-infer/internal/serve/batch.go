@@ -9,9 +9,9 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// work runs requests until the server stops, as many at a time as there are and fit.
+// work runs requests in batches until the server stops.
 func (m *model) work() {
-	var left *request // that did not fit into the batch before
+	var left *request // that did not fit into the previous batch
 	for {
 		first := left
 		if left = nil; first == nil {
@@ -29,7 +29,7 @@ func (m *model) work() {
 	}
 }
 
-// expired answers a request whose client waits no more.
+// expired answers a request whose client has disconnected.
 func (m *model) expired(r *request) bool {
 	if r.ctx.Err() == nil {
 		return false
@@ -40,22 +40,22 @@ func (m *model) expired(r *request) bool {
 	return true
 }
 
-// gather fills a batch beginning with one request, and returns the one that did not fit.
+// gather fills a batch starting with one request and returns the first one that did not fit.
 func (m *model) gather(first *request) (left *request) {
 	m.batch = append(m.batch[:0], first)
 	if m.config.MaxBatch == 0 {
 		return nil
 	}
 	rows := first.rows
-	var over <-chan time.Time
+	var timeout <-chan time.Time
 	if m.delay > 0 {
 		timer := time.NewTimer(m.delay - time.Since(first.arrived))
 		defer timer.Stop()
-		over = timer.C
+		timeout = timer.C
 	}
 	for rows < int64(m.config.MaxBatch) {
 		var r *request
-		if over == nil {
+		if timeout == nil {
 			select {
 			case r = <-m.queue:
 			default:
@@ -64,7 +64,7 @@ func (m *model) gather(first *request) (left *request) {
 		} else {
 			select {
 			case r = <-m.queue:
-			case <-over:
+			case <-timeout:
 				return nil
 			case <-m.stop:
 				return nil
@@ -73,7 +73,7 @@ func (m *model) gather(first *request) (left *request) {
 		if m.expired(r) {
 			continue
 		}
-		if rows+r.rows > int64(m.config.MaxBatch) || !alike(first, r) {
+		if rows+r.rows > int64(m.config.MaxBatch) || !compatible(first, r) {
 			return r
 		}
 		m.batch = append(m.batch, r)
@@ -82,8 +82,8 @@ func (m *model) gather(first *request) (left *request) {
 	return nil
 }
 
-// alike reports whether requests differ in their rows alone.
-func alike(a, b *request) bool {
+// compatible reports whether requests differ only in their number of rows.
+func compatible(a, b *request) bool {
 	return slices.EqualFunc(a.inputs, b.inputs, func(a, b engine.Tensor) bool { return slices.Equal(a.Shape[1:], b.Shape[1:]) })
 }
 
@@ -129,7 +129,7 @@ func (m *model) run() {
 	clear(m.batch)
 }
 
-// join makes the inputs of the batch: those of a single request as they are, those of several one behind the other.
+// join concatenates the inputs of the batch; those of a single request are not copied.
 func (m *model) join() (rows int64) {
 	m.inputs = append(m.inputs[:0], m.batch[0].inputs...)
 	for _, r := range m.batch {
@@ -150,7 +150,7 @@ func (m *model) join() (rows int64) {
 	return rows
 }
 
-// divide gives every request its rows of the outputs. They are copied: the engine goes on while clients are still being answered.
+// divide copies the rows of each request from the outputs, because the engine continues while clients are answered.
 func (m *model) divide(outputs []engine.Tensor, rows int64) error {
 	for _, out := range outputs {
 		data := slices.Clone(out.Data)

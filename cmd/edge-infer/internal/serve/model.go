@@ -14,10 +14,10 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// version is the only one that there is.
+// version is the only model version.
 const version = "1"
 
-// model is a network that is served. Requests of several clients that come while the engine is at work are run together.
+// model is a served network. Requests that arrive while the engine is busy are batched.
 type model struct {
 	name     string
 	raw      *predict.Raw
@@ -29,17 +29,17 @@ type model struct {
 	stop     chan struct{} // closed by close
 	done     sync.WaitGroup
 
-	// The worker's.
+	// Used by the worker only.
 	batch  []*request
 	inputs []engine.Tensor
-	memory [][]byte // of the inputs of several requests, one behind the other
+	memory [][]byte // concatenated inputs
 
 	mu    sync.Mutex
 	stats kserve.ModelStatistics
 	sizes map[int]*kserve.BatchStatistics
 }
 
-// request is one of a client's.
+// request is a request of a client.
 type request struct {
 	ctx     context.Context
 	inputs  []engine.Tensor // in the model's order
@@ -52,7 +52,7 @@ type request struct {
 	done    chan struct{}
 }
 
-// newModel serves a network; images whose size it leaves open are of that one, of any where it is zero.
+// newModel serves a network. size replaces dynamic image sizes; zero allows any.
 func newModel(raw *predict.Raw, size engine.Size, name string, queue int, delay time.Duration) (*model, error) {
 	about := raw.Model()
 	about.Inputs = sized(&about, size)
@@ -87,7 +87,7 @@ func newModel(raw *predict.Raw, size engine.Size, name string, queue int, delay 
 	return m, nil
 }
 
-// sized are a network's inputs, that of images with a size where it leaves one open.
+// sized returns a network's inputs with dynamic image sizes replaced.
 func sized(about *engine.Model, size engine.Size) []engine.TensorInfo {
 	if about.Image == nil || size.Width == 0 {
 		return about.Inputs
@@ -103,7 +103,7 @@ func sized(about *engine.Model, size engine.Size) []engine.TensorInfo {
 	return inputs
 }
 
-// takes says what a request is made of, as people read it.
+// takes describes the inputs of a request.
 func (m *model) takes() string {
 	var all []string
 	for i := range m.about.Inputs {
@@ -125,13 +125,13 @@ func (m *model) configured(t *engine.TensorInfo) kserve.ConfigTensor {
 	return kserve.ConfigTensor{Name: t.Name, DataType: kserve.ConfigType(kserve.Datatype(t.Type)), Dims: dims}
 }
 
-// batches reports whether rows of several requests can be run as one: everything begins with a dimension that is left open.
+// batches reports whether requests can be batched: all inputs and outputs have a dynamic first dimension.
 func (m *model) batches() bool {
 	closed := func(t engine.TensorInfo) bool { return len(t.Shape) == 0 || t.Shape[0] != -1 }
 	return m.about.MaxBatch > 1 && !slices.ContainsFunc(m.about.Inputs, closed) && !slices.ContainsFunc(m.about.Outputs, closed)
 }
 
-// largest is how many bytes a request of the largest batch may take: numbers as text are six times as long as they are, and some more.
+// largest returns the limit of a request in bytes: the largest batch as JSON text, about six times its binary size, and 1 MiB.
 func (m *model) largest() int64 {
 	const text, others = 6, 1 << 20
 	size := int64(0)
@@ -141,7 +141,7 @@ func (m *model) largest() int64 {
 			shape[0] = int64(m.about.MaxBatch)
 		}
 		n, ok := kserve.Bytes(kserve.Datatype(t.Type), shape)
-		if !ok { // it leaves sizes open
+		if !ok { // dynamic sizes
 			return 256 << 20
 		}
 		size += int64(n)
@@ -149,7 +149,7 @@ func (m *model) largest() int64 {
 	return text*size + others
 }
 
-// close ends the worker, refuses what waits, and closes the network.
+// close ends the worker, refuses queued requests and closes the network.
 func (m *model) close() error {
 	close(m.stop)
 	m.done.Wait()
@@ -179,20 +179,20 @@ func (m *model) Statistics() kserve.ModelStatistics {
 }
 
 // Infer implements server.Model.
-func (m *model) Infer(ctx context.Context, asked *kserve.InferRequest, write func(*kserve.InferResponse) error) error {
-	r, err := m.request(ctx, asked)
+func (m *model) Infer(ctx context.Context, in *kserve.InferRequest, write func(*kserve.InferResponse) error) error {
+	r, err := m.request(ctx, in)
 	if err != nil {
 		return err
 	}
 	select {
 	case m.queue <- r:
 	case <-m.stop:
-		return kserve.Statusf(kserve.Unavailable, "the server stops")
+		return kserve.Statusf(kserve.Unavailable, "the server is stopping")
 	default:
 		m.count(r, 0, kserve.Statusf(kserve.Unavailable, ""))
 		return kserve.Statusf(kserve.Unavailable, "Exceeds maximum queue size of %d", cap(m.queue))
 	}
-	// The client's memory is used until the worker is done with it, whether the client is still there or not.
+	// The worker uses the client's memory until it is done, even if the client has disconnected.
 	select {
 	case <-r.done:
 	case <-m.stop:
@@ -200,7 +200,7 @@ func (m *model) Infer(ctx context.Context, asked *kserve.InferRequest, write fun
 		select {
 		case <-r.done:
 		default:
-			return kserve.Statusf(kserve.Unavailable, "the server stops")
+			return kserve.Statusf(kserve.Unavailable, "the server is stopping")
 		}
 	}
 	if r.err != nil {
@@ -209,11 +209,11 @@ func (m *model) Infer(ctx context.Context, asked *kserve.InferRequest, write fun
 	return write(&kserve.InferResponse{Model: m.name, Version: version, Outputs: r.outputs})
 }
 
-// request checks what a client asks for.
-func (m *model) request(ctx context.Context, asked *kserve.InferRequest) (*request, error) {
+// request validates the request of a client.
+func (m *model) request(ctx context.Context, in *kserve.InferRequest) (*request, error) {
 	r := &request{ctx: ctx, arrived: time.Now(), done: make(chan struct{}), rows: 1}
-	for i := range asked.Inputs {
-		t := &asked.Inputs[i]
+	for i := range in.Inputs {
+		t := &in.Inputs[i]
 		if err := t.Check(); err != nil {
 			return nil, kserve.Statusf(kserve.InvalidArgument, "%v", err)
 		}
@@ -240,13 +240,13 @@ func (m *model) request(ctx context.Context, asked *kserve.InferRequest) (*reque
 			}
 		}
 		if r.rows > int64(m.config.MaxBatch) {
-			return nil, kserve.Statusf(kserve.InvalidArgument, "a batch of %d, at most %d are possible", r.rows, m.config.MaxBatch)
+			return nil, kserve.Statusf(kserve.InvalidArgument, "batch of %d exceeds the maximum of %d", r.rows, m.config.MaxBatch)
 		}
 	}
 	return r, nil
 }
 
-// count notes how a request went; began is when it was run.
+// count updates the statistics with a finished request.
 func (m *model) count(r *request, queued time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

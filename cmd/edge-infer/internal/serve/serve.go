@@ -1,4 +1,4 @@
-// Package serve answers the Open Inference Protocol with this machine's engine, so that clients of Triton Inference Server work against it.
+// Package serve implements the Open Inference Protocol (KServe v2) with this machine's engine, for clients of Triton Inference Server.
 package serve
 
 import (
@@ -26,42 +26,41 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Serve is the job.
+// Serve configures the server.
 type Serve struct {
-	Listen      []string // each answers HTTP and gRPC
-	Name        string   // of the model; empty for that of its file
+	Listen      []string // addresses for HTTP and gRPC
+	Name        string   // model name; empty: by its file
 	TokenFile   string
 	Certificate string
 	Key         string
-	Delay       time.Duration // that a request waits for others to be run with
-	Queue       int           // requests that wait at most
-	Connections int           // open at once on each address
-	Largest     int64         // bytes of a request; 0: what the model's largest batch takes as JSON
+	Delay       time.Duration // maximum time that a request waits for a batch
+	Queue       int           // maximum number of waiting requests
+	Connections int           // maximum per address
+	Largest     int64         // maximum bytes of a request; 0: by the model's largest batch as JSON
 
 	Release  string
 	Config   *config.Config
 	Logger   *slog.Logger
 	Progress progress.Reporter
-	// Started hears of the addresses once they answer, and what a request is made of: names, types and shapes of tensors, in which -1 is any
-	// size; nil for nobody.
+	// Started is called once the server listens, with names, types and shapes of the inputs, in which -1 is any size; may be nil.
 	Started func(model, takes string, addresses []string)
 }
 
-// Flags are the job's place on a command line.
+// Flags adds the flags of the server.
 func (s *Serve) Flags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&s.Listen, "listen", []string{"127.0.0.1:8000", "127.0.0.1:8001"}, "addresses; each answers HTTP and gRPC")
-	flags.StringVar(&s.Name, "name", "", "what clients call the model (default the name of its file)")
+	flags.StringSliceVar(&s.Listen, "listen", []string{"127.0.0.1:8000", "127.0.0.1:8001"}, "addresses for HTTP and gRPC")
+	flags.StringVar(&s.Name, "name", "", "model name for clients (default: by its file)")
 	flags.StringVar(&s.TokenFile, "token-file", "",
-		"file with the token that clients must send as Authorization: Bearer; needed beyond this machine")
+		"file with the token that clients must send as Authorization: Bearer; required if other machines can connect")
 	flags.StringVar(&s.Certificate, "certificate", "", "PEM file of the certificate, for https and grpcs")
 	flags.StringVar(&s.Key, "key", "", "PEM file of its key")
-	flags.DurationVar(&s.Delay, "queue-delay", 0, "longest that a request waits for others to be run with; 0: only those that wait anyway")
-	flags.IntVar(&s.Queue, "queue", 64, "requests that wait for the engine at most; more are refused")
-	flags.IntVar(&s.Connections, "connections", 64, "connections on each address at most; more wait")
-	flags.Int64Var(&s.Largest, "max-request", 0, "bytes of a request at most; 0: what the largest batch takes as JSON")
+	flags.DurationVar(&s.Delay, "queue-delay", 0, "maximum time that a request waits for a batch; 0: batch only requests that wait anyway")
+	flags.IntVar(&s.Queue, "queue", 64, "maximum number of waiting requests; more are refused")
+	flags.IntVar(&s.Connections, "connections", 64, "maximum connections per address; more wait")
+	flags.Int64Var(&s.Largest, "max-request", 0, "maximum bytes of a request; 0: by the largest batch as JSON")
 }
 
-// Check finds what is wrong with the inputs before any work.
+// Check validates the settings.
 func (s *Serve) Check() error {
 	switch {
 	case len(s.Listen) == 0:
@@ -83,7 +82,7 @@ func (s *Serve) Check() error {
 			return config.Usagef("--listen %q must be host:port", address)
 		}
 		if s.TokenFile == "" && host != "localhost" && !net.ParseIP(host).IsLoopback() {
-			return config.Usagef("--listen %s is reached by other machines: give --token-file, or listen on 127.0.0.1", address)
+			return config.Usagef("--listen %s is reachable from other machines: set --token-file, or listen on 127.0.0.1", address)
 		}
 	}
 	return nil
@@ -92,10 +91,10 @@ func (s *Serve) Check() error {
 const (
 	defaultBatch  = 8
 	headTimeout   = 10 * time.Second
-	bodyTimeout   = time.Minute // to read a request or write an answer
+	bodyTimeout   = time.Minute // to read a request or write a response
 	idleTimeout   = 2 * time.Minute
 	stopTimeout   = 5 * time.Second
-	streams       = 64 // requests on one connection at once
+	streams       = 64 // concurrent requests per connection
 	streamBuffer  = 4 << 20
 	connectionBuf = 16 << 20
 )
@@ -144,12 +143,12 @@ func (s *Serve) Run(ctx context.Context) (err error) {
 	})
 }
 
-// name is what clients call the model.
+// name returns the model name for clients.
 func (s *Serve) name() string {
 	return cmp.Or(s.Name, kserve.ModelName(cmp.Or(s.Config.Model.Path, predict.Demo)))
 }
 
-// allow compares tokens in a time that says nothing of them.
+// allow compares tokens in constant time.
 func allow(token string) func(*http.Request) bool {
 	want := []byte("Bearer " + token)
 	return func(r *http.Request) bool {
@@ -157,7 +156,7 @@ func allow(token string) func(*http.Request) bool {
 	}
 }
 
-// answer listens until ctx ends, and lets what is under way come to its end. started hears of the addresses.
+// answer serves until ctx ends, then waits for requests in progress. It calls started with the addresses.
 func (s *Serve) answer(ctx context.Context, handler http.Handler, started func(addresses []string)) error {
 	tls := s.Certificate != ""
 	h := &http.Server{
@@ -202,7 +201,7 @@ func (s *Serve) answer(ctx context.Context, handler http.Handler, started func(a
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if h.Shutdown(stopping) != nil {
-		_ = h.Close() // what clients make of it is theirs
+		_ = h.Close() // remaining clients are disconnected
 	}
 	for range running {
 		<-ended

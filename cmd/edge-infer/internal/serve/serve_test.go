@@ -209,7 +209,7 @@ func TestQueueIsBounded(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for want, change := range map[string]func(*Serve){
-		"--listen 0.0.0.0:1 is reached by other machines: give --token-file, or listen on 127.0.0.1": func(s *Serve) { s.Listen = []string{"0.0.0.0:1"} },
+		"--listen 0.0.0.0:1 is reachable from other machines: set --token-file, or listen on 127.0.0.1": func(s *Serve) { s.Listen = []string{"0.0.0.0:1"} },
 		`--listen "8000" must be host:port`:                 func(s *Serve) { s.Listen = []string{"8000"} },
 		"--listen needs an address":                         func(s *Serve) { s.Listen = nil },
 		"--certificate and --key: one needs the other":      func(s *Serve) { s.Key = "k" },

@@ -25,10 +25,10 @@ type Publisher struct {
 
 	Module payload.AnalyticsModule // in DeepStream's messages
 
-	message payload.Detections
-	details report.Details
-	encoded []byte
-	told    map[string]payload.Tracked // objects as Frigate's events told of them last, by identity
+	message        payload.Detections
+	details        report.Details
+	encoded        []byte
+	frigateObjects map[string]payload.Tracked // objects as Frigate's events told of them last, by identity
 }
 
 // Frame implements pipeline.Sink.
@@ -53,7 +53,7 @@ func (p *Publisher) Frame(in *pipeline.Result) {
 	}
 	if p.Client != nil {
 		if in.Events != nil {
-			p.happened(in)
+			p.publishEvents(in)
 		}
 		if in.Frame == nil {
 			return // the camera is over, this was its last word
@@ -77,8 +77,8 @@ func (p *Publisher) Frame(in *pipeline.Result) {
 	}
 }
 
-// happened publishes events and the counters that have changed.
-func (p *Publisher) happened(in *pipeline.Result) {
+// publishEvents publishes events and the counters that have changed.
+func (p *Publisher) publishEvents(in *pipeline.Result) {
 	configuration := &in.Tracker.Config
 	for i := range in.Events.Events {
 		p.event(in, configuration, &in.Events.Events[i])
@@ -158,7 +158,7 @@ func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *
 		Entered: message.Entered, Stationary: message.Stationary, Attributes: slices.Clone(message.Attributes),
 	}
 	kind, key := "update", in.Camera+"/"+message.Object
-	before, known := p.told[key]
+	before, known := p.frigateObjects[key]
 	switch {
 	case e.Kind == zone.End:
 		kind = "end"
@@ -169,11 +169,11 @@ func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *
 		before = now
 	}
 	p.Client.FrigateEvent(kind, &before, &now)
-	if p.told == nil {
-		p.told = map[string]payload.Tracked{}
+	if p.frigateObjects == nil {
+		p.frigateObjects = map[string]payload.Tracked{}
 	}
-	if p.told[key] = now; kind == "end" {
-		delete(p.told, key)
+	if p.frigateObjects[key] = now; kind == "end" {
+		delete(p.frigateObjects, key)
 	}
 	for _, label := range []string{now.Label, allLabels} {
 		p.Client.FrigateActive(in.Camera, "", label, p.active(in.Camera, "", label))
@@ -187,7 +187,7 @@ func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *
 
 // active counts the objects that move, in the camera's image or a zone of it.
 func (p *Publisher) active(camera, zone, label string) (n int) {
-	for _, o := range p.told {
+	for _, o := range p.frigateObjects {
 		if o.Camera == camera && !o.Stationary && (label == allLabels || o.Label == label) && (zone == "" || slices.Contains(o.Zones, zone)) {
 			n++
 		}

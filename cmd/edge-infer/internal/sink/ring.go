@@ -41,7 +41,7 @@ func openRing(dir string, keep int) (*ring, error) {
 			r.names = append(r.names, name)
 		}
 	}
-	if err := r.remove(); err != nil {
+	if err := r.prune(); err != nil {
 		return nil, fmt.Errorf("snapshots: %w", err)
 	}
 	list := strings.Join(append(slices.Clone(r.names), ""), "\n")
@@ -78,11 +78,11 @@ func (r *ring) store(name string, jpeg []byte) error {
 	if err := atomicfile.Write(path, jpeg, 0o640); err != nil {
 		return err
 	}
-	return r.remove()
+	return r.prune()
 }
 
-// remove takes out what is too much.
-func (r *ring) remove() error {
+// prune takes out what is too much.
+func (r *ring) prune() error {
 	for len(r.names) > r.keep {
 		if err := os.Remove(filepath.Join(r.dir, r.names[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
@@ -46,7 +46,7 @@ const snapshotMemory = 64
 // view is a piece of a frame on its way to the encoder.
 type view struct {
 	camera, label, id string
-	pixels            img.Pixels
+	pixels            jpegimage.Pixels
 	part              image.Rectangle // what to show of them
 }
 
@@ -133,7 +133,7 @@ func (s *Snapshots) copy(in *pipeline.Result, box postprocess.Box) *view {
 
 // encode makes and hands on JPEGs until Close.
 func (s *Snapshots) encode() {
-	encoder := img.Encoder{Quality: snapshotQuality}
+	encoder := jpegimage.Encoder{Quality: snapshotQuality}
 	defer encoder.Close()
 	for v := range s.full {
 		var jpeg []byte
@@ -148,7 +148,7 @@ func (s *Snapshots) encode() {
 			s.announce(v, jpeg)
 		}
 		if err == nil && s.ring != nil {
-			err = s.ring.store(fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), start(fileName(v.label))), jpeg)
+			err = s.ring.store(fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), truncateLabel(fileName(v.label))), jpeg)
 		}
 		if err != nil {
 			s.Logger.Warn("snapshot lost", "camera", v.camera, "error", err)
@@ -206,15 +206,15 @@ func fileName(name string) string {
 	}, name)
 }
 
-// longestLabel is how many bytes of a label stand in the name of a file, which the kernel bounds to 255.
-const longestLabel = 80
+// maxLabelBytes is how many bytes of a label stand in the name of a file, which the kernel bounds to 255.
+const maxLabelBytes = 80
 
-// start is a label, or as many whole characters of it as a file's name takes.
-func start(label string) string {
-	if len(label) <= longestLabel {
+// truncateLabel is a label, or as many whole characters of it as a file's name takes.
+func truncateLabel(label string) string {
+	if len(label) <= maxLabelBytes {
 		return label
 	}
-	end := longestLabel
+	end := maxLabelBytes
 	for end > 0 && !utf8.RuneStart(label[end]) {
 		end--
 	}

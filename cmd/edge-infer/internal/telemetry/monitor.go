@@ -17,8 +17,8 @@ type Monitor struct {
 
 const (
 	defaultInterval = 5 * time.Second
-	// patience is how long an ending Run waits for a reading that is under way.
-	patience = time.Second
+	// stopTimeout is how long an ending Run waits for a reading that is under way.
+	stopTimeout = time.Second
 )
 
 // Run takes readings until ctx ends. A driver that never answers holds a goroutine, not Run.
@@ -39,7 +39,7 @@ func (m *Monitor) Run(ctx context.Context) {
 		}
 	}()
 	<-ctx.Done()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(stopTimeout)
 	defer timer.Stop()
 	select {
 	case <-done:
@@ -58,7 +58,7 @@ func (m *Monitor) interval() time.Duration {
 // from any goroutine.
 func (m *Monitor) Latest() *Reading {
 	reading := m.latest.Load()
-	if reading == nil || time.Since(reading.Time) > 3*m.interval()+patience {
+	if reading == nil || time.Since(reading.Time) > 3*m.interval()+stopTimeout {
 		return nil
 	}
 	return reading

@@ -23,8 +23,8 @@ type Policy struct {
 	changed time.Time
 }
 
-// Step takes a reading and returns the factor: 1, 2, 4 and so on up to Most. It doubles while a sensor is within Margin of its limit or
-// the machine throttles already for heat or current, and halves while every sensor is more than Margin plus Hysteresis below. Without a
+// Step takes a reading and returns the factor: 1, 2, 4 and so on up to Most. It doubles while a sensor is within Margin of its limit or the
+// machine throttles already for heat or current, and halves while every sensor is more than Margin plus Hysteresis below. Without a
 // reading, or with one that says nothing of temperatures, it stays as it is.
 func (p *Policy) Step(r *Reading) int {
 	p.factor = max(1, p.factor)

@@ -63,7 +63,7 @@ func TestPolicyAndThrottling(t *testing.T) {
 	at := func(seconds int, causes ...Cause) *Reading {
 		r := &Reading{Time: now.Add(time.Duration(seconds) * time.Second), Temperatures: []Temperature{{"a", 30, 99}}}
 		for _, cause := range causes {
-			r.slowed(cause, "part")
+			r.addSlowdown(cause, "part")
 		}
 		return r
 	}

@@ -106,16 +106,16 @@ func (r *Reader) disk() Disk {
 
 // gpus reads a Jetson's GPU from sysfs, which NVML hardly knows, and all others from NVML.
 func (r *Reader) gpus(reading *Reading) {
-	if !r.asked && !r.FilesOnly {
+	if !r.nvmlTried && !r.FilesOnly {
 		// A machine without the library is not asked again: a driver that is installed later needs a new start anyway.
-		r.asked = true
+		r.nvmlTried = true
 		if management, err := cuda.OpenManagement(r.NVML); err == nil {
-			r.management = management
+			r.nvml = management
 		}
 	}
 	var known cuda.NVML
-	if r.management != nil {
-		known = r.management.Read()
+	if r.nvml != nil {
+		known = r.nvml.Read()
 	}
 	if r.jetson {
 		g := GPU{Name: "GPU", Load: -1, Hertz: -1, MinHertz: -1, MaxHertz: -1, MemoryUsed: -1, MemoryTotal: -1}
@@ -147,7 +147,7 @@ func (r *Reader) gpus(reading *Reading) {
 			reading.Rails = append(reading.Rails, Rail{Name: name, Watts: d.Power, Volts: -1, Amperes: -1})
 		}
 		for _, what := range d.Throttled {
-			reading.slowed(Cause(what), name)
+			reading.addSlowdown(Cause(what), name)
 		}
 	}
 }

@@ -25,29 +25,29 @@ type Reader struct {
 	buffer [64 << 10]byte // /proc/stat has a line for each CPU
 
 	// Which files there are; looked for again after a while, because drivers come late at boot.
-	looked time.Time
-	zones  []zone
-	rails  []rail
-	slows  []slowdown
-	clocks []string // directories of CPU frequency policies
-	jetson bool
-	modes  map[int]string // of nvpmodel
+	lastScan  time.Time
+	zones     []zone
+	rails     []rail
+	slowdowns []slowdown
+	clocks    []string // directories of CPU frequency policies
+	jetson    bool
+	modes     map[int]string // of nvpmodel
 
-	management *cuda.Management
-	asked      bool // management was asked for
+	nvml      *cuda.Management
+	nvmlTried bool // management was asked for
 
 	busy, total uint64 // of all CPUs at the last reading, in ticks
 }
 
-// lookAgain is how old the list of files may become.
-const lookAgain = time.Minute
+// rescanInterval is how old the list of files may become.
+const rescanInterval = time.Minute
 
 // Read takes a reading. It opens some dozen small files.
 func (r *Reader) Read() *Reading {
 	now := time.Now()
-	if r.looked.IsZero() || now.Sub(r.looked) >= lookAgain {
-		r.look()
-		r.looked = now
+	if r.lastScan.IsZero() || now.Sub(r.lastScan) >= rescanInterval {
+		r.findFiles()
+		r.lastScan = now
 	}
 	reading := &Reading{
 		Time: now, CPU: r.cpu(), Memory: r.memory(), EMC: EMC{Load: -1, Hertz: -1, MaxHertz: -1}, Disk: r.disk(),
@@ -64,20 +64,20 @@ func (r *Reader) Read() *Reading {
 		reading.EMC = r.emc()
 		reading.PowerMode = r.powerMode()
 	}
-	r.throttling(reading)
+	r.readThrottling(reading)
 	return reading
 }
 
 // Close gives NVML up. The reader may be used again.
 func (r *Reader) Close() {
-	if r.management != nil {
-		r.management.Close()
+	if r.nvml != nil {
+		r.nvml.Close()
 	}
-	r.management, r.asked = nil, false
+	r.nvml, r.nvmlTried = nil, false
 }
 
-// look finds the files that readings come from.
-func (r *Reader) look() {
+// findFiles finds the files that readings come from.
+func (r *Reader) findFiles() {
 	r.jetson = cuda.Prober{Root: r.Root}.Jetson() != nil
 	r.findZones()
 	r.findRails()

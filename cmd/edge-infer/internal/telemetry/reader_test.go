@@ -177,7 +177,7 @@ func TestNewSensorsAreFound(t *testing.T) {
 	write(t, root, "/sys/class/thermal/thermal_zone0/type", "late\n")
 	write(t, root, "/sys/class/thermal/thermal_zone0/temp", "40000\n")
 	assert.Empty(t, r.Read().Temperatures)
-	r.looked = time.Now().Add(-lookAgain)
+	r.lastScan = time.Now().Add(-rescanInterval)
 	assert.Equal(t, []Temperature{{Name: "late", Celsius: 40}}, r.Read().Temperatures)
 }
 

@@ -41,8 +41,8 @@ type Slowdown struct {
 	Part  string `json:"part"` // as the kernel names the cooling device or the rail, or a GPU
 }
 
-// slowed notes a slowdown once: each core may have a cooling device of the same name.
-func (r *Reading) slowed(cause Cause, part string) {
+// addSlowdown notes a slowdown once: each core may have a cooling device of the same name.
+func (r *Reading) addSlowdown(cause Cause, part string) {
 	s := Slowdown{cause, part}
 	if !slices.Contains(r.Throttled, s) {
 		r.Throttled = append(r.Throttled, s)

@@ -94,27 +94,27 @@ type slowdown struct {
 
 // findSlowdowns lists the cooling devices that slow a processor down, and over-current alarms. Fans and displays are cooling devices too.
 func (r *Reader) findSlowdowns() {
-	r.slows = nil
+	r.slowdowns = nil
 	for _, dir := range r.glob("/sys/class/thermal/cooling_device*") {
 		kind := r.text(dir + "/type")
 		for _, part := range [...]string{"throttle", "cpufreq", "devfreq", "Processor"} {
 			if strings.Contains(kind, part) {
-				r.slows = append(r.slows, slowdown{dir + "/cur_state", Slowdown{Heat, kind}})
+				r.slowdowns = append(r.slowdowns, slowdown{dir + "/cur_state", Slowdown{Heat, kind}})
 				break
 			}
 		}
 	}
 	for i := range r.rails {
 		for _, alarm := range r.rails[i].alarms {
-			r.slows = append(r.slows, slowdown{alarm, Slowdown{OverCurrent, r.rails[i].name}})
+			r.slowdowns = append(r.slowdowns, slowdown{alarm, Slowdown{OverCurrent, r.rails[i].name}})
 		}
 	}
 }
 
-func (r *Reader) throttling(reading *Reading) {
-	for _, s := range r.slows {
+func (r *Reader) readThrottling(reading *Reading) {
+	for _, s := range r.slowdowns {
 		if state, ok := r.number(s.path); ok && state > 0 {
-			reading.slowed(s.Cause, s.Part)
+			reading.addSlowdown(s.Cause, s.Part)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Style is how a part of a row looks, as a Select Graphic Rendition of ECMA-48.
+// Style is a Select Graphic Rendition parameter of ECMA-48.
 type Style string
 
-// The styles. They name what is meant: the colours are the terminal's own, which its owner has chosen to be readable.
+// The styles, named by meaning. The colours are those of the terminal's palette.
 const (
 	Plain Style = ""
 	Title Style = "1"
@@ -31,11 +31,11 @@ type Span struct {
 // Row is one row of a block.
 type Row []Span
 
-// Text is a row without style.
+// Text returns a row without style.
 func Text(text string) Row { return Row{{Text: text}} }
 
-// mark stands for what does not fit.
-const mark = "…"
+// ellipsis replaces text that does not fit.
+const ellipsis = "…"
 
 // Append appends the whole row, however wide.
 func (r Row) Append(to []byte, colour bool) []byte {
@@ -43,8 +43,8 @@ func (r Row) Append(to []byte, colour bool) []byte {
 	return to
 }
 
-// append appends what fits into so many columns, and gives its width. Control characters, which names of cameras or words
-// of a server may hold, do not reach the terminal.
+// append appends the part that fits into this number of columns, and returns its width. Control characters, which camera names or server
+// messages may contain, are replaced.
 func (r Row) append(to []byte, columns int, colour bool) ([]byte, int) {
 	left := 0
 	for _, span := range r {
@@ -69,7 +69,7 @@ func (r Row) append(to []byte, columns int, colour bool) ([]byte, int) {
 			width += size
 		}
 		if cut {
-			to = append(to, mark...)
+			to = append(to, ellipsis...)
 			width++
 		}
 		if styled {
@@ -82,7 +82,7 @@ func (r Row) append(to []byte, columns int, colour bool) ([]byte, int) {
 	return to, width
 }
 
-// Width is how many columns a text takes.
+// Width returns the number of columns of a text.
 func Width(text string) int {
 	width := 0
 	for _, c := range text {
@@ -91,11 +91,10 @@ func Width(text string) int {
 	return width
 }
 
-// Printable returns text, such as the name of a file or a label, without characters that would move the cursor, change the terminal or turn
-// the direction of the text: a blank or ? stands for each.
+// Printable replaces characters that would move the cursor, change the terminal or reverse the text direction by a blank or ?.
 func Printable(text []byte) []byte { return bytes.Map(printable, text) }
 
-// Lines is Printable for text of several lines: their ends stay.
+// Lines is Printable for text of several lines; newlines are kept.
 func Lines(text []byte) []byte {
 	return bytes.Map(func(c rune) rune {
 		if c == '\n' {
@@ -105,7 +104,7 @@ func Lines(text []byte) []byte {
 	}, text)
 }
 
-// printable is the character itself unless it would move the cursor, change the terminal or turn the direction of the text.
+// printable returns the character or its replacement.
 func printable(c rune) rune {
 	switch {
 	case c == '\n' || c == '\t':

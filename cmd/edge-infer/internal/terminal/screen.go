@@ -1,5 +1,4 @@
-// Package terminal writes to the terminal of a person: lines that scroll, and below them one block that stays and is written anew in its
-// place.
+// Package terminal writes to a terminal: scrolling lines, and below them one block that is updated in place.
 package terminal
 
 import (
@@ -11,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Control sequences of ECMA-48. Mode 2026 has a terminal that knows it show everything between begin and finish at once; others ignore it.
+// Control sequences of ECMA-48. Mode 2026 (synchronized output) shows everything between begin and finish at once, where it is supported.
 const (
 	begin     = "\x1b[?2026h"
 	finish    = "\x1b[?2026l"
@@ -20,8 +19,8 @@ const (
 	eraseDown = "\x1b[J" // and of the rows below
 )
 
-// Screen keeps one block below what else is written to a terminal. Where the output is no terminal, or one of the type dumb, lines are all
-// it writes. Any goroutine may use it.
+// Screen keeps one block below the other output of a terminal. If the output is not a terminal, or TERM is dumb, it only writes lines. It
+// is safe for concurrent use.
 type Screen struct {
 	out    io.Writer
 	live   bool
@@ -30,10 +29,10 @@ type Screen struct {
 
 	mutex sync.Mutex
 	shown []Row // the block; the cursor stands at the start of the row below it
-	rows  []int // their widths as they were drawn, in columns
+	rows  []int // drawn widths in columns
 }
 
-// Open gives the screen of out, out itself where it is one.
+// Open returns a screen for out, or out itself if it is a Screen.
 func Open(out io.Writer) *Screen {
 	if s, ok := out.(*Screen); ok {
 		return s
@@ -41,7 +40,7 @@ func Open(out io.Writer) *Screen {
 	return Over(out, out)
 }
 
-// Over is a screen that writes to out, which leads to device: that is asked what it is.
+// Over returns a screen that writes to out, a wrapper of device, which is checked for being a terminal.
 func Over(out, device io.Writer) *Screen {
 	s := &Screen{out: out}
 	file, ok := device.(*os.File)
@@ -52,7 +51,7 @@ func Over(out, device io.Writer) *Screen {
 	s.colour = os.Getenv("NO_COLOR") == ""
 	s.size = func() (columns, rows int) {
 		columns, rows, err := term.GetSize(int(file.Fd()))
-		if err != nil || columns <= 0 || rows <= 0 { // a serial console does not know
+		if err != nil || columns <= 0 || rows <= 0 { // unknown on a serial console
 			return 80, 24
 		}
 		return columns, rows
@@ -60,7 +59,7 @@ func Over(out, device io.Writer) *Screen {
 	return s
 }
 
-// Same reports whether both lead to one terminal, or to one file.
+// Same reports whether both are the same terminal or file.
 func Same(a, b io.Writer) bool {
 	first, ok := a.(*os.File)
 	second, also := b.(*os.File)
@@ -75,13 +74,13 @@ func Same(a, b io.Writer) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// Live reports whether there is a terminal, whose block is written anew.
+// Live reports whether the output is a terminal with a block.
 func (s *Screen) Live() bool { return s.live }
 
-// Colour reports whether colours are wanted: on a terminal, unless $NO_COLOR says anything.
+// Colour reports whether colours are used: on a terminal, unless $NO_COLOR is set.
 func (s *Screen) Colour() bool { return s.colour }
 
-// Size is that of the terminal as it is now, in characters; 0, 0 without one.
+// Size returns the current size of the terminal in characters; 0, 0 without one.
 func (s *Screen) Size() (columns, rows int) {
 	if !s.live {
 		return 0, 0
@@ -89,7 +88,7 @@ func (s *Screen) Size() (columns, rows int) {
 	return s.size()
 }
 
-// Write puts whole lines above the block. Without a block they are written as they are.
+// Write writes whole lines above the block, or unchanged without a block.
 func (s *Screen) Write(lines []byte) (int, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -109,8 +108,8 @@ func (s *Screen) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// Show replaces the block, which is cut to the size of the terminal. Without a terminal the rows are written as lines. The rows must not be
-// changed afterwards.
+// Show replaces the block and cuts it to the size of the terminal. Without a terminal it writes the rows as lines. The rows must not be
+// modified afterwards.
 func (s *Screen) Show(block ...Row) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -119,7 +118,7 @@ func (s *Screen) Show(block ...Row) {
 		for _, row := range block {
 			text = append(row.Append(text, false), '\n')
 		}
-		_, _ = s.out.Write(text) // as with every line of progress, nothing depends on it
+		_, _ = s.out.Write(text) // errors of progress output are ignored
 		return
 	}
 	columns, rows := s.size()
@@ -129,7 +128,7 @@ func (s *Screen) Show(block ...Row) {
 	_, _ = s.out.Write(append(append(text, eraseDown...), finish...))
 }
 
-// Clear takes the block away.
+// Clear removes the block.
 func (s *Screen) Clear() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -140,14 +139,14 @@ func (s *Screen) Clear() {
 	s.shown, s.rows = nil, nil
 }
 
-// Keep leaves the block where it is, as lines like others.
+// Keep leaves the block on the screen as ordinary lines.
 func (s *Screen) Keep() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.shown, s.rows = nil, nil
 }
 
-// home moves the cursor to the start of the block. A terminal that has become narrower since has broken its rows.
+// home moves the cursor to the start of the block, whose rows a terminal that has become narrower has wrapped.
 func (s *Screen) home(text []byte, columns int) []byte {
 	up := 0
 	for _, width := range s.rows {
@@ -159,7 +158,7 @@ func (s *Screen) home(text []byte, columns int) []byte {
 	return append(text, '\r')
 }
 
-// draw appends the block, and leaves the cursor below it.
+// draw appends the block and leaves the cursor below it.
 func (s *Screen) draw(text []byte, columns, rows int) []byte {
 	s.rows = s.rows[:0]
 	for _, row := range s.shown[:min(len(s.shown), max(rows-1, 1))] {

@@ -65,17 +65,17 @@ func TestOpenErrors(t *testing.T) {
 		server *Server
 		want   string
 	}{
-		{&Server{Address: "0.0.0.0:0"}, "web: other machines reach 0.0.0.0:0: set a token, or a user and a password, or listen on 127.0.0.1"},
-		{&Server{Address: ":0"}, "web: other machines reach :0: set a token, or a user and a password, or listen on 127.0.0.1"},
-		{&Server{Address: "[::]:0"}, "web: other machines reach [::]:0: set a token, or a user and a password, or listen on 127.0.0.1"},
+		{&Server{Address: "0.0.0.0:0"}, "web: 0.0.0.0:0 is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1"},
+		{&Server{Address: ":0"}, "web: :0 is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1"},
+		{&Server{Address: "[::]:0"}, "web: [::]:0 is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1"},
 		{&Server{Address: "127.0.0.1:0", Token: "short"}, "web: the token has 5 characters, it needs 16"},
 		{&Server{Address: "127.0.0.1:0", User: "a", Password: "b"}, "web: the password has 1 characters, it needs 8"},
-		{&Server{Address: "127.0.0.1:0", User: "a"}, "web: a user needs a password, and a password a user"},
+		{&Server{Address: "127.0.0.1:0", User: "a"}, "web: user and password must be set together"},
 		{
 			&Server{Address: "127.0.0.1:0", User: "a", Password: "12345678", Token: token},
-			"web: a token and a user are set, only one of them can be",
+			"web: set either a token or a user and a password, not both",
 		},
-		{&Server{Address: "127.0.0.1:0", KeyFile: "k"}, "web: a certificate needs a key, and a key a certificate"},
+		{&Server{Address: "127.0.0.1:0", KeyFile: "k"}, "web: certificate and key must be set together"},
 		{
 			&Server{Address: "127.0.0.1:0", KeyFile: "k", CertificateFile: "none.pem"},
 			"web: certificate none.pem: open none.pem: no such file or directory",
@@ -289,7 +289,7 @@ func TestOversizeRequests(t *testing.T) {
 		require.Equal(t, http.StatusRequestEntityTooLarge, code)
 		require.JSONEq(t, `{"error":"zones: more than 262144 bytes"}`, text)
 	}
-	code, _, _ := ask(t, "GET", server.URL()+"api/images?"+strings.Repeat("camera=a&", live.Watchable+1), nil)
+	code, _, _ := ask(t, "GET", server.URL()+"api/images?"+strings.Repeat("camera=a&", live.MaxStreamCameras+1), nil)
 	require.Equal(t, http.StatusBadRequest, code)
 	code, _, _ = ask(t, "GET", server.URL()+"api/events?limit=1000000", nil)
 	require.Equal(t, http.StatusBadRequest, code)

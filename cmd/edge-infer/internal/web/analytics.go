@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// readAnalytics reads zones and lines as the editor sends them. The error says what the user can mend.
+// readAnalytics decodes and validates the zones and lines of a request body.
 func readAnalytics(body io.Reader, names zone.Names) (zone.Config, error) {
 	var c zone.Config
 	decoder := json.NewDecoder(body)
@@ -27,7 +27,7 @@ func readAnalytics(body io.Reader, names zone.Names) (zone.Config, error) {
 	return c, c.Validate(names)
 }
 
-// analyticsYAML is a camera's part of the configuration file.
+// analyticsYAML returns the analytics section of a camera as YAML.
 func analyticsYAML(c zone.Config) (string, error) {
 	point := yaml.CustomMarshaler(func(p zone.Point) ([]byte, error) {
 		number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
@@ -38,8 +38,8 @@ func analyticsYAML(c zone.Config) (string, error) {
 	return string(text), err
 }
 
-// requested reads the camera and the analytics of a request, or answers what is wrong.
-func (s *Server) requested(w http.ResponseWriter, r *http.Request) (name string, analytics zone.Config, ok bool) {
+// readRequest returns the camera and analytics of a request, or writes an error response.
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (name string, analytics zone.Config, ok bool) {
 	name = r.PathValue("camera")
 	names, known := s.names(name)
 	if !known {
@@ -57,9 +57,9 @@ func (s *Server) requested(w http.ResponseWriter, r *http.Request) (name string,
 	return name, analytics, err == nil
 }
 
-// checkAnalytics answers the YAML of zones and lines that could be, or why they cannot.
+// checkAnalytics validates zones and lines without saving them and responds with their YAML.
 func (s *Server) checkAnalytics(w http.ResponseWriter, r *http.Request) {
-	_, analytics, ok := s.requested(w, r)
+	_, analytics, ok := s.readRequest(w, r)
 	if !ok {
 		return
 	}
@@ -71,7 +71,7 @@ func (s *Server) checkAnalytics(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"yaml": text})
 }
 
-// showAnalytics answers the zones and lines that were saved last, with their version for the next save.
+// showAnalytics responds with the saved zones and lines, and their version as ETag.
 func (s *Server) showAnalytics(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("camera")
 	if _, known := s.names(name); !known {
@@ -79,7 +79,7 @@ func (s *Server) showAnalytics(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.Zones == nil {
-		writeError(w, http.StatusConflict, errNowhere)
+		writeError(w, http.StatusConflict, errNoZoneFile)
 		return
 	}
 	analytics, version, err := s.Zones.Get(name)
@@ -91,18 +91,18 @@ func (s *Server) showAnalytics(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, analytics)
 }
 
-// saveAnalytics puts zones and lines in force for good. The request says which version it has read, so that nobody's work is written over
-// unseen.
+// saveAnalytics saves zones and lines and puts them in force. The If-Match header holds the version that was read, so that concurrent
+// changes are not overwritten.
 func (s *Server) saveAnalytics(w http.ResponseWriter, r *http.Request) {
-	name, analytics, ok := s.requested(w, r)
+	name, analytics, ok := s.readRequest(w, r)
 	if !ok {
 		return
 	}
 	if s.Zones == nil {
-		writeError(w, http.StatusConflict, errNowhere)
+		writeError(w, http.StatusConflict, errNoZoneFile)
 		return
 	}
-	version, err := matched(r.Header.Get("If-Match"))
+	version, err := ifMatchVersion(r.Header.Get("If-Match"))
 	if err != nil {
 		writeError(w, http.StatusPreconditionRequired, err)
 		return
@@ -120,14 +120,14 @@ func (s *Server) saveAnalytics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// matched is the version that an If-Match names; empty for *, which is any.
-func matched(header string) (string, error) {
+// ifMatchVersion returns the version in an If-Match header; empty for *, which matches any.
+func ifMatchVersion(header string) (string, error) {
 	if header == "*" {
 		return "", nil
 	}
 	version, err := strconv.Unquote(header)
 	if err != nil || version == "" {
-		return "", errors.New("If-Match must hold the ETag that the zones were read with, or * to save over anything")
+		return "", errors.New("If-Match must be the ETag of the zones that were read, or * to overwrite any version")
 	}
 	return version, nil
 }

@@ -78,7 +78,7 @@ func TestAnalyticsRequests(t *testing.T) {
 	for _, header := range []string{"", "0", `""`} {
 		code, text, _ := save("If-Match", header)
 		require.Equal(t, http.StatusPreconditionRequired, code)
-		require.JSONEq(t, `{"error":"If-Match must hold the ETag that the zones were read with, or * to save over anything"}`, text)
+		require.JSONEq(t, `{"error":"If-Match must be the ETag of the zones that were read, or * to overwrite any version"}`, text)
 	}
 	code, text, headers := ask(t, "GET", path, nil)
 	require.Equal(t, http.StatusOK, code)
@@ -103,7 +103,7 @@ func TestAnalyticsRequests(t *testing.T) {
 	for _, method := range []string{"GET", "PUT"} {
 		code, text, _ := ask(t, method, readOnly.URL()+"api/cameras/a/analytics", bytes.NewReader(body))
 		require.Equal(t, http.StatusConflict, code)
-		require.JSONEq(t, `{"error":"`+errNowhere.Error()+`"}`, text)
+		require.JSONEq(t, `{"error":"`+errNoZoneFile.Error()+`"}`, text)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestEditableIsWhatASaveWouldDo(t *testing.T) {
 	}
 	nowhere := &Server{}
 	serve(t, nowhere, source)
-	require.Equal(t, errNowhere.Error(), editable(nowhere).Uneditable)
+	require.Equal(t, errNoZoneFile.Error(), editable(nowhere).Uneditable)
 	server := &Server{Zones: s}
 	serve(t, server, source)
 	require.True(t, editable(server).Editable)

@@ -14,42 +14,42 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// listed is how many events a request gets when it does not say.
-const listed = 100
+// defaultEvents is the number of events in a response without a limit parameter.
+const defaultEvents = 100
 
-// longestText is of what is looked for in events, in bytes.
-const longestText = 200
+// maxTextBytes bounds the search text in bytes.
+const maxTextBytes = 200
 
-// serveEvents lists what happened, newest first: of a camera, of a type, and with words in it, where the request says so.
+// serveEvents responds with the newest events, filtered by camera, type and text.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
-	limit := listed
+	limit := defaultEvents
 	if text := r.FormValue("limit"); text != "" {
 		var err error
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > live.Remembered {
-			http.Error(w, fmt.Sprintf("limit must be 1 to %d", live.Remembered), http.StatusBadRequest)
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > live.MaxEvents {
+			http.Error(w, fmt.Sprintf("limit must be 1 to %d", live.MaxEvents), http.StatusBadRequest)
 			return
 		}
 	}
 	text := r.FormValue("text")
-	if len(text) > longestText {
-		http.Error(w, fmt.Sprintf("text must be at most %d bytes", longestText), http.StatusBadRequest)
+	if len(text) > maxTextBytes {
+		http.Error(w, fmt.Sprintf("text must be at most %d bytes", maxTextBytes), http.StatusBadRequest)
 		return
 	}
 	kind := r.FormValue("type")
-	if kind != "" && !slices.Contains(live.Kinds(), zone.Kind(kind)) {
-		http.Error(w, fmt.Sprintf("type must be one of %v", live.Kinds()), http.StatusBadRequest)
+	if kind != "" && !slices.Contains(live.EventTypes(), zone.Kind(kind)) {
+		http.Error(w, fmt.Sprintf("type must be one of %v", live.EventTypes()), http.StatusBadRequest)
 		return
 	}
 	writeJSON(w, http.StatusOK, s.feed.Events(live.Query{Camera: r.FormValue("camera"), Type: kind, Text: text, Limit: limit}))
 }
 
-// snapshotPause is the time between two looks for a snapshot that is on its way.
-const snapshotPause = 50 * time.Millisecond
+// snapshotPollInterval is the time between two attempts to read a snapshot that is being encoded.
+const snapshotPollInterval = 50 * time.Millisecond
 
-// snapshot is the best view of an object. Where something has just happened to the object its image may still be with the encoder, and is
-// waited for.
+// snapshot returns the best snapshot of an object as JPEG. After a recent event the image may still be with the encoder; snapshot waits
+// for it.
 func (s *Server) snapshot(ctx context.Context, camera, id string) ([]byte, error) {
-	until := s.feed.Heard(camera, id).Add(s.limits.snapshot)
+	until := s.feed.LastEvent(camera, id).Add(s.limits.snapshot)
 	for {
 		jpeg, err := s.Snapshot(camera, id)
 		if !errors.Is(err, fs.ErrNotExist) || time.Now().After(until) {
@@ -58,15 +58,15 @@ func (s *Server) snapshot(ctx context.Context, camera, id string) ([]byte, error
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(snapshotPause):
+		case <-time.After(snapshotPollInterval):
 		}
 	}
 }
 
-// serveSnapshot answers the best view of an object.
+// serveSnapshot responds with the best snapshot of an object.
 func (s *Server) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	if s.Snapshot == nil {
-		http.Error(w, "snapshots are not kept", http.StatusNotFound)
+		http.Error(w, "snapshots are disabled", http.StatusNotFound)
 		return
 	}
 	jpeg, err := s.snapshot(r.Context(), r.PathValue("camera"), r.PathValue("id"))
@@ -74,7 +74,7 @@ func (s *Server) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, fs.ErrNotExist):
 		http.Error(w, "no snapshot", http.StatusNotFound)
 	case err != nil:
-		s.Logger.Warn("snapshot for the web page", "error", err)
+		s.Logger.Warn("snapshot not read for the web page", "error", err)
 		http.Error(w, "the snapshot cannot be read", http.StatusInternalServerError)
 	default:
 		w.Header().Set("Content-Type", "image/jpeg")

@@ -10,22 +10,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/rate"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/access"
 )
 
 //go:embed page
 var page embed.FS
 
-// policy lets the page load nothing but its own files, and lets nobody frame it.
+// policy lets the page load only its own files, and forbids embedding it in frames.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// encryptedFor has browsers that have come over TLS never come without it, for half a year from the last visit.
-const encryptedFor = "max-age=15552000"
+// strictTransport is the HSTS header of a page served over TLS: half a year.
+const strictTransport = "max-age=15552000"
 
-// handler is every address of the server.
+// handler returns the handler of all routes.
 func (s *Server) handler() http.Handler {
-	open := http.NewServeMux() // what needs no login
+	open := http.NewServeMux() // routes without login
 	open.HandleFunc("GET /login", s.access.ShowLogin)
 	open.HandleFunc("POST /login", s.access.Login)
 	open.HandleFunc("POST /logout", s.access.Logout)
@@ -35,31 +35,31 @@ func (s *Server) handler() http.Handler {
 
 	inside := http.NewServeMux()
 	inside.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/index.html") })
-	inside.HandleFunc("GET /api/status", takes(s.serveStatus))
-	inside.HandleFunc("GET /api/detections", takes(s.feed.ServeDetections))
+	inside.HandleFunc("GET /api/status", withParameters(s.serveStatus))
+	inside.HandleFunc("GET /api/detections", withParameters(s.feed.ServeDetections))
 	inside.HandleFunc("GET /api/images", s.feed.ServeImages)
 	inside.HandleFunc("GET /api/cameras/{camera}/stream.mjpeg", s.feed.ServeStream)
 	inside.HandleFunc("GET /api/cameras/{camera}/image.jpg", s.feed.ServeImage)
-	inside.HandleFunc("GET /api/cameras/{camera}/analytics", takes(s.showAnalytics))
-	inside.HandleFunc("PUT /api/cameras/{camera}/analytics", takes(s.saveAnalytics))
-	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", takes(s.checkAnalytics))
-	inside.HandleFunc("GET /api/cameras/{camera}/history", takes(s.serveHistory, "day"))
-	inside.HandleFunc("GET /api/events", takes(s.serveEvents, "limit", "camera", "type", "text"))
+	inside.HandleFunc("GET /api/cameras/{camera}/analytics", withParameters(s.showAnalytics))
+	inside.HandleFunc("PUT /api/cameras/{camera}/analytics", withParameters(s.saveAnalytics))
+	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", withParameters(s.checkAnalytics))
+	inside.HandleFunc("GET /api/cameras/{camera}/history", withParameters(s.serveHistory, "day"))
+	inside.HandleFunc("GET /api/events", withParameters(s.serveEvents, "limit", "camera", "type", "text"))
 	inside.HandleFunc("GET /api/cameras/{camera}/events/{id}/snapshot.jpg", s.serveSnapshot)
 	inside.Handle("GET /metrics", s.exporter())
 	if s.Profiling {
 		inside.HandleFunc("GET /debug/pprof/", pprof.Index)
-		inside.HandleFunc("GET /debug/pprof/profile", unhurried(pprof.Profile))
-		inside.HandleFunc("GET /debug/pprof/trace", unhurried(pprof.Trace))
+		inside.HandleFunc("GET /debug/pprof/profile", withoutReadDeadline(pprof.Profile))
+		inside.HandleFunc("GET /debug/pprof/trace", withoutReadDeadline(pprof.Trace))
 		inside.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	}
 	open.Handle("/", s.access.Restricted(inside))
-	requests := &rate.Limit{PerSecond: 50, Burst: 200}
+	requests := &access.RateLimit{PerSecond: 50, Burst: 200}
 	return s.guarded(requests, http.NewCrossOriginProtection().Handler(open))
 }
 
-// guarded sets what every answer carries, and turns away who asks too often, too much, or by a name that is not this machine's.
-func (s *Server) guarded(requests *rate.Limit, next http.Handler) http.Handler {
+// guarded sets the common headers and rejects requests that are too frequent, too large, or for the name of another host.
+func (s *Server) guarded(requests *access.RateLimit, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -70,15 +70,15 @@ func (s *Server) guarded(requests *rate.Limit, next http.Handler) http.Handler {
 		h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
 		h.Set("Cache-Control", "no-store")
 		if s.access.Encrypted {
-			h.Set("Strict-Transport-Security", encryptedFor)
+			h.Set("Strict-Transport-Security", strictTransport)
 		}
 		switch {
 		case !requests.Spend(r.RemoteAddr, time.Now()):
 			h.Set("Retry-After", "1")
 			http.Error(w, "too many requests", http.StatusTooManyRequests)
 		case !s.access.Required() && !local(r.Host):
-			// A page from elsewhere may have its name point to this machine; without a login only the name tells it from ours.
-			http.Error(w, "use localhost or an address in the browser", http.StatusMisdirectedRequest)
+			// DNS rebinding: without a login, only the host name distinguishes another site's page from this one.
+			http.Error(w, "open the page as localhost or by its IP address", http.StatusMisdirectedRequest)
 		default:
 			r.Body = http.MaxBytesReader(w, r.Body, bodyBytes)
 			next.ServeHTTP(w, r)
@@ -86,7 +86,7 @@ func (s *Server) guarded(requests *rate.Limit, next http.Handler) http.Handler {
 	})
 }
 
-// local reports whether a host is one that no name server has a say in.
+// local reports whether a host is localhost or an IP address, which DNS cannot redirect.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -96,15 +96,15 @@ func local(host string) bool {
 	return err == nil || host == "localhost"
 }
 
-// unhurried lifts the time limit that the server sets for requests.
-func unhurried(next http.HandlerFunc) http.HandlerFunc {
+// withoutReadDeadline removes the server's read deadline.
+func withoutReadDeadline(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		next(w, r)
 	}
 }
 
-// serveFile gives a part of the page. A browser keeps it for a short while, it changes with the program only.
+// serveFile serves a static file of the page, which browsers may cache for a minute.
 func serveFile(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "max-age=60")
 	http.ServeFileFS(w, r, page, "page/files/"+r.PathValue("name"))
@@ -113,5 +113,5 @@ func serveFile(w http.ResponseWriter, r *http.Request) {
 func writeJSON(w http.ResponseWriter, code int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(withLists(value)) // the client may be gone
+	_ = json.NewEncoder(w).Encode(withLists(value)) // the client may have disconnected
 }

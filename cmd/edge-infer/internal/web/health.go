@@ -9,16 +9,15 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// standstill is how long no frame of a camera may come through before the daemon is not ready; more for a camera that may be silent longer.
-const standstill = 10 * time.Second
+// maxImageAge is the time without a frame after which a camera is down. A longer stall time of the camera takes precedence.
+const maxImageAge = 10 * time.Second
 
-// serveHealth answers that the process lives. It looks at nothing else.
+// serveHealth responds 200 while the process is alive.
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// serveReadiness answers whether frames of every camera come through, and says of each that is down since when, why, and what is done about
-// it.
+// serveReadiness responds 200 if every camera delivers frames, otherwise 503 with one line per camera that is down.
 func (s *Server) serveReadiness(w http.ResponseWriter, _ *http.Request) {
 	status := s.status()
 	if status.Opening != "" {
@@ -40,9 +39,9 @@ func (s *Server) serveReadiness(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// problem is why nothing comes of the camera; empty when frames do, and for a video that was shown to its end.
+// problem describes why a camera is down; empty for a running camera and for a video that has ended.
 func (c *Camera) problem(now time.Time) string {
-	stats, limit := &c.Capture, max(standstill, c.Silence)
+	stats, limit := &c.Capture, max(maxImageAge, c.Silence)
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
 	switch {
 	case stats.State == capture.Ended:
@@ -50,7 +49,7 @@ func (c *Camera) problem(now time.Time) string {
 	case stats.State == capture.Running && now.Sub(stats.LastImage) >= limit:
 		return "no image for " + seconds(now.Sub(stats.LastImage))
 	case stats.State == capture.Running && c.Pipeline.Idle >= limit:
-		return "images come, but for " + seconds(c.Pipeline.Idle) + " none has come through the network"
+		return "frames arrive, but none has been inferred for " + seconds(c.Pipeline.Idle)
 	case stats.State == capture.Running:
 		return ""
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/history"
 )
 
-// History is what was counted over time; *history.Recorder is one.
+// History holds counts over time; *history.Recorder implements it.
 type History interface {
-	// Day is what a camera has counted on a day, the newest one when it is empty, and the days that there are.
+	// Day returns the counts of a camera on a day (the newest one if day is empty), and the days available.
 	Day(camera, day string) (*history.Day, []string, error)
-	// Totals are each camera's counts since the start.
+	// Totals returns the counts of each camera since the start.
 	Totals() map[string]*history.Counts
 }
 
-// serveHistory gives what a camera has counted on the day that the request names.
+// serveHistory responds with the counts of a camera on the requested day.
 func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 	name, day := r.PathValue("camera"), r.FormValue("day")
 	if !s.known(name) || s.History == nil {
-		writeError(w, http.StatusNotFound, fmt.Errorf("nothing is counted of a camera %q", name))
+		writeError(w, http.StatusNotFound, fmt.Errorf("no history for camera %q", name))
 		return
 	}
 	if _, err := time.Parse(time.DateOnly, day); day != "" && err != nil {
@@ -32,8 +32,8 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 	}
 	found, days, err := s.History.Day(name, day)
 	if err != nil {
-		s.Logger.Warn("history for the web page", "error", err)
-		writeError(w, http.StatusInternalServerError, errors.New("what was counted cannot be read, the log says why"))
+		s.Logger.Warn("history not read for the web page", "error", err)
+		writeError(w, http.StatusInternalServerError, errors.New("the history cannot be read; see the log"))
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
@@ -41,8 +41,8 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// ofTotals reads every camera's counts.
-func ofTotals(read func(camera string, c *history.Counts, emit emit)) func(*Server, *Status, emit) {
+// forTotals calls read with the counts of every camera.
+func forTotals(read func(camera string, c *history.Counts, emit emit)) func(*Server, *Status, emit) {
 	return func(s *Server, _ *Status, emit emit) {
 		if s.History == nil {
 			return
@@ -53,11 +53,11 @@ func ofTotals(read func(camera string, c *history.Counts, emit emit)) func(*Serv
 	}
 }
 
-// historyMetrics are of what was counted since the start.
-func historyMetrics() []operationMetric {
-	metric := func(name, help string, read func(string, *history.Counts, emit), labels ...string) operationMetric {
+// historyMetrics returns the metrics of objects, zones and lines.
+func historyMetrics() []daemonMetric {
+	metric := func(name, help string, read func(string, *history.Counts, emit), labels ...string) daemonMetric {
 		description := prometheus.NewDesc("edge_infer_"+name, help, append([]string{"camera"}, labels...), nil)
-		return operationMetric{description, prometheus.CounterValue, ofTotals(read)}
+		return daemonMetric{description, prometheus.CounterValue, forTotals(read)}
 	}
 	ofZones := func(read func(*history.Zone) float64) func(string, *history.Counts, emit) {
 		return func(camera string, c *history.Counts, emit emit) {
@@ -66,26 +66,26 @@ func historyMetrics() []operationMetric {
 			}
 		}
 	}
-	return []operationMetric{
-		metric("objects_total", "Objects that came.", func(camera string, c *history.Counts, emit emit) {
+	return []daemonMetric{
+		metric("objects_total", "Tracked objects.", func(camera string, c *history.Counts, emit emit) {
 			for label, n := range c.Objects {
 				emit(float64(n), camera, label)
 			}
 		}, "label"),
 		metric("zone_entered_total", "Objects that entered a zone.",
 			ofZones(func(z *history.Zone) float64 { return float64(z.Entered) }), "zone"),
-		metric("zone_visits_total", "Stays in a zone that are over.",
+		metric("zone_visits_total", "Completed stays in a zone.",
 			ofZones(func(z *history.Zone) float64 { return float64(z.Visits) }), "zone"),
-		metric("zone_dwell_seconds_total", "Time of these stays together.", ofZones(func(z *history.Zone) float64 { return z.Dwell }), "zone"),
+		metric("zone_dwell_seconds_total", "Total time of these stays.", ofZones(func(z *history.Zone) float64 { return z.Dwell }), "zone"),
 		metric("line_crossed_total", "Objects that crossed a line.", func(camera string, c *history.Counts, emit emit) {
 			for name, l := range c.Lines {
 				emit(float64(l.In), camera, name, "in")
 				emit(float64(l.Out), camera, name, "out")
 			}
 		}, "line", "direction"),
-		metric("objects_distance_meters_total", "Ways on the ground of objects that are gone; over the next one their mean speed.",
+		metric("objects_distance_meters_total", "Distance on the ground of ended tracks; divided by the next metric, their mean speed.",
 			func(camera string, c *history.Counts, emit emit) { emit(c.Way.Distance, camera) }),
-		metric("objects_distance_seconds_total", "Time that these objects were there.",
+		metric("objects_distance_seconds_total", "Duration of these tracks.",
 			func(camera string, c *history.Counts, emit emit) { emit(c.Way.Time, camera) }),
 	}
 }

@@ -78,9 +78,9 @@ func TestThePageShowsHistory(t *testing.T) {
 	s.serve(t, server)
 	b := newBrowser(t, 1280, 900)
 	b.do(chromedp.Navigate(server.URL() + "#history/belt"))
-	b.wait(`document.querySelector("table")?.textContent.includes("bolt3 came")`)
+	b.wait(`document.querySelector("table")?.textContent.includes("bolt3 objects")`)
 	table := evaluate[string](b, `document.querySelector("table").textContent`)
-	require.Equal(t, "bolt3 cameyard2 entered, stayed 7.5 s on averagegate4 in, 0 outSpeed1.50 m/s on average of 2 objects", table)
+	require.Equal(t, "bolt3 objectsyard2 entered, stayed 7.5 s on averagegate4 in, 0 outSpeed1.50 m/s on average of 2 objects", table)
 	require.Equal(t, "2026-11-21", evaluate[string](b, `document.querySelectorAll("select")[1].value`))
 	b.wait(`document.querySelector("canvas").getAttribute("aria-label")?.includes("Red: 1 min 3 s in one place")`)
 	// The right end of the warm row is red, and nothing lies over the rows beside it.

@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// withLists is a copy of a value in which no list and no map is nil, for JSON has null for those and its readers go through them unasked.
-// What marshals itself is left as it is. The value itself, which others may read, is not touched.
+// withLists returns a deep copy of value in which no slice or map is nil, so that JSON has [] and {} instead of null. Values that marshal
+// themselves are not changed.
 func withLists(value any) any {
 	if value == nil {
 		return nil

@@ -12,21 +12,21 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
-// collector turns the server's source into metrics at the moment they are asked for.
+// collector converts the server's status into metrics at each scrape.
 type collector struct {
 	server *Server
 	metrics
 }
 
-// metrics describes what /metrics shows besides go_* and process_*.
+// metrics are the descriptions of the frame metrics.
 type metrics struct {
-	info, engine, started, inference, memory               *prometheus.Desc
-	captured, displaced, damaged, reconnects, running, fps *prometheus.Desc
-	inferred, skipped, failed, detections, latency         *prometheus.Desc
-	messages, queued                                       *prometheus.Desc
-	temperature, power, load, clock, throttled             *prometheus.Desc
-	viewers, images, behind, lost, opening                 *prometheus.Desc
-	gated, late, slowdown, stages                          *prometheus.Desc
+	info, engine, started, inference, memory                  *prometheus.Desc
+	captured, droppedNewer, damaged, reconnects, running, fps *prometheus.Desc
+	inferred, skipped, droppedError, detections, latency      *prometheus.Desc
+	messages, queued                                          *prometheus.Desc
+	temperature, power, load, clock, throttled                *prometheus.Desc
+	viewers, images, imagesMissed, messagesLost, opening      *prometheus.Desc
+	droppedMotion, droppedDeadline, slowdown, stages          *prometheus.Desc
 }
 
 func newMetrics() metrics {
@@ -34,55 +34,60 @@ func newMetrics() metrics {
 		return prometheus.NewDesc("edge_infer_"+name, help, labels, nil)
 	}
 	return metrics{
-		info: describe("info", "Always 1; the labels say what runs where.", "version", "device"),
-		engine: describe("engine_info", "Always 1; the labels say what runs the network.", "backend", "backend_version", "hardware",
+		info: describe("info", "Always 1; the labels are version and device.", "version", "device"),
+		engine: describe("engine_info", "Always 1; the labels describe the engine.", "backend", "backend_version", "hardware",
 			"model", "precision"),
-		started:     describe("start_time_seconds", "When the daemon started, Unix time."),
-		inference:   describe("inference_seconds", "Smoothed time of one request to the engine."),
-		memory:      describe("frame_memory_bytes", "The engines' memory that cameras hold for their frames."),
-		captured:    describe("frames_captured_total", "Frames that arrived from the camera.", "camera"),
-		displaced:   describe("frames_displaced_total", "Frames that a newer one replaced before the engine was free.", "camera"),
-		inferred:    describe("frames_inferred_total", "Frames that the network has seen.", "camera"),
-		skipped:     describe("frames_skipped_total", "Frames left out by the camera's interval.", "camera"),
-		failed:      describe("frames_failed_total", "Frames lost to an engine error.", "camera"),
-		detections:  describe("detections_total", "Objects reported.", "camera"),
-		latency:     describe("latency_seconds", "Time from a frame's arrival to its detections.", "camera"),
-		damaged:     describe("camera_damaged_total", "Images that could not be decoded or exceeded a limit.", "camera"),
-		reconnects:  describe("camera_reconnects_total", "Times the camera was opened again.", "camera"),
-		running:     describe("camera_running", "1 while the camera delivers frames.", "camera"),
-		fps:         describe("camera_fps", "Measured frame rate of the camera.", "camera"),
-		messages:    describe("messages_total", "MQTT messages by what became of them.", "queue", "outcome"),
-		queued:      describe("messages_queued", "MQTT messages that wait for the broker.", "queue"),
-		temperature: describe("temperature_celsius", "Temperature by sensor.", "sensor"),
-		power:       describe("power_watts", "Power by rail.", "rail"),
-		load:        describe("load_ratio", "Load by unit, 0 to 1.", "unit"),
-		clock:       describe("clock_hertz", "Clock rate by unit.", "unit"),
-		throttled:   describe("throttled", "1 while the part is slowed down; absent otherwise.", "part"),
-		gated:       describe("frames_gated_total", "Frames left out because nothing moved in them.", "camera"),
-		late:        describe("frames_late_total", "Results and frames older than the camera's deadline.", "camera"),
-		slowdown:    describe("camera_slowdown", "By what the time between two inferences is multiplied; 1 at full speed.", "camera"),
-		stages:      describe("stage_seconds", "Time of one part of a frame's way.", "stage"),
-		viewers:     describe("web_viewers", "Streams of the web page that are open."),
-		images:      describe("web_images_total", "Images encoded for the web page."),
-		behind:      describe("web_images_missed_total", "Images not taken because the encoder was at work."),
-		opening:     describe("opening", "1 while the run cannot serve yet, because an engine plan is built first."),
-		lost:        describe("web_messages_lost_total", "Messages that a viewer of the web page did not take in time."),
+		started:       describe("start_time_seconds", "When the daemon started, Unix time."),
+		inference:     describe("inference_seconds", "Smoothed time of one request to the engine."),
+		memory:        describe("frame_memory_bytes", "Engine memory held by the frames of cameras."),
+		captured:      describe("frames_captured_total", "Frames that arrived from the camera.", "camera"),
+		droppedNewer:  describe("frames_displaced_total", "Frames dropped because a newer one arrived before the engine was free.", "camera"),
+		inferred:      describe("frames_inferred_total", "Frames processed by the network.", "camera"),
+		skipped:       describe("frames_skipped_total", "Frames skipped by the camera's interval, rate or deadline.", "camera"),
+		droppedError:  describe("frames_failed_total", "Frames dropped because of an engine error.", "camera"),
+		detections:    describe("detections_total", "Objects reported.", "camera"),
+		latency:       describe("latency_seconds", "Time from a frame's arrival to its detections.", "camera"),
+		damaged:       describe("camera_damaged_total", "Images that could not be decoded or exceeded a limit.", "camera"),
+		reconnects:    describe("camera_reconnects_total", "Times the camera was opened again.", "camera"),
+		running:       describe("camera_running", "1 while the camera delivers frames.", "camera"),
+		fps:           describe("camera_fps", "Measured frame rate of the camera.", "camera"),
+		messages:      describe("messages_total", "MQTT messages by outcome.", "queue", "outcome"),
+		queued:        describe("messages_queued", "MQTT messages waiting for the broker.", "queue"),
+		temperature:   describe("temperature_celsius", "Temperature by sensor.", "sensor"),
+		power:         describe("power_watts", "Power by rail.", "rail"),
+		load:          describe("load_ratio", "Load by unit, 0 to 1.", "unit"),
+		clock:         describe("clock_hertz", "Clock rate by unit.", "unit"),
+		throttled:     describe("throttled", "1 while the part is throttled; absent otherwise.", "part"),
+		droppedMotion: describe("frames_gated_total", "Frames dropped because nothing moved in them.", "camera"),
+		droppedDeadline: describe(
+			"frames_late_total",
+			"Results and frames dropped because they were older than the camera's deadline.",
+			"camera",
+		),
+		slowdown:     describe("camera_slowdown", "Factor applied to the time between two inferences; 1 at full speed.", "camera"),
+		stages:       describe("stage_seconds", "Latency of a processing stage.", "stage"),
+		viewers:      describe("web_viewers", "Open streams of the web page."),
+		images:       describe("web_images_total", "Images encoded for the web page."),
+		imagesMissed: describe("web_images_missed_total", "Images skipped because the encoder was busy."),
+		opening:      describe("opening", "1 while an engine plan is being built and no frames are processed yet."),
+		messagesLost: describe("web_messages_lost_total", "Messages dropped because a viewer of the web page was too slow."),
 	}
 }
 
-// all is every description.
+// all returns all descriptions.
 func (m *metrics) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.displaced, m.inferred, m.skipped, m.failed, m.detections, m.latency,
+		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.droppedNewer, m.inferred, m.skipped, m.droppedError, m.detections,
+		m.latency,
 		m.damaged, m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock,
-		m.throttled, m.viewers, m.images, m.behind, m.lost, m.opening, m.gated, m.late, m.slowdown, m.stages,
+		m.throttled, m.viewers, m.images, m.imagesMissed, m.messagesLost, m.opening, m.droppedMotion, m.droppedDeadline, m.slowdown, m.stages,
 	}
 }
 
-// exporter is the handler of /metrics.
+// exporter returns the handler of /metrics.
 func (s *Server) exporter() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{s, newMetrics()}, &operationCollector{s, operationMetrics()}, collectors.NewGoCollector(),
+	registry.MustRegister(&collector{s, newMetrics()}, &daemonCollector{s, daemonMetrics()}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, ErrorHandling: promhttp.ContinueOnError})
 }
@@ -117,7 +122,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for i := range status.Cameras {
 		name, camera, frames := status.Cameras[i].Capture.Name, &status.Cameras[i].Capture, &status.Cameras[i].Pipeline
 		counter(c.captured, camera.Captured, name)
-		counter(c.displaced, camera.Dropped, name)
+		counter(c.droppedNewer, camera.Dropped, name)
 		counter(c.damaged, camera.Damaged, name)
 		counter(c.reconnects, camera.Reconnects, name)
 		running := 0.0
@@ -128,10 +133,10 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.fps, camera.FPS, name)
 		counter(c.inferred, frames.Inferred, name)
 		counter(c.skipped, frames.Skipped, name)
-		counter(c.gated, frames.DroppedMotion, name)
-		counter(c.late, frames.DroppedDeadline, name)
+		counter(c.droppedMotion, frames.DroppedMotion, name)
+		counter(c.droppedDeadline, frames.DroppedDeadline, name)
 		gauge(c.slowdown, float64(max(frames.Slowdown, 1)), name)
-		counter(c.failed, frames.DroppedError, name)
+		counter(c.droppedError, frames.DroppedError, name)
 		counter(c.detections, frames.Detections, name)
 		out <- histogram(c.latency, &frames.Latency, readable([]string{name})[0])
 	}
@@ -160,11 +165,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	feed := c.server.feed.Stats()
 	gauge(c.viewers, float64(feed.Viewers))
 	counter(c.images, feed.Images)
-	counter(c.behind, feed.Missed)
-	counter(c.lost, feed.Lost)
+	counter(c.imagesMissed, feed.Missed)
+	counter(c.messagesLost, feed.Lost)
 }
 
-// readable makes labels of names that may come from anywhere; a label that is not UTF-8 would be refused.
+// readable replaces invalid UTF-8, which Prometheus rejects in labels.
 func readable(labels []string) []string {
 	for i := range labels {
 		labels[i] = strings.ToValidUTF8(labels[i], "\uFFFD")
@@ -172,7 +177,7 @@ func readable(labels []string) []string {
 	return labels
 }
 
-// histogram makes the counts of buckets cumulative.
+// histogram converts bucket counts to cumulative ones.
 func histogram(d *prometheus.Desc, h *pipeline.Histogram, camera string) prometheus.Metric {
 	cumulative := map[float64]uint64{}
 	var count uint64

@@ -31,7 +31,16 @@ func busy() *still {
 				Name: "cam0", State: capture.Running, LastImage: time.Now(), Captured: 20, Dropped: 3, Damaged: 2, Abandoned: 1,
 				Reconnects: 1, FPS: 29.5,
 			},
-			Pipeline: pipeline.CameraStats{Inferred: 16, Skipped: 1, DroppedMotion: 7, DroppedDeadline: 2, Slowdown: 4, DroppedError: 4, Detections: 40, Latency: latency},
+			Pipeline: pipeline.CameraStats{
+				Inferred:        16,
+				Skipped:         1,
+				DroppedMotion:   7,
+				DroppedDeadline: 2,
+				Slowdown:        4,
+				DroppedError:    4,
+				Detections:      40,
+				Latency:         latency,
+			},
 		}},
 		Readings: []Reading{
 			{"temperature", "cpu", 50.5, "celsius"},
@@ -224,7 +233,7 @@ func TestReadinessSaysWhichCamerasAreDown(t *testing.T) {
 		{Camera{Capture: camera(capture.Running, at(20)), Silence: time.Minute}, ""},
 		{
 			Camera{Capture: camera(capture.Running, at(49)), Pipeline: pipeline.CameraStats{Idle: 12 * time.Second}},
-			"images come, but for 12 s none has come through the network",
+			"frames arrive, but none has been inferred for 12 s",
 		},
 		{Camera{Capture: camera(capture.Ended, at(2))}, ""},
 		{Camera{Capture: camera(capture.Connecting, time.Time{})}, "connecting since 2026-01-02T03:04:01Z"},

@@ -308,7 +308,7 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	evaluate[any](b, `document.querySelector("fieldset input").click()`)
 
 	// What is not saved is said, goes back step by step, and is there again after a look at another page.
-	b.wait(`document.querySelector(".done").textContent === "Not saved yet."`)
+	b.wait(`document.querySelector(".done").textContent === "Unsaved changes."`)
 	time.Sleep(600 * time.Millisecond) // a change of its own
 	b.fill("name", "exit")
 	b.wait(`document.querySelector("pre").textContent.includes("exit")`)
@@ -317,7 +317,7 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	evaluate[any](b, `void (location.hash = "#system")`)
 	b.wait(`document.querySelector("nav [aria-current]")?.hash === "#system"`)
 	evaluate[any](b, `void (location.hash = "#zones/belt")`)
-	b.wait(`document.querySelector("pre")?.textContent.includes("entry") && document.querySelector(".done").textContent === "Not saved yet."`)
+	b.wait(`document.querySelector("pre")?.textContent.includes("entry") && document.querySelector(".done").textContent === "Unsaved changes."`)
 
 	// With the keyboard alone: a line.
 	b.do(chromedp.Focus(chromedp.CSS("canvas")), chromedp.KeyEvent("l"))
@@ -470,7 +470,7 @@ func TestMasksAreDrawnAndSaved(t *testing.T) {
 
 	// With the keyboard: the mask's second corner comes after the two ends of the line, the four corners of the zone and its first one.
 	b.do(chromedp.Focus(chromedp.CSS("canvas")), chromedp.KeyEvent("nnnnnnnn"+kb.ArrowRight))
-	b.wait(`document.querySelector(".done").textContent === "Not saved yet."`)
+	b.wait(`document.querySelector(".done").textContent === "Unsaved changes."`)
 	moved := save()
 	require.InDelta(t, masks[0][1].X+0.01, moved[0][1].X, 1e-6)
 	b.do(chromedp.Focus(chromedp.CSS("canvas")), chromedp.KeyEvent(kb.Delete))
@@ -491,7 +491,7 @@ func TestLogin(t *testing.T) {
 	require.Equal(t, server.URL()+"login", evaluate[string](b, "location.href"))
 	b.img("login")
 	b.do(chromedp.SendKeys(chromedp.CSS("[name=user]"), "operator"), chromedp.SendKeys(chromedp.CSS("[name=secret]"), "wrong horse\r"))
-	b.wait(`document.querySelector("[role=alert]")?.textContent === "That was not right."`)
+	b.wait(`document.querySelector("[role=alert]")?.textContent === "Wrong token or password."`)
 	b.do(chromedp.SendKeys(chromedp.CSS("[name=user]"), "operator"), chromedp.SendKeys(chromedp.CSS("[name=secret]"), "correct horse\r"))
 	b.wait(`document.querySelector("#connection")?.textContent === "live"`)
 	require.Empty(t, evaluate[string](b, "document.cookie"), "scripts do not see the session")
@@ -538,7 +538,7 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 		"live":    `window.edgeInfer?.drawn.belt?.boxes.length > 0 && window.edgeInfer?.drawn.dock`,
 		"zones":   `document.querySelector("pre")?.textContent.includes("inspection")`,
 		"events":  `document.querySelectorAll(".events li").length > 3`,
-		"history": `document.querySelector("table")?.textContent.includes("came")`,
+		"history": `document.querySelector("table")?.textContent.includes("objects")`,
 		"system":  `document.querySelector("table")?.textContent.includes("belt")`,
 	} {
 		evaluate[any](b, fmt.Sprintf(`void (location.hash = %q)`, page))
@@ -560,7 +560,7 @@ func TestThePageShowsEngineMachineAndMessages(t *testing.T) {
 	b.wait(`document.querySelectorAll("tbody tr").length >= 4`)
 	shown := evaluate[string](b, `document.querySelector("main").innerText`)
 	for _, fact := range []string{
-		"tensorrt 10.3.0", "first choice, engine plan from the cache", "Orin (sm_87)", "parts-320.onnx", "fp16", "320 x 320, up to 4 at once",
+		"tensorrt 10.3.0", "first choice, engine plan from the cache", "Orin (sm_87)", "parts-320.onnx", "fp16", "320 x 320, batch up to 4",
 		"line-4",
 		"connected to tcp://127.0.0.1:1883", "cpu-thermal", "51.5 °C", "VDD_IN", "7.42 W", "38 %", "160 x 120 BGR", "4,211",
 	} {
@@ -644,7 +644,7 @@ func TestEventsAreSearched(t *testing.T) {
 	before := evaluate[int](b, list+`.length`)
 	b.wait(fmt.Sprintf(found, list, before))
 	b.fill("text", "nowhere")
-	b.wait(`document.querySelector(".none").checkVisibility() && document.querySelector(".none").innerText.startsWith("None of the events")`)
+	b.wait(`document.querySelector(".none").checkVisibility() && document.querySelector(".none").innerText.startsWith("No stored event")`)
 	require.Empty(t, evaluate[[]string](b, list))
 	require.Empty(t, b.complaints())
 }

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// takes holds requests to the query parameters that next knows: one that is misspelt, or given twice, would be ignored, and the answer be
-// to another question. Addresses of images and streams are not held to it, as dashboards put a number behind them to get around caches.
-func takes(next http.HandlerFunc, known ...string) http.HandlerFunc {
+// withParameters rejects requests with unknown or repeated query parameters, which would otherwise be ignored. It is not used for images
+// and streams, because dashboards append a number to their addresses to bypass caches.
+func withParameters(next http.HandlerFunc, known ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil {
-			writeError(w, http.StatusBadRequest, errors.New("the query is not a valid one"))
+			writeError(w, http.StatusBadRequest, errors.New("the query is invalid"))
 			return
 		}
 		for name, values := range query {

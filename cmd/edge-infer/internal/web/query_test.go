@@ -15,8 +15,8 @@ func TestQueriesThatAreNotUnderstood(t *testing.T) {
 		"api/cameras/cam0/history?from=abc":                `unknown parameter \"from\": this address takes day`,
 		"api/cameras/cam0/history?day=2026-11-20&to=x":     `unknown parameter \"to\": this address takes day`,
 		"api/cameras/cam0/history?day=2026-11-20&day=":     "day is given 2 times",
-		"api/cameras/cam0/history?day=2026-11-20%zz":       "the query is not a valid one",
-		"api/cameras/cam0/history?day=2026-11-20;camera=a": "the query is not a valid one",
+		"api/cameras/cam0/history?day=2026-11-20%zz":       "the query is invalid",
+		"api/cameras/cam0/history?day=2026-11-20;camera=a": "the query is invalid",
 		"api/cameras/cam0/analytics?v=1":                   `unknown parameter \"v\": this address takes none`,
 		"api/status?camera=cam0":                           `unknown parameter \"camera\": this address takes none`,
 		"api/detections?camera=cam0":                       `unknown parameter \"camera\": this address takes none`,
@@ -25,7 +25,7 @@ func TestQueriesThatAreNotUnderstood(t *testing.T) {
 		"api/events?type=update":                           "type must be one of [new enter leave loiter cross end]",
 		"api/events?limit=ten":                             "limit must be 1 to 4096",
 		"api/events?limit=0":                               "limit must be 1 to 4096",
-		"api/images?cam=cam0":                              "name 1 to 64 cameras",
+		"api/images?cam=cam0":                              "specify 1 to 64 cameras",
 	} {
 		code, text, _ := ask(t, "GET", server.URL()+path, nil)
 		assert.Equal(t, http.StatusBadRequest, code, path)

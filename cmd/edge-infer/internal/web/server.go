@@ -1,5 +1,5 @@
-// Package web is the daemon's page: live images with what was found in them, zones to draw, the engine's state, events, metrics and
-// health. It reads snapshots at its own pace. Whatever a browser does, the frame loop never waits for it.
+// Package web serves the daemon's web page: live images with detections, the zone editor, events, history, engine state, metrics and
+// health. It never blocks the frame loop.
 package web
 
 import (
@@ -20,32 +20,32 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
 )
 
-// What is used where a field of Server is zero.
+// Defaults for zero fields of Server.
 const (
 	DefaultFrameRate  = 12
 	DefaultImageWidth = 960
 	DefaultViewers    = 16
 )
 
-// Limits on what one client may send and hold.
+// Limits on clients.
 const (
 	headerBytes = 16 << 10
 	bodyBytes   = 256 << 10
-	// Connections that have not shown a right to come in, of all and of one subscriber, and those that have.
+	// Connections without authentication, in total and per address prefix, and authenticated ones.
 	anonymous     = 96
 	perPrefix     = 48
 	authenticated = 64
 )
 
-// limits is how long a client may take.
+// limits are the timeouts for clients.
 type limits struct {
 	header, request, idle time.Duration
-	// write is for one piece of a stream; a viewer that needs longer is dropped. After a heartbeat of silence something is written to a
-	// stream, so that a client that has gone is noticed.
+	// write is the timeout for one part of a stream; a slower viewer is disconnected. After a heartbeat of silence something is written to a
+	// stream, to detect clients that have disconnected.
 	write, heartbeat time.Duration
-	// snapshot is how long after an event its image may be on its way.
+	// snapshot is how long after an event its snapshot may still be pending.
 	snapshot time.Duration
-	// shutdown is for requests that are under way when the server stops.
+	// shutdown is the grace period for open requests when the server stops.
 	shutdown time.Duration
 }
 
@@ -56,37 +56,36 @@ func defaultLimits() limits {
 	}
 }
 
-// Server serves the page. Set the exported fields, call Open, have it be a sink of the pipeline, and call Run; Close takes it down. Frame
-// belongs to the frame goroutine, everything else may be called from any.
+// Server serves the page. Set the exported fields, call Open, register it as a sink of the pipeline, and call Run; Close stops it. Frame is
+// called by the frame goroutine, all other methods by any goroutine.
 type Server struct {
-	// Address is host:port; port 0 takes a free one. One that other machines reach needs a Token, or a User and a Password.
+	// Address is host:port; port 0 selects a free one. An address other than loopback needs a Token, or a User and a Password.
 	Address string
 	// CertificateFile and KeyFile are PEM files; with them the server speaks TLS only.
 	CertificateFile, KeyFile string
-	// Token, or User and Password, let a client in. With neither everyone on this machine may look and draw zones.
+	// Token, or User and Password, are the credentials. Without them everyone on this machine has access.
 	Token          string
 	User, Password string
-	// Directory keeps what must outlive a restart: the sessions that ended by a logout. Empty for none.
+	// Directory stores the sessions ended by a logout, so that a restart does not revive them; empty disables it.
 	Directory string
 
-	// Source says how the run is.
+	// Source provides the status.
 	Source Source
-	// History is what was counted over time; nil for nothing.
+	// History provides counts over time; nil disables it.
 	History History
-	// Zones keeps what is drawn on the page. With nil the page shows the YAML only.
+	// Zones stores what is drawn on the page. With nil the page only shows the YAML.
 	Zones Zones
-	// Snapshot is the JPEG of the object with that zone.Object.ID; fs.ErrNotExist when there is none. It may be nil.
+	// Snapshot returns the JPEG of the object with this zone.Object.ID, or fs.ErrNotExist. It may be nil.
 	Snapshot func(camera, id string) ([]byte, error)
 	// Profiling serves /debug/pprof/.
 	Profiling bool
-	// ImageRate is how many images a second of each camera are shown at most, less of many cameras; ImageWidth is their width in pixels
-	// at most.
+	// FrameRate is the maximum frame rate per camera, less with many cameras; ImageWidth is the maximum image width in pixels.
 	FrameRate, ImageWidth int
-	// Viewers is how many streams are served at a time.
+	// Viewers is the maximum number of open streams.
 	Viewers int
 	Logger  *slog.Logger
 
-	limits limits // the default ones, except in tests
+	limits limits // changed by tests only
 
 	// Set by Open.
 	listener net.Listener
@@ -94,7 +93,7 @@ type Server struct {
 	access   access.Control
 	feed     live.Feed
 
-	recent   recent
+	recent   cachedStatus
 	writable writable
 	closed   sync.Once
 }
@@ -108,13 +107,13 @@ func (s *Server) secrets() access.Secrets {
 	return access.Secrets{Token: s.Token, User: s.User, Password: s.Password}
 }
 
-// Check says what Open would refuse, except an address that is in use, and opens nothing.
+// Check returns the error that Open would return, except for an address in use, without opening anything.
 func (s *Server) Check() error {
 	_, _, err := s.check()
 	return err
 }
 
-// check reads what the fields name.
+// check resolves the address and loads the certificate.
 func (s *Server) check() (address *net.TCPAddr, encryption *tls.Config, err error) {
 	if address, err = net.ResolveTCPAddr("tcp", s.Address); err != nil {
 		return nil, nil, fmt.Errorf("web: address %q: %w", s.Address, err)
@@ -127,7 +126,7 @@ func (s *Server) check() (address *net.TCPAddr, encryption *tls.Config, err erro
 	return address, encryption, err
 }
 
-// Open checks the fields and takes the address, so that a mistake is known before anything runs.
+// Open checks the fields and listens on the address.
 func (s *Server) Open() error {
 	if s.Source == nil {
 		return errors.New("web: needs a source")
@@ -150,7 +149,7 @@ func (s *Server) Open() error {
 		return fmt.Errorf("web: %w", err)
 	}
 	if encryption == nil && !address.IP.IsLoopback() {
-		s.Logger.Warn("the web page is served without TLS: passwords and images can be read on the way; set a certificate and a key",
+		s.Logger.Warn("the web page is served without TLS: passwords and images can be read in transit; set a certificate and a key",
 			"address", s.Address)
 	}
 	s.listener = &access.Listener{Listener: listener, Anonymous: anonymous, PerPrefix: perPrefix, Authenticated: authenticated}
@@ -180,7 +179,7 @@ func setDefault(value *int, otherwise int) {
 	}
 }
 
-// slogLogger takes net/http's complaints about clients, which are of no interest to the operator.
+// slogLogger logs net/http's errors about clients at debug level.
 func slogLogger(logger *slog.Logger) *log.Logger {
 	return slog.NewLogLogger(logger.Handler(), slog.LevelDebug)
 }
@@ -190,7 +189,7 @@ func (s *Server) encryption() (*tls.Config, error) {
 		return nil, nil
 	}
 	if s.CertificateFile == "" || s.KeyFile == "" {
-		return nil, errors.New("web: a certificate needs a key, and a key a certificate")
+		return nil, errors.New("web: certificate and key must be set together")
 	}
 	pair, err := tls.LoadX509KeyPair(s.CertificateFile, s.KeyFile)
 	if err != nil {
@@ -199,7 +198,7 @@ func (s *Server) encryption() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// URL is where the page is.
+// URL returns the address of the page.
 func (s *Server) URL() string {
 	scheme := "http"
 	if s.access.Encrypted {
@@ -208,7 +207,7 @@ func (s *Server) URL() string {
 	return scheme + "://" + s.listener.Addr().String() + "/"
 }
 
-// Run serves until ctx ends. Streams end with it, requests that are under way get a second.
+// Run serves until ctx ends. Streams end immediately, open requests get a second.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -238,7 +237,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return fmt.Errorf("web: %w", err)
 }
 
-// Close gives up the address. It is idempotent, ends a Run, and is safe on a server that was never opened.
+// Close stops listening and ends Run. It is idempotent and safe on a server that was never opened.
 func (s *Server) Close() error {
 	s.closed.Do(func() {
 		if s.http != nil {

@@ -6,17 +6,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Servers are those that run the network on other machines. Counters run from the start.
+// Servers is the state of remote inference servers. Counters run from the start.
 type Servers struct {
 	All     []RemoteServer `json:"all"`
 	Retries uint64         `json:"retries"`
-	// Local says that the engine of this machine serves; LocalRequests is what it did, Changes how often it took over.
+	// Local is set while the local engine stands in; LocalRequests counts its requests, Changes how often it took over.
 	Local         bool   `json:"local"`
 	LocalRequests uint64 `json:"local_requests"`
 	Changes       uint64 `json:"changes"`
 }
 
-// RemoteServer is one of them.
+// RemoteServer is the state of one inference server.
 type RemoteServer struct {
 	Address     string    `json:"address"`
 	Well        bool      `json:"well"`
@@ -24,9 +24,9 @@ type RemoteServer struct {
 	Since       time.Time `json:"since,omitzero"`
 	Version     string    `json:"version"`
 	Shared      bool      `json:"shared_memory"`
-	OnGPU       bool      `json:"shared_gpu_memory"`  // that memory is a GPU's
-	Unshared    string    `json:"unshared,omitempty"` // why not, where it was asked for
-	Wire        string    `json:"wire,omitempty"`     // what images are sent as
+	OnGPU       bool      `json:"shared_gpu_memory"`  // the shared memory is on the GPU
+	Unshared    string    `json:"unshared,omitempty"` // why shared memory is not used although configured
+	Wire        string    `json:"wire,omitempty"`     // encoding of images
 	Requests    uint64    `json:"requests"`
 	Failures    uint64    `json:"failures"`
 	Suspensions uint64    `json:"suspensions"`
@@ -36,8 +36,8 @@ type RemoteServer struct {
 	Received    uint64    `json:"received_bytes"`
 }
 
-// ofServers reads a value of each server that runs the network.
-func ofServers(read func(*RemoteServer) float64) func(*Server, *Status, emit) {
+// forServers calls read for each inference server.
+func forServers(read func(*RemoteServer) float64) func(*Server, *Status, emit) {
 	return func(_ *Server, status *Status, emit emit) {
 		if status.Servers == nil {
 			return
@@ -48,8 +48,8 @@ func ofServers(read func(*RemoteServer) float64) func(*Server, *Status, emit) {
 	}
 }
 
-// ofStandby reads a value of the engine that stands by for the servers.
-func ofStandby(read func(*Servers) float64) func(*Server, *Status, emit) {
+// forStandby calls read if inference servers are used.
+func forStandby(read func(*Servers) float64) func(*Server, *Status, emit) {
 	return func(_ *Server, status *Status, emit emit) {
 		if status.Servers != nil {
 			emit(read(status.Servers))
@@ -57,30 +57,40 @@ func ofStandby(read func(*Servers) float64) func(*Server, *Status, emit) {
 	}
 }
 
-// serverMetrics are those of the servers, in the order of METRICS.md; a network that runs here has none.
-func serverMetrics() []operationMetric {
+// serverMetrics returns the metrics of inference servers, in the order of METRICS.md.
+func serverMetrics() []daemonMetric {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
-	of := func(name, help string, kind prometheus.ValueType, read func(*RemoteServer) float64) operationMetric {
-		return operationMetric{prometheus.NewDesc("edge_infer_"+name, help, []string{"server"}, nil), kind, ofServers(read)}
+	of := func(name, help string, kind prometheus.ValueType, read func(*RemoteServer) float64) daemonMetric {
+		return daemonMetric{prometheus.NewDesc("edge_infer_"+name, help, []string{"server"}, nil), kind, forServers(read)}
 	}
-	all := func(name, help string, kind prometheus.ValueType, read func(*Servers) float64) operationMetric {
-		return operationMetric{prometheus.NewDesc("edge_infer_"+name, help, nil, nil), kind, ofStandby(read)}
+	all := func(name, help string, kind prometheus.ValueType, read func(*Servers) float64) daemonMetric {
+		return daemonMetric{prometheus.NewDesc("edge_infer_"+name, help, nil, nil), kind, forStandby(read)}
 	}
-	return []operationMetric{
-		of("server_up", "1 while the server gets requests.", gauge, func(s *RemoteServer) float64 { return truth(s.Well) }),
+	return []daemonMetric{
+		of("server_up", "1 while the server is in use.", gauge, func(s *RemoteServer) float64 { return boolToFloat(s.Well) }),
 		of("server_requests_total", "Requests to the server.", counter, func(s *RemoteServer) float64 { return float64(s.Requests) }),
-		of("server_failures_total", "Requests that failed there.", counter, func(s *RemoteServer) float64 { return float64(s.Failures) }),
-		of("server_suspensions_total", "Times the server was taken out of service.", counter,
+		of("server_failures_total", "Failed requests to the server.", counter, func(s *RemoteServer) float64 { return float64(s.Failures) }),
+		of("server_suspensions_total", "Times the server was suspended.", counter,
 			func(s *RemoteServer) float64 { return float64(s.Suspensions) }),
 		of("server_latency_seconds", "Smoothed time of a request.", gauge, func(s *RemoteServer) float64 { return s.LatencyMS / 1000 }),
-		of("server_sent_bytes_total", "Bytes of requests.", counter, func(s *RemoteServer) float64 { return float64(s.Sent) }),
-		of("server_received_bytes_total", "Bytes of answers.", counter, func(s *RemoteServer) float64 { return float64(s.Received) }),
-		of("server_sent_bytes_per_frame", "Bytes that go over the connection for an image.", gauge,
+		of("server_sent_bytes_total", "Bytes sent to the server.", counter, func(s *RemoteServer) float64 { return float64(s.Sent) }),
+		of(
+			"server_received_bytes_total",
+			"Bytes received from the server.",
+			counter,
+			func(s *RemoteServer) float64 { return float64(s.Received) },
+		),
+		of("server_sent_bytes_per_frame", "Bytes sent per image.", gauge,
 			func(s *RemoteServer) float64 { return s.SentFrame }),
-		all("server_retries_total", "Requests that were tried again.", counter, func(s *Servers) float64 { return float64(s.Retries) }),
-		all("standby_active", "1 while the engine of this machine serves.", gauge, func(s *Servers) float64 { return truth(s.Local) }),
-		all("standby_requests_total", "Requests done by the engine of this machine.", counter,
+		all("server_retries_total", "Requests that were retried.", counter, func(s *Servers) float64 { return float64(s.Retries) }),
+		all(
+			"standby_active",
+			"1 while the local engine stands in for the servers.",
+			gauge,
+			func(s *Servers) float64 { return boolToFloat(s.Local) },
+		),
+		all("standby_requests_total", "Requests processed by the local engine.", counter,
 			func(s *Servers) float64 { return float64(s.LocalRequests) }),
-		all("standby_changes_total", "Times it took over.", counter, func(s *Servers) float64 { return float64(s.Changes) }),
+		all("standby_changes_total", "Times the local engine took over.", counter, func(s *Servers) float64 { return float64(s.Changes) }),
 	}
 }

@@ -75,7 +75,10 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 	s := &stage{started: time.Now(), analytics: map[string]zone.Config{}, published: map[string]map[uint64][]postprocess.Detection{}}
 	notify := new(capture.Wakeup)
 	s.pipeline = &pipeline.Pipeline{
-		Predictor: &seer{stage: s, slots: make([]predict.BatchResult, 2)}, Labels: scene.Labels(), Confidence: 0.25, MinScore: 0.1, Wakeup: notify,
+		Predictor: &seer{
+			stage: s,
+			slots: make([]predict.BatchResult, 2),
+		}, Labels: scene.Labels(), Confidence: 0.25, MinScore: 0.1, Wakeup: notify,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for i, name := range names {

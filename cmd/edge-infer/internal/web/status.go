@@ -11,69 +11,69 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Source says how the run is. Status is called from any goroutine, a few times a second at most, and must not make the frame loop wait.
+// Source provides the status. Status is called from any goroutine, a few times a second at most, and must not block the frame loop.
 type Source interface {
 	Status() Status
 }
 
-// Status is how the run is now. Counters run from the start.
+// Status is the state of a run. Counters run from the start.
 type Status struct {
 	Device  string    `json:"device"`
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Engine  Engine    `json:"engine"`
 	Cameras []Camera  `json:"cameras"`
-	// FrameMemory is how many bytes of the engines' memory the cameras hold.
+	// FrameMemory is the engine memory held by cameras in bytes.
 	FrameMemory int64 `json:"frame_memory"`
-	// Stages are how long each part of a frame's way has taken since the start.
+	// Stages are the latencies by stage since the start.
 	Stages []Stage `json:"stages"`
-	// Readings are the machine's sensors, in the order in which they are shown.
+	// Readings are the sensor values of the machine, in display order.
 	Readings []Reading `json:"readings"`
-	// Queues are where messages wait for the broker; empty when MQTT is off. Broker says how the connection is.
+	// Queues are the MQTT queues, empty if MQTT is off. Broker describes the connection.
 	Queues []Queue `json:"queues"`
 	Broker string  `json:"broker"`
 	Reload Reload  `json:"reload"`
-	// Servers run the network, nil where it runs here.
+	// Servers is nil if the network runs on this machine.
 	Servers *Servers `json:"servers,omitempty"`
 
 	Operation Operation `json:"operation"`
 	Runtime   Runtime   `json:"runtime"`
-	// Opening says what a run waits for that cannot serve yet; empty for one that serves.
+	// Opening describes what the run is waiting for at the start; empty once it processes frames.
 	Opening string `json:"opening,omitempty"`
 }
 
-// Reload is what came of reading the configuration again.
+// Reload is the result of the last reload of the configuration.
 type Reload struct {
-	At    time.Time `json:"at,omitzero"`     // zero when it has not been read again
-	Error string    `json:"error,omitempty"` // why the one before is still in force
+	At    time.Time `json:"at,omitzero"`     // zero before the first reload
+	Error string    `json:"error,omitempty"` // why it was rejected
 }
 
-// Runtime is how the process uses its machine.
+// Runtime holds the settings of the process.
 type Runtime struct {
-	Processors  int    `json:"processors"` // of Go
+	Processors  int    `json:"processors"` // GOMAXPROCS
 	GC          int    `json:"gc_percent"` // below 0 for off
 	MemoryLimit string `json:"memory_limit"`
-	Capture     string `json:"capture"` // how the threads run that wait for live cameras
+	Capture     string `json:"capture"` // scheduling of capture threads
 }
 
-// Engine is what runs the network.
+// Engine describes the inference engine.
 type Engine struct {
 	Backend   string   `json:"backend"`
 	Version   string   `json:"version"`
-	Reason    string   `json:"reason"` // why this backend
+	Reason    string   `json:"reason"` // why this backend was chosen
 	Device    string   `json:"device"`
 	Model     string   `json:"model"`
 	Task      string   `json:"task"`
-	Head      string   `json:"head"` // what the outputs were recognised as, and why
+	Head      string   `json:"head"` // the recognised head, and why
 	Precision string   `json:"precision"`
-	Accuracy  string   `json:"accuracy"` // what was found against the original in FP32, empty when nothing was
-	Width     int      `json:"width"`    // of the network's input in pixels
+	Accuracy  string   `json:"accuracy"` // compared with the FP32 model, empty if not measured
+	Width     int      `json:"width"`    // input width in pixels
 	Height    int      `json:"height"`
 	MaxBatch  int      `json:"max_batch"`
 	Labels    []string `json:"labels"`
-	// Inference is the smoothed time of a request.
+	// Inference is the moving average of the inference time.
 	Inference time.Duration `json:"-"`
-	// Progress is the engine plan that is being built, empty for none.
+	// Progress describes the engine plan being built, empty for none.
 	Progress string `json:"progress"`
 }
 
@@ -81,19 +81,19 @@ type Engine struct {
 type Camera struct {
 	Capture  capture.Stats        `json:"capture"`
 	Pipeline pipeline.CameraStats `json:"pipeline"`
-	// Silence is how long it may be without an image.
+	// Silence is the allowed time without an image.
 	Silence time.Duration `json:"-"`
-	// Analytics are the zones and lines in force; Tracked says whether there is anything that uses them.
+	// Analytics are the zones and lines in force; Tracked is set if tracking is enabled.
 	Analytics zone.Config `json:"analytics"`
 	Tracked   bool        `json:"tracked"`
-	Hardware  string      `json:"hardware"`        // that the network runs on
-	Model     string      `json:"model,omitempty"` // and how it is shown its images, where not all cameras have the same
-	// Labels are those of the network that looks at the camera, Points the names of its objects' keypoints.
+	Hardware  string      `json:"hardware"`        // device of the network
+	Model     string      `json:"model,omitempty"` // and its preprocessing, if cameras differ
+	// Labels and Points are the class and keypoint names of the camera's network.
 	Labels []string `json:"labels"`
 	Points []string `json:"keypoints,omitempty"`
 }
 
-// Stage is one part of a frame's way.
+// Stage is the latency of one processing stage.
 type Stage struct {
 	clocks.Summary `json:"-"`
 
@@ -102,7 +102,7 @@ type Stage struct {
 	P99  float64 `json:"p99_ms"`
 }
 
-// Stages gives summaries the form of Status.
+// Stages converts summaries for Status.
 func Stages(all []clocks.Summary) []Stage {
 	stages := make([]Stage, 0, len(all))
 	for _, s := range all {
@@ -111,15 +111,15 @@ func Stages(all []clocks.Summary) []Stage {
 	return stages
 }
 
-// Reading is one sensor's value.
+// Reading is a sensor value.
 type Reading struct {
 	Kind  string  `json:"kind"` // temperature, power, load, clock or throttled
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
-	Unit  string  `json:"unit"` // celsius, watts, ratio, hertz, or now for what is throttled
+	Unit  string  `json:"unit"` // celsius, watts, ratio, hertz, or now for throttling
 }
 
-// Queue is what became of one kind of message: Offered = Delivered + Superseded + Dropped + Queued.
+// Queue counts one kind of message by outcome: Offered = Delivered + Superseded + Dropped + Queued.
 type Queue struct {
 	Name       string `json:"name"`
 	Offered    uint64 `json:"offered"`
@@ -129,31 +129,31 @@ type Queue struct {
 	Queued     uint64 `json:"queued"`
 }
 
-// shown is Status with what only the page wants to know.
-type shown struct {
+// pageStatus is Status with fields for the page.
+type pageStatus struct {
 	Status
 	Now         time.Time  `json:"now"`
 	InferenceMS float64    `json:"inference_ms"`
 	BoundsMS    []float64  `json:"bounds_ms"`
-	Latencies   [][]uint64 `json:"latencies"`            // of each camera, by bucket
+	Latencies   [][]uint64 `json:"latencies"`            // by camera and bucket
 	Editable    bool       `json:"editable"`             // zones can be saved
-	Uneditable  string     `json:"uneditable,omitempty"` // why not
+	EditProblem string     `json:"uneditable,omitempty"` // why zones cannot be saved
 	Login       bool       `json:"login"`
 	Snapshots   bool       `json:"snapshots"`
 	ImageRate   int        `json:"image_rate"`
 }
 
-// statusAge is how old a status may be, so that no number of requests makes the frame loop be asked more often.
+// statusAge is the maximum age of a cached status, which bounds the load of requests.
 const statusAge = 400 * time.Millisecond
 
-// recent is the latest status.
-type recent struct {
+// cachedStatus holds the latest status.
+type cachedStatus struct {
 	mutex  sync.Mutex
 	status Status
 	at     time.Time
 }
 
-// status asks the source, or gives what it said a moment ago. Nobody may change what it points to.
+// status returns the current or a recently cached status, which must not be modified.
 func (s *Server) status() Status {
 	s.recent.mutex.Lock()
 	defer s.recent.mutex.Unlock()
@@ -164,9 +164,9 @@ func (s *Server) status() Status {
 }
 
 func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
-	uneditable := s.uneditable(time.Now())
-	status := shown{
-		Status: s.status(), Now: time.Now(), Editable: uneditable == "", Uneditable: uneditable, Login: s.access.Required(),
+	uneditable := s.editProblem(time.Now())
+	status := pageStatus{
+		Status: s.status(), Now: time.Now(), Editable: uneditable == "", EditProblem: uneditable, Login: s.access.Required(),
 		Snapshots: s.Snapshot != nil, ImageRate: s.FrameRate,
 	}
 	status.InferenceMS = milliseconds(status.Engine.Inference)
@@ -184,7 +184,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// names are those of the network that a camera's images go to.
+// names returns the class and keypoint names of a camera's network.
 func (s *Server) names(camera string) (names zone.Names, known bool) {
 	status := s.status()
 	for i := range status.Cameras {

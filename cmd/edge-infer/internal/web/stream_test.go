@@ -45,7 +45,7 @@ func feed(t testing.TB, server *Server, f *capture.Frame, pause time.Duration) {
 	go func() {
 		defer close(done)
 		for seq := uint64(0); ; seq++ {
-			in := livetest.Inferred(f, seq, time.Duration(capture.Monotonic()))
+			in := livetest.Result(f, seq, time.Duration(capture.Monotonic()))
 			server.Frame(in)
 			select {
 			case <-stop:

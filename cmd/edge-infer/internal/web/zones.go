@@ -8,48 +8,48 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Zones keeps the zones and lines of cameras. Its methods may be called from any goroutine, several at once.
+// Zones stores the zones and lines of cameras. Its methods are safe for concurrent use.
 type Zones interface {
-	// Get gives what was saved last, or is configured, and its version.
+	// Get returns the saved or configured zones and lines, and their version.
 	Get(camera string) (analytics zone.Config, version string, err error)
-	// Set saves what was made of that version, of any version when it is empty, and gives the next one. Its error is shown as it is;
-	// ErrOutdated when the version is not the last one any more.
+	// Set replaces this version, or any version if it is empty, and returns the next one. It returns ErrOutdated if the version is not
+	// the latest. Its error is shown to the user.
 	Set(camera, version string, analytics zone.Config) (next string, err error)
-	// Writable says why Set could not save, nil when it could.
+	// Writable returns the error that prevents saving, or nil.
 	Writable() error
 }
 
-// ErrOutdated is of zones that somebody else has changed since they were read.
-var ErrOutdated = errors.New("somebody else has changed the zones of this camera meanwhile: press Revert to see them, then draw again")
+// ErrOutdated is returned if zones have changed since they were read.
+var ErrOutdated = errors.New("the zones of this camera have changed since they were loaded: press Revert to load them, then draw again")
 
-var errNowhere = errors.New("zones cannot be saved here: copy the text into a configuration file and start with --config")
+var errNoZoneFile = errors.New("zones cannot be saved without a configuration file: copy the text into one and start with --config")
 
-// trialPause is how long it is believed that zones can be saved, or cannot: to find out, something is written.
-const trialPause = 10 * time.Second
+// writableInterval is the time for which the result of Zones.Writable, which writes a file, is cached.
+const writableInterval = 10 * time.Second
 
-// writable remembers the last trial.
+// writable caches the result of Zones.Writable.
 type writable struct {
 	mutex   sync.Mutex
-	tried   time.Time
+	checked time.Time
 	problem string
 }
 
 func (w *writable) forget() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.tried = time.Time{}
+	w.checked = time.Time{}
 }
 
-// uneditable says why zones cannot be saved; empty when they can.
-func (s *Server) uneditable(now time.Time) string {
+// editProblem returns why zones cannot be saved; empty if they can.
+func (s *Server) editProblem(now time.Time) string {
 	if s.Zones == nil {
-		return errNowhere.Error()
+		return errNoZoneFile.Error()
 	}
 	w := &s.writable
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if w.tried.IsZero() || now.Sub(w.tried) >= trialPause {
-		w.tried, w.problem = now, ""
+	if w.checked.IsZero() || now.Sub(w.checked) >= writableInterval {
+		w.checked, w.problem = now, ""
 		if err := s.Zones.Writable(); err != nil {
 			w.problem = err.Error()
 		}

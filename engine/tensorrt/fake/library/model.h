@@ -29,14 +29,14 @@ struct Tensor {
     bool input = false;
     int type = 0, format = 0;
     Shape shape;
-    Shape range[3];  // least, tuned for, most
+    Shape range[3];  // minimum, optimum, maximum
 };
 
 struct Model {
     std::string network;
     std::vector<std::string> operators;
     std::vector<Tensor> tensors;
-    std::vector<std::string> notes;  // what the build was told, for tests to read
+    std::vector<std::string> notes;  // build options, for tests
 };
 
 inline std::string text(const Shape& shape) {
@@ -51,10 +51,10 @@ inline Shape readShape(std::istringstream& in) {
     return shape;
 }
 
-// readModel gives the reason in why when the text is no model.
+// readModel sets why if the text is not a model.
 inline Model readModel(const std::string& source, std::string* why) {
     Model model;
-    const size_t begin = source.find("FAKEMODEL\n");  // after what makes it an ONNX file
+    const size_t begin = source.find("FAKEMODEL\n");  // after the fields that make it an ONNX file
     std::istringstream lines(begin == std::string::npos ? source : source.substr(begin));
     std::string line;
     if (!std::getline(lines, line) || line != "FAKEMODEL") {
@@ -109,7 +109,7 @@ inline std::string write(const Model& model) {
     return out.str();
 }
 
-// A plan is TensorRT's head, tag and version as real ones have them, and the model's text.
+// A plan is TensorRT's header with tag and version, and the model's text.
 constexpr size_t kHead = 28;
 
 inline void versionBytes(int version, char* bytes) {
@@ -165,10 +165,10 @@ inline const Tensor* first(const Model& model, bool input) {
     return nullptr;
 }
 
-// channelsLast tells the layout of an image input.
+// channelsLast reports whether an image input has the layout NHWC.
 inline bool channelsLast(const Shape& shape) { return shape.size() == 4 && shape[3] == 3 && shape[1] != 3; }
 
-// outputShape follows from the inputs' shapes; -1 where only the run can tell.
+// outputShape is derived from the inputs' shapes; -1 if it depends on the data.
 inline Shape outputShape(const Model& model, const Tensor& tensor, const std::map<std::string, Shape>& shapes) {
     Shape shape = tensor.shape;
     const auto in = shapes.find(first(model, true)->name);
@@ -178,7 +178,7 @@ inline Shape outputShape(const Model& model, const Tensor& tensor, const std::ma
         if (model.network == "tensors") {
             if (values != shapes.end()) shape[i] = values->second[i];
         } else if (in != shapes.end() && i < in->second.size()) {
-            const size_t sides = channelsLast(in->second) ? 1 : 2;  // where they begin
+            const size_t sides = channelsLast(in->second) ? 1 : 2;  // index of the first side
             const bool side = i == sides || i == sides + 1;
             shape[i] = model.network == "image" && side ? in->second[i] / 8 : in->second[i];
         }
@@ -191,7 +191,7 @@ T* at(const std::map<std::string, void*>& addresses, const std::string& name) {
     return static_cast<T*>(addresses.at(name));
 }
 
-// run computes the network. Addresses are the fake driver's, so the CPU can use them.
+// run computes the network. The fake driver's addresses are host memory.
 inline void run(const Model& model, const std::map<std::string, void*>& addresses, const std::map<std::string, Shape>& shapes) {
     if (model.network == "image") {
         const Tensor& in = *first(model, true);
@@ -241,8 +241,8 @@ inline void run(const Model& model, const std::map<std::string, void*>& addresse
     if (model.network == "busy") usleep(20000);
     if (model.network == "head" || model.network == "fragile" || model.network == "mendable" || model.network == "ranged" ||
         model.network == "contrary") {
-        // INT8 spoils the fragile one, and the mendable one unless three layers are held in FP16,
-        // the ranged one by calibrators alone: all boxes are elsewhere.
+        // INT8 moves all boxes of the fragile network, of the mendable one unless three layers stay in FP16, and of the ranged one with
+        // calibrators only.
         bool quantized = false, calibrated = false;
         int held = 0;
         const std::string half = " precision 1 output 1";
@@ -253,8 +253,8 @@ inline void run(const Model& model, const std::map<std::string, void*>& addresse
         }
         const bool spoilt = quantized && (model.network == "fragile" || (model.network == "mendable" && held < 3) ||
                                           (model.network == "ranged" && calibrated));
-        // A box at every anchor whose score falls along the anchors, so that the threshold cuts the list where a test expects it;
-        // the contrary one's fall on under 0.
+        // A box at every anchor with scores that decrease along the anchors, so that the threshold cuts the list at a known place; the
+        // contrary network's scores decrease below 0.
         const float lowest = model.network == "contrary" ? -INFINITY : 0.0F;
         const Tensor& out = *first(model, false);
         const Shape& shape = shapes.at(out.name);
@@ -286,7 +286,7 @@ inline void run(const Model& model, const std::map<std::string, void*>& addresse
     }
 }
 
-// nonZero is the network "varying": where its input is not zero.
+// nonZero is the network "varying": the indices of non-zero inputs.
 inline std::vector<int64_t> nonZero(const Model& model, const std::map<std::string, void*>& addresses,
                                     const std::map<std::string, Shape>& shapes) {
     const Tensor& in = *first(model, true);

@@ -1,13 +1,13 @@
 // A TensorRT for tests, made from the slot tables. It builds "plans" from a small text instead of ONNX (see model.h), runs a few networks
-// on the CPU by way of the fake CUDA driver's streams, checks who calls what on which object, and fails as told. Compiled once per ABI
-// family by fake.Build with FAKE_FAMILY 8, 10 or 11 and FAKE_VERSION.
+// on the CPU on the fake CUDA driver's streams, checks every call and its object, and fails on request. fake.Build compiles it once per
+// ABI family with FAKE_FAMILY 8, 10 or 11 and FAKE_VERSION.
 //
 // FAKE_TRT      comma-separated failures, read at every call: runtime builder network config parser-object parse parse-many build
-// deserialize context
-//               address shape enqueue capture throw cancel-ignored; NAME:N fails from the Nth such call of the process on
-// FAKE_TRT_HELD file that holds a build in its middle for as long as it is there
-// FAKE_TRT_LOG  file that gets one line per call
-// FAKE_TRT_CUDA path of the fake driver, whose streams the networks run on; EDGE_INFER_LIBCUDA without it
+//               deserialize context address shape enqueue capture throw cancel-ignored; NAME:N fails from the Nth such call of the process
+//               on
+// FAKE_TRT_HELD file that blocks a build while it exists
+// FAKE_TRT_LOG  file with one line per call
+// FAKE_TRT_CUDA path of the fake driver, whose streams run the networks; by default EDGE_INFER_LIBCUDA
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -60,7 +60,7 @@ void record(const char* format, ...) {
     fclose(file);
 }
 
-// complain ends the test program: a broken rule is a defect of the shim, not a result.
+// complain ends the test program, because a violated rule is a defect of the shim.
 [[noreturn]] void complain(const char* format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -93,7 +93,7 @@ bool fails(const std::string& what) {
     return false;
 }
 
-// The library's side of an object of the application: its table and slots as the family has them.
+// The library's side of an object of the application, with the family's table and slots.
 template <typename Result, typename... Arguments>
 Result ask(void* object, int slot, Arguments... arguments) {
     return ei::direct<Result, Arguments...>(object, Slot{slot}, arguments...);
@@ -118,7 +118,7 @@ void say(int32_t severity, const std::string& text) {
     }
 }
 
-// Impl is the half of an object that holds the methods; Public the half that the application sees.
+// Impl is the half of an object with the methods, Public the half that the application sees.
 struct Public {
     void** vtable;
     void* impl;
@@ -128,7 +128,7 @@ struct Impl {
     void** vtable;
     const char* kind;
     Public object;
-    void* fields[6];  // so that a table read at a wrong offset is noticed
+    void* fields[6];  // so that a table read at a wrong offset is detected
 };
 
 template <int N>
@@ -202,7 +202,7 @@ Dims narrow(const fake::Shape& shape) {
     return dims;
 }
 
-// ---- the fake driver, for running networks on its streams
+// ---- the fake driver, whose streams run the networks
 
 template <typename Function>
 Function cuda(const char* name) {
@@ -216,7 +216,7 @@ Function cuda(const char* name) {
 
 // ---- plugins
 
-// Registry is IPluginRegistry. A creator is of the fake plugin (plugin.cc): its first word is the name of the operator.
+// Registry is IPluginRegistry. The creators are those of plugin.cc: the first word is the name of the operator.
 struct Registry {
     void** vtable;
     std::vector<const char**> creators;
@@ -277,7 +277,7 @@ struct HostMemory : Object<HostMemory> {
 
 struct Engine;
 
-// Run is one enqueue: what the host function on the stream needs. It outlives graphs that hold it, so it dies with the context.
+// Run is one enqueue with the data for the host function on the stream. It outlives graphs that contain it and is freed with the context.
 struct Run {
     const fake::Model* model;
     std::map<std::string, void*> addresses;
@@ -335,7 +335,7 @@ struct Engine : Object<Engine> {
         return false;
     }
 
-    // describe is the inspector's JSON: names alone unless the build asked for more.
+    // describe returns the inspector's JSON: names only, unless the build requested details.
     std::string describe() const {
         std::string text;
         for (const auto& name : model.operators) {
@@ -394,7 +394,7 @@ struct Runtime : Object<Runtime> {
         record("deserializeCudaEngine %zu", size);
         fake::Model model;
         std::string why;
-        if (fails("deserialize")) why = "deserializeCudaEngine failed as told";
+        if (fails("deserialize")) why = "deserializeCudaEngine failed on request";
         if (why.empty()) model = fake::readPlan(static_cast<const char*>(data), size, FAKE_VERSION, &why);
         for (const std::string& op : model.operators) {
             if (op.rfind("Custom", 0) == 0 && !registry()->has(op.c_str()))
@@ -447,7 +447,7 @@ bool Context::enqueue(void* stream) {
     record("enqueueV3");
     if (fails("throw")) throw 1;
     if (fails("enqueue")) {
-        say(1, "enqueueV3 failed as told");
+        say(1, "enqueueV3 failed on request");
         return false;
     }
     auto capturing = cuda<int (*)(void*, int*)>("cuStreamIsCapturing");
@@ -463,7 +463,7 @@ bool Context::enqueue(void* stream) {
         if (addresses.find(t.name) != addresses.end()) continue;
         const auto allocator = allocators.find(t.name);
         if (allocator == allocators.end()) complain("tensor %s has no address", t.name.c_str());
-        // An output of unknown size: the run decides, so it happens here and now.
+        // The run determines an output of unknown size, so it happens immediately.
         auto synchronize = cuda<int (*)(void*)>("cuStreamSynchronize");
         if (synchronize(stream) != 0) return false;
         const std::vector<int64_t> values = fake::nonZero(engine->model, addresses, shapes);
@@ -607,6 +607,6 @@ __attribute__((visibility("default"))) void fakeNetworkFill(void* network, const
 }
 #endif
 
-// How many objects are left, for tests.
+// The number of live objects, for tests.
 __attribute__((visibility("default"))) int fakeAlive() { return alive; }
 }

@@ -90,7 +90,7 @@ struct Parser {
     bool parse(const void* data, size_t size) {
         std::string why;
         const fake::Model model = fake::readModel(std::string(static_cast<const char*>(data), size), &why);
-        if (fails("parse")) why = "parse failed as told";
+        if (fails("parse")) why = "parse failed on request";
         if (!why.empty()) errors.push_back(new Error(why, -1, "", ""));
         for (size_t i = 0; i < model.operators.size(); i++) {
             const std::string& op = model.operators[i];

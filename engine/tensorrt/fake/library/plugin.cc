@@ -1,6 +1,6 @@
-// A plugin of the fake TensorRT: it registers the operator FAKE_OPERATOR with the library at FAKE_LIBRARY, as far as that is loaded, from a
-// static initialiser, or with FAKE_LISTED from the list that IPluginRegistry::loadLibrary asks for. With FAKE_LINKED the registry is the
-// linker's to find, and FAKE_IDLE registers nothing.
+// A plugin of the fake TensorRT: it registers the operator FAKE_OPERATOR with the library at FAKE_LIBRARY, if that is loaded, in a static
+// initialiser, or with FAKE_LISTED in the list for IPluginRegistry::loadLibrary. With FAKE_LINKED the linker resolves the registry;
+// FAKE_IDLE registers nothing.
 #include <dlfcn.h>
 
 #include <cstdint>

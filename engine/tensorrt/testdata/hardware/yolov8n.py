@@ -31,7 +31,7 @@ def constant(values):
 
 
 def conv(x, c_in, c_out, k=1, s=1, activate=True, gain=1.8):
-    # The variance that SiLU needs to keep the signal's size from layer to layer.
+    # The variance for which SiLU preserves the signal's magnitude.
     w = random.normal(0, (gain / (c_in * k * k)) ** 0.5, (c_out, c_in, k, k)).astype(np.float32)
     b = random.normal(0, 0.05, c_out).astype(np.float32)
     x = op("Conv", [x, constant(w), constant(b)], kernel_shape=[k, k], strides=[s, s], pads=[k // 2] * 4)
@@ -69,7 +69,7 @@ def upsample(x):
 def head(x, c_in, cells):
     boxes = conv(conv(conv(x, c_in, 64, 3), 64, 64, 3), 64, 4 * BINS, activate=False)
     scores = conv(conv(conv(x, c_in, CLASSES, 3), CLASSES, CLASSES, 3), CLASSES, CLASSES, activate=False)
-    # A bias that leaves some hundred boxes over 0.25.
+    # A bias for about a hundred boxes over 0.25.
     scores = op("Add", [scores, constant(np.float32([-1.26]))])
     flat = op("Reshape", [concat([boxes, scores]), constant(np.int64([0, 4 * BINS + CLASSES, cells]))])
     return flat

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// Print writes the results for a person.
+// Print writes the results as tables.
 func (r *Report) Print(out io.Writer) error {
 	first := &r.Results[0]
 	several := false
@@ -39,7 +39,7 @@ func (r *Report) Print(out io.Writer) error {
 	return err
 }
 
-// clocks writes where the time of a frame went, a line for each run of the frame loop.
+// clocks writes the stages of each run of the frame loop.
 func (r *Report) clocks(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for i := range r.Results {
@@ -71,7 +71,7 @@ func (r *Result) row(table io.Writer, several bool) {
 	fmt.Fprintln(table)
 }
 
-// String is for people: the share of detections, or the difference of the numbers.
+// String returns the match rate or the largest difference.
 func (a *Agreement) String() string {
 	switch {
 	case a == nil:
@@ -91,29 +91,29 @@ func orDash(known bool, format string, value any) string {
 	return fmt.Sprintf(format, value)
 }
 
-// busy says in one line how far the figures can be trusted.
+// busy returns a line about the load of other programs.
 func (r *Report) busy() string {
 	share := func(s *float64) string {
 		if s == nil {
-			return "not known"
+			return "unknown"
 		}
 		return fmt.Sprintf("%.0f %%", 100**s)
 	}
-	var most *float64
+	var highest *float64
 	for i := range r.Results {
-		if o := r.Results[i].Others; o != nil && (most == nil || *o > *most) {
-			most = o
+		if o := r.Results[i].Others; o != nil && (highest == nil || *o > *highest) {
+			highest = o
 		}
 	}
-	text := fmt.Sprintf("busy with other things: %s before, %s during at most, %s after",
-		share(r.Load.Before), share(most), share(r.Load.After))
-	for _, s := range []*float64{r.Load.Before, most, r.Load.After} {
+	text := fmt.Sprintf("load of other programs: %s before, at most %s during, %s after",
+		share(r.Load.Before), share(highest), share(r.Load.After))
+	for _, s := range []*float64{r.Load.Before, highest, r.Load.After} {
 		if s != nil && *s > Idle {
-			return text + ": compare runs that took turns, not these figures with others (--wait-idle waits for a quiet machine)"
+			return text + ": compare only alternating runs (--wait-idle waits for an idle machine)"
 		}
 	}
 	return text
 }
 
-// Idle is the share of a machine's CPUs up to which it counts as quiet.
+// Idle is the share of all CPUs up to which a machine counts as idle.
 const Idle = 0.03

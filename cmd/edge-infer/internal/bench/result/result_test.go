@@ -46,11 +46,11 @@ func TestForeignDocuments(t *testing.T) {
 		"{":                             "unexpected end of JSON input",
 		`{"v":2,"results":[{}]}`:        "version 2 with 1 results",
 		`{"v":1,"results":[]}`:          "version 1 with 0 results",
-		`{"v":1,"results":[{"fps":3}]}`: "result 1 does not say what was measured",
+		`{"v":1,"results":[{"fps":3}]}`: `result 1 has no "what"`,
 	} {
 		_, err := Parse([]byte(text))
 		require.ErrorContains(t, err, want, text)
-		require.ErrorContains(t, err, "no document of edge-infer bench --output: ", text)
+		require.ErrorContains(t, err, "not a document of edge-infer bench --output: ", text)
 	}
 }
 
@@ -71,7 +71,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 func TestARunWithoutAFrameIsAnError(t *testing.T) {
 	report := Report{Results: []Result{{Batch: 1, Frames: 7}, {Batch: 16, Seconds: 1.04}}}
-	require.EqualError(t, report.Err(), "bench: batch 16: not one frame was done in 1.0 s, so there are no figures (give a longer --duration)")
+	require.EqualError(t, report.Err(), "bench: batch 16: no frame was completed in 1.0 s (use a longer --duration)")
 	report.Results = report.Results[:1]
 	require.NoError(t, report.Err())
 }

@@ -1,5 +1,5 @@
-// Package drawn keeps the zones and lines that were drawn on the web page. They lie in the state directory, where the service may write: the
-// configuration belongs to the administrator and is only ever read.
+// Package drawn keeps the zones and lines that were drawn on the web page. They lie in the state directory, where the service may write:
+// the configuration belongs to the administrator and is only ever read.
 package drawn
 
 import (

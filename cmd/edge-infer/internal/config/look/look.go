@@ -4,8 +4,7 @@ package look
 import (
 	"errors"
 
-	"github.com/edge-infer/edge-infer/postprocess/predict/augment"
-	"github.com/edge-infer/edge-infer/postprocess/predict/fuse"
+	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
@@ -19,7 +18,7 @@ type Inference struct {
 	// Ensemble are networks that look beside the model, Weights those of all of them, the model first.
 	Ensemble []string  `yaml:"ensemble"`
 	Weights  []float64 `yaml:"weights"`
-	// Augment are further looks of each network, as augment.Parse reads them.
+	// Augment are further looks of each network, as ensemble.Parse reads them.
 	Augment   []string `yaml:"augment"`
 	Fusion    string   `yaml:"fusion"`
 	FusionIoU float64  `yaml:"fusion_iou"`
@@ -27,7 +26,7 @@ type Inference struct {
 
 // Default is one network that sees an image whole.
 func Default() Inference {
-	return Inference{Overlap: 0.2, TileMerge: string(fuse.NMS), Fusion: string(fuse.WeightedBoxes), FusionIoU: fuse.DefaultIoU}
+	return Inference{Overlap: 0.2, TileMerge: string(ensemble.NMS), Fusion: string(ensemble.WeightedBoxes), FusionIoU: ensemble.DefaultIoU}
 }
 
 // Plain reports whether an image is seen once, whole, by one network.
@@ -55,8 +54,8 @@ func (l *Inference) ValidateWeights() error {
 }
 
 // Fuser puts together what the networks of the ensemble find.
-func (l *Inference) Fuser() fuse.Fuser {
-	f := fuse.Fuser{Method: fuse.Method(l.Fusion), IoU: float32(l.FusionIoU)}
+func (l *Inference) Fuser() ensemble.Fuser {
+	f := ensemble.Fuser{Method: ensemble.Method(l.Fusion), IoU: float32(l.FusionIoU)}
 	for _, w := range l.Weights {
 		f.Weights = append(f.Weights, float32(w))
 	}
@@ -70,9 +69,9 @@ func (l *Inference) ValidateAugment() error {
 }
 
 // Views reads Augment.
-func (l *Inference) Views() (all []augment.View, err error) {
+func (l *Inference) Views() (all []ensemble.View, err error) {
 	for _, text := range l.Augment {
-		one, err := augment.ParseView(text)
+		one, err := ensemble.ParseView(text)
 		if err != nil {
 			return nil, err
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Device is the predictor of a camera group on one GPU or the CPU, with its frame loop and the memory that it lends to cameras. Groups on the
-// same hardware have a Device each and share the hardware in turns.
+// Device is the predictor of a camera group on one GPU or the CPU, with its frame loop and the memory that it lends to cameras. Groups on
+// the same hardware have a Device each and share the hardware in turns.
 type Device struct {
 	*pipeline.Pipeline
 	Memory lending.Memory

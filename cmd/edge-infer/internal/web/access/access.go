@@ -1,5 +1,4 @@
-// Package access says who may come in to the page: it knows the secrets, the sessions of browsers that have shown one, and how many
-// connections strangers may hold.
+// Package access authenticates clients of the web page: secrets, browser sessions, and limits on requests and connections.
 package access
 
 import (
@@ -14,56 +13,54 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/rate"
 )
 
 //go:embed login.html
 var loginPage string
 
-// Secrets let a client in: a Token, or a User and a Password. With neither everyone may come in.
+// Secrets are the credentials: a Token, or a User and a Password. Without them everyone has access.
 type Secrets struct{ Token, User, Password string }
 
-// Required reports whether anyone is asked at all.
+// Required reports whether a login is required.
 func (s *Secrets) Required() bool { return s.Token != "" || s.User != "" }
 
-// Check refuses secrets that are too short or contradict each other, and to do without on an address that other machines reach.
+// Check returns an error for secrets that are too short or contradictory, and for missing ones unless the address is loopback.
 func (s *Secrets) Check(address string, loopback bool) error {
 	const shortestToken, shortestPassword = 16, 8
 	switch {
 	case s.Token != "" && s.User+s.Password != "":
-		return errors.New("web: a token and a user are set, only one of them can be")
+		return errors.New("web: set either a token or a user and a password, not both")
 	case (s.User == "") != (s.Password == ""):
-		return errors.New("web: a user needs a password, and a password a user")
+		return errors.New("web: user and password must be set together")
 	case s.Token != "" && len(s.Token) < shortestToken:
 		return fmt.Errorf("web: the token has %d characters, it needs %d", len(s.Token), shortestToken)
 	case s.Password != "" && len(s.Password) < shortestPassword:
 		return fmt.Errorf("web: the password has %d characters, it needs %d", len(s.Password), shortestPassword)
 	case !loopback && !s.Required():
-		return fmt.Errorf("web: other machines reach %s: set a token, or a user and a password, or listen on 127.0.0.1", address)
+		return fmt.Errorf("web: %s is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1", address)
 	}
 	return nil
 }
 
-// Control lets in who shows the token, the user's password, or a cookie that was given for one of them. Set the exported fields and call
-// Open; afterwards any goroutine may use it.
+// Control accepts requests with the token, the password, or a session cookie. Set the exported fields and call Open; afterwards it is safe
+// for concurrent use.
 type Control struct {
 	Secrets
 	Port      int    // of the page
 	Encrypted bool   // the page speaks TLS
-	File      string // keeps the sessions that were ended by a logout; empty for memory only
+	File      string // stores sessions ended by a logout; empty for memory only
 	Logger    *slog.Logger
 
 	cookie   string // its name
 	sessions sessions
-	failures rate.Limit
+	failures RateLimit
 	refused  atomic.Uint64 // wrong secrets
 }
 
-// Open reads which sessions were ended in earlier runs.
+// Open reads the sessions that were ended in earlier runs.
 func (c *Control) Open() error {
 	c.failures.PerSecond, c.failures.Burst = 1.0/12, 5
-	// Cookies do not belong to a port, so the port is in the name: several daemons on one host must not log each other out.
+	// Cookies are shared between ports, so the name contains the port: daemons on one host must not log each other out.
 	c.cookie = fmt.Sprintf("edge-infer-%d", c.Port)
 	if c.Encrypted {
 		c.cookie = "__Host-" + c.cookie
@@ -73,11 +70,11 @@ func (c *Control) Open() error {
 	return c.sessions.open(time.Now())
 }
 
-// Refused counts the wrong secrets.
+// Refused returns the number of wrong secrets.
 func (c *Control) Refused() uint64 { return c.refused.Load() }
 
-// granted reports whether the request shows a right to come in.
-func (c *Control) granted(r *http.Request) bool {
+// authorized reports whether the request has a valid session or secret.
+func (c *Control) authorized(r *http.Request) bool {
 	if !c.Required() {
 		return true
 	}
@@ -94,13 +91,13 @@ func (c *Control) granted(r *http.Request) bool {
 	return false
 }
 
-// check compares secrets. An address that has guessed wrongly too often is not heard for a while with passwords, which people can remember
-// and guess. A token is too long for that, so the right one always counts: nobody who shares the owner's address can lock the owner out.
+// check compares secrets. After too many failures passwords of an address are rejected for a while. The right token is always accepted, as
+// it is too long to be guessed: clients that share the owner's address cannot lock the owner out.
 func (c *Control) check(user, secret, client string) bool {
-	if c.Token != "" && same(secret, c.Token) {
+	if c.Token != "" && equal(secret, c.Token) {
 		return true
 	}
-	if c.User != "" && c.failures.Left(client, time.Now()) && same(user, c.User) && same(secret, c.Password) {
+	if c.User != "" && c.failures.Left(client, time.Now()) && equal(user, c.User) && equal(secret, c.Password) {
 		return true
 	}
 	c.failures.Spend(client, time.Now())
@@ -108,8 +105,8 @@ func (c *Control) check(user, secret, client string) bool {
 	return false
 }
 
-// same compares in a time that says nothing about the secret, its length included.
-func same(given, secret string) bool {
+// equal compares in constant time, independent of the length.
+func equal(given, secret string) bool {
 	one, two := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(secret))
 	return hmac.Equal(one[:], two[:])
 }
@@ -121,14 +118,14 @@ func (c *Control) setCookie(w http.ResponseWriter, value string, age time.Durati
 	})
 }
 
-// refuse answers who may not come in: a browser that wants a page is sent to the login, a program is told how to identify itself.
-func (c *Control) refuse(w http.ResponseWriter, r *http.Request) {
+// deny redirects a browser to the login page, and responds 401 to programs.
+func (c *Control) deny(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.URL.Path == "/" {
 		http.Redirect(w, r, "/login", http.StatusSeeOther)
 		return
 	}
 	challenge := "Bearer"
-	// A browser would show a dialog of its own over the page.
+	// Browsers would open their own login dialog for Basic.
 	if c.User != "" && r.Header.Get("Sec-Fetch-Mode") == "" {
 		challenge = "Basic"
 	}
@@ -136,16 +133,16 @@ func (c *Control) refuse(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "not logged in", http.StatusUnauthorized)
 }
 
-// ShowLogin serves the form.
+// ShowLogin serves the login form.
 func (c *Control) ShowLogin(w http.ResponseWriter, r *http.Request) {
-	if c.granted(r) {
+	if c.authorized(r) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
 	c.writeLogin(w, http.StatusOK, "")
 }
 
-// writeLogin fills the page in by hand: with a template, which may call any exported method, the linker leaves none out of the program.
+// writeLogin fills in the page without a template package, which would keep the linker from removing unused methods.
 func (c *Control) writeLogin(w http.ResponseWriter, code int, problem string) {
 	if problem != "" {
 		problem = `<p class="problem" role="alert">` + html.EscapeString(problem) + `</p>`
@@ -157,16 +154,18 @@ func (c *Control) writeLogin(w http.ResponseWriter, code int, problem string) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = strings.NewReplacer("<!-- problem -->", problem, "<!-- fields -->", fields).WriteString(w, loginPage) // the client may be gone
+	_, _ = strings.NewReplacer("<!-- problem -->", problem, "<!-- fields -->", fields).
+		WriteString(w, loginPage)
+	// the client may have disconnected
 }
 
-// Login begins a session for who sends the right secret.
+// Login starts a session if the secret is right.
 func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 	client := r.RemoteAddr
-	heard := c.failures.Left(client, time.Now())
+	allowed := c.failures.Left(client, time.Now())
 	if c.Required() && !c.check(r.PostFormValue("user"), r.PostFormValue("secret"), client) {
-		if heard {
-			c.writeLogin(w, http.StatusUnauthorized, "That was not right.")
+		if allowed {
+			c.writeLogin(w, http.StatusUnauthorized, "Wrong token or password.")
 		} else {
 			c.writeLogin(w, http.StatusTooManyRequests, "Too many attempts. Wait a minute and try again.")
 		}
@@ -176,25 +175,25 @@ func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// Logout ends the browser's session here too, so that nobody comes in with a copy of its cookie.
+// Logout ends the session on the server too, so that copies of its cookie are invalid.
 func (c *Control) Logout(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(c.cookie); err == nil {
 		if err := c.sessions.end(cookie.Value, time.Now()); err != nil {
-			c.Logger.Warn("a session that ended will be valid again after a restart", "error", err)
+			c.Logger.Warn("logout not saved, the session will be valid again after a restart", "error", err)
 		}
 	}
 	c.setCookie(w, "", -time.Second)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// Restricted serves only who shows a right to come in, and gives the connection of who does a place among the authenticated ones.
+// Restricted serves authorized requests only, and marks their connections as authenticated.
 func (c *Control) Restricted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !c.granted(r) {
-			c.refuse(w, r)
+		if !c.authorized(r) {
+			c.deny(w, r)
 			return
 		}
-		authenticated(r)
+		markAuthenticated(r)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -8,17 +8,14 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/rate"
 )
 
-// Listener bounds how many connections are open at once. Those that have not been authenticated have places of their own, so many of all
-// and so many of one subscriber. When these are taken a new one gets the place of the oldest of them: whoever holds connections open
-// without a word loses them, and the owner always gets as far as a request.
+// Listener bounds the number of open connections. Unauthenticated ones are bounded in total and per address prefix; when a bound is
+// reached, a new connection evicts the oldest, so that idle connections cannot lock the owner out.
 type Listener struct {
 	net.Listener
-	Anonymous, PerPrefix int // places of connections that are not authenticated: of all, and of one rate.Prefix
-	Authenticated        int // places of those that are
+	Anonymous, PerPrefix int // maximum of unauthenticated connections, in total and per ClientPrefix
+	Authenticated        int // maximum of authenticated connections
 
 	mutex         sync.Mutex
 	anonymous     list.List // *limitedConn, oldest first
@@ -26,7 +23,7 @@ type Listener struct {
 	authenticated int
 }
 
-// limitedConn is a connection that has a place.
+// limitedConn is a connection counted by a Listener.
 type limitedConn struct {
 	net.Conn
 	listener *Listener
@@ -34,7 +31,7 @@ type limitedConn struct {
 	closed   sync.Once
 
 	// Under the listener's lock.
-	place         *list.Element // among the anonymous ones; nil when it is none of them
+	slot          *list.Element // in Listener.anonymous; nil after authentication
 	authenticated bool
 }
 
@@ -44,49 +41,49 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &limitedConn{Conn: conn, listener: l, prefix: rate.Prefix(conn.RemoteAddr().String())}
-	if displaced := l.enter(c); displaced != nil {
-		_ = displaced.Conn.Close() // its handler notices, and closes it once more
+	c := &limitedConn{Conn: conn, listener: l, prefix: ClientPrefix(conn.RemoteAddr().String())}
+	if evicted := l.admit(c); evicted != nil {
+		_ = evicted.Conn.Close() // its handler closes it again
 	}
 	return c, nil
 }
 
-// enter gives a connection a place, that of another one if there is no free one.
-func (l *Listener) enter(c *limitedConn) (displaced *limitedConn) {
+// admit adds a connection and returns the one that it evicts, if any.
+func (l *Listener) admit(c *limitedConn) (evicted *limitedConn) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	crowded := l.prefixes[c.prefix] >= l.PerPrefix
-	if crowded || l.anonymous.Len() >= l.Anonymous {
-		for e := l.anonymous.Front(); e != nil && displaced == nil; e = e.Next() {
-			if other := e.Value.(*limitedConn); !crowded || other.prefix == c.prefix {
-				displaced = other
+	prefixFull := l.prefixes[c.prefix] >= l.PerPrefix
+	if prefixFull || l.anonymous.Len() >= l.Anonymous {
+		for e := l.anonymous.Front(); e != nil && evicted == nil; e = e.Next() {
+			if other := e.Value.(*limitedConn); !prefixFull || other.prefix == c.prefix {
+				evicted = other
 			}
 		}
-		l.remove(displaced)
+		l.remove(evicted)
 	}
 	if l.prefixes == nil {
 		l.prefixes = map[netip.Prefix]int{}
 	}
 	l.prefixes[c.prefix]++
-	c.place = l.anonymous.PushBack(c)
-	return displaced
+	c.slot = l.anonymous.PushBack(c)
+	return evicted
 }
 
-// remove takes a connection's place among the anonymous ones away. The lock is held.
+// remove removes a connection from the anonymous ones. The lock is held.
 func (l *Listener) remove(c *limitedConn) {
-	l.anonymous.Remove(c.place)
-	c.place = nil
+	l.anonymous.Remove(c.slot)
+	c.slot = nil
 	if l.prefixes[c.prefix]--; l.prefixes[c.prefix] == 0 {
 		delete(l.prefixes, c.prefix)
 	}
 }
 
-// authenticate moves a connection to the places of those that are, while there is one.
+// authenticate counts the connection as authenticated, unless there are too many of these.
 func (c *limitedConn) authenticate() {
 	l := c.listener
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if c.place != nil && l.authenticated < l.Authenticated {
+	if c.slot != nil && l.authenticated < l.Authenticated {
 		l.remove(c)
 		l.authenticated++
 		c.authenticated = true
@@ -99,7 +96,7 @@ func (c *limitedConn) Close() error {
 		l := c.listener
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
-		if c.place != nil {
+		if c.slot != nil {
 			l.remove(c)
 		}
 		if c.authenticated {
@@ -109,10 +106,10 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// connectionKey is where a request's context holds its connection.
+// connectionKey is the context key of a request's connection.
 type connectionKey struct{}
 
-// WithConnection is a http.Server.ConnContext, so that a request's connection is known when the request is let in.
+// WithConnection is an http.Server.ConnContext that stores the connection for markAuthenticated.
 func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()
@@ -120,8 +117,8 @@ func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// authenticated notes that a request's connection has shown a right to come in.
-func authenticated(r *http.Request) {
+// markAuthenticated marks the connection of an authorized request.
+func markAuthenticated(r *http.Request) {
 	if c, ok := r.Context().Value(connectionKey{}).(*limitedConn); ok {
 		c.authenticate()
 	}

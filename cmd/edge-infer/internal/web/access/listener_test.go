@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/rate"
 )
 
 // testPatience is how long a test waits for what must happen.
@@ -77,8 +75,8 @@ func TestConnectionsGiveTheirPlacesBack(t *testing.T) {
 	for i := range 9 {
 		near, far := net.Pipe()
 		defer far.Close()
-		c := &limitedConn{Conn: near, listener: l, prefix: rate.Prefix(fmt.Sprintf("2001:db8:0:%d::%d", i%3, i))}
-		if displaced := l.enter(c); displaced != nil {
+		c := &limitedConn{Conn: near, listener: l, prefix: ClientPrefix(fmt.Sprintf("2001:db8:0:%d::%d", i%3, i))}
+		if displaced := l.admit(c); displaced != nil {
 			require.NoError(t, displaced.Conn.Close())
 			require.LessOrEqual(t, l.prefixes[c.prefix], 2, "one /64 is one subscriber")
 		}

@@ -22,18 +22,17 @@ import (
 // sessionLength is how long a browser stays logged in.
 const sessionLength = 7 * 24 * time.Hour
 
-// sessions are what browsers show instead of a secret: END.NAME.SIGNATURE, where the end is Unix time and the name random. Nothing is kept
-// of those that are in force; those that have been ended before their time are, in a file where there is one, so that a restart does not
-// revive them. Any goroutine may use them.
+// sessions creates and verifies session cookies: END.NAME.SIGNATURE, where END is Unix time and NAME is random. Only sessions ended by a
+// logout are stored, in a file if configured, so that a restart does not revive them. It is safe for concurrent use.
 type sessions struct {
-	key  [sha256.Size]byte // signs; follows from the secrets, so that sessions outlive a restart but no new password
-	file string            // of the ended ones, one a line; empty for memory only
+	key  [sha256.Size]byte // signing key, derived from the secrets: sessions survive a restart, but not a new password
+	file string            // ended sessions, one per line; empty for memory only
 
 	mutex sync.Mutex
-	ended map[string]time.Time // signed part of a session, and when it would have ended by itself
+	ended map[string]time.Time // expiry by signed part
 }
 
-// open reads what has been ended in earlier runs.
+// open reads the sessions ended in earlier runs.
 func (s *sessions) open(now time.Time) error {
 	s.ended = map[string]time.Time{}
 	if s.file == "" {
@@ -52,7 +51,7 @@ func (s *sessions) open(now time.Time) error {
 	return nil
 }
 
-// begin gives a new session.
+// begin returns a new session that expires at end.
 func (s *sessions) begin(end time.Time) string {
 	signed := strconv.FormatInt(end.Unix(), 10) + "." + rand.Text()
 	return signed + "." + s.signature(signed)
@@ -64,7 +63,7 @@ func (s *sessions) signature(signed string) string {
 	return base64.RawURLEncoding.EncodeToString(signature.Sum(nil))
 }
 
-// valid reports whether a session was given by a daemon with these secrets, and whether it is still in force.
+// valid reports whether a session has a valid signature and has neither expired nor been ended.
 func (s *sessions) valid(session string, now time.Time) bool {
 	signed, ok := s.signed(session)
 	if !ok {
@@ -73,13 +72,13 @@ func (s *sessions) valid(session string, now time.Time) bool {
 	end, ok := sessionEnd(signed)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	_, over := s.ended[signed]
-	return ok && now.Before(end) && !over
+	_, ended := s.ended[signed]
+	return ok && now.Before(end) && !ended
 }
 
-// end makes a valid session invalid, for good when there is a file.
+// end invalidates a session, across restarts if there is a file.
 func (s *sessions) end(session string, now time.Time) error {
-	if !s.valid(session, now) { // strangers end nothing, and fill no memory
+	if !s.valid(session, now) { // others must not use memory
 		return nil
 	}
 	signed, _ := s.signed(session)
@@ -108,7 +107,7 @@ func (s *sessions) end(session string, now time.Time) error {
 	return nil
 }
 
-// signed is the part of a session that is signed, if the signature is ours.
+// signed returns the signed part of a session, if the signature is valid.
 func (s *sessions) signed(session string) (string, bool) {
 	dot := strings.LastIndexByte(session, '.')
 	if dot < 0 {

@@ -2,13 +2,13 @@ package live
 
 import "sync"
 
-// broadcast wakes everyone who waits. The zero value is ready.
+// broadcast wakes all waiting goroutines. The zero value is ready.
 type broadcast struct {
 	mutex sync.Mutex
 	next  chan struct{}
 }
 
-// wait gives a channel that is closed by the next signal.
+// wait returns a channel that is closed by the next signal.
 func (b *broadcast) wait() <-chan struct{} {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// eventCopy is a copy of a zone.Event, for goroutines that may take their time over it.
+// eventCopy is a copy of a zone.Event that outlives the frame.
 type eventCopy struct {
 	camera, label, zone, line string
 	kind                      zone.Kind
@@ -36,9 +36,9 @@ func copyEvent(in *pipeline.Result, e *zone.Event) eventCopy {
 	return to
 }
 
-// Event is something that happened, as the page lists it.
+// Event is an event as the page lists it.
 type Event struct {
-	Number    uint64     `json:"number"` // counts the events of the run
+	Number    uint64     `json:"number"` // sequence number in the run
 	Object    string     `json:"object"` // zone.Object.ID
 	Type      string     `json:"type"`
 	Camera    string     `json:"camera"`
@@ -53,7 +53,7 @@ type Event struct {
 	Direction string     `json:"direction,omitempty"`
 	DwellS    float64    `json:"dwell_s,omitempty"`
 
-	heard time.Time // when the list got it, by this machine's clock: Time is the image's
+	received time.Time // local time of receipt; Time is that of the frame
 }
 
 func (c *eventCopy) event(number uint64) Event {
@@ -61,11 +61,11 @@ func (c *eventCopy) event(number uint64) Event {
 	return Event{
 		Number: number, Object: object.ID(), Type: string(c.kind), Camera: c.camera, Seq: c.seq, Time: c.time, Label: c.label, Track: c.track,
 		Score: round(float64(c.score), 3), Box: corners(c.box), Zone: c.zone, Line: c.line, Direction: string(c.direction),
-		DwellS: round(c.dwell.Seconds(), 1), heard: time.Now(),
+		DwellS: round(c.dwell.Seconds(), 1), received: time.Now(),
 	}
 }
 
-// corners are as exact as can be seen.
+// corners returns the corners rounded to 0.1 pixels.
 func corners(b postprocess.Box) (all [4]float64) {
 	for i, v := range report.Corners(b) {
 		all[i] = round(v, 1)

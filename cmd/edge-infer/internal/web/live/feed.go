@@ -1,5 +1,4 @@
-// Package live shows what the cameras see and what is found in it while it happens: images, detections and events, to as many viewers as
-// there may be. It copies out of the frame loop, which never waits for anybody here.
+// Package live streams images, detections and events to viewers of the web page. It copies from the frame loop and never blocks it.
 package live
 
 import (
@@ -14,29 +13,28 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
-// Feed takes frames and gives them to viewers. Set the exported fields, call Open, have it be a sink of the pipeline, and call Run. Frame
-// belongs to the frame goroutine, everything else may be called from any.
+// Feed passes frames to viewers. Set the exported fields, call Open, register it as a sink of the pipeline, and call Run. Frame is called
+// by the frame goroutine, all other methods by any goroutine.
 type Feed struct {
-	// ImageRate is how many images a second of each camera are shown at most, less of many cameras; ImageWidth is their width in pixels
-	// at most.
+	// FrameRate is the maximum frame rate per camera, less with many cameras; ImageWidth is the maximum image width in pixels.
 	FrameRate, ImageWidth int
-	// Viewers is how many streams are served at a time.
+	// Viewers is the maximum number of open streams.
 	Viewers int
-	// Write is how long a viewer may take over one piece of a stream; one that needs longer is dropped. After Heartbeat of silence something
-	// is written, so that a viewer who has gone is noticed.
+	// Write is the timeout for one part of a stream; slower viewers are disconnected. After Heartbeat of silence something is written, to
+	// detect viewers that have disconnected.
 	Write, Heartbeat time.Duration
-	// Known reports whether there is a camera of that name.
+	// Known reports whether a camera of this name exists.
 	Known  func(camera string) bool
 	Logger *slog.Logger
 
 	recorder *recorder
 	fresh    broadcast     // signalled at every image
 	encoded  atomic.Uint64 // images
-	missed   atomic.Uint64 // images not taken because the encoder was at work
+	missed   atomic.Uint64 // images skipped because the encoder was busy
 	watched  atomic.Pointer[subscriptions]
 
 	mutex            sync.Mutex
-	stopping         bool // no stream may begin any more
+	stopping         bool // no new streams are accepted
 	viewers          int
 	detectionViewers int
 	previews         map[string]*preview
@@ -45,23 +43,23 @@ type Feed struct {
 
 var _ pipeline.Sink = (*Feed)(nil)
 
-// subscriptions are what somebody looks at. They are never changed, only replaced.
+// subscriptions is an immutable snapshot of what viewers have subscribed to.
 type subscriptions struct {
 	detections bool
 	previews   map[string]*preview // by camera
-	pause      time.Duration       // between two images of a camera
+	pause      time.Duration       // minimum between two images of a camera
 }
 
-// Open makes the feed ready for frames and viewers.
+// Open prepares the feed for frames and viewers.
 func (f *Feed) Open() {
 	f.recorder = newRecorder()
 	f.previews = map[string]*preview{}
 }
 
-// Run hands messages on until ctx ends.
+// Run delivers messages until ctx ends.
 func (f *Feed) Run(ctx context.Context) { f.recorder.run(ctx) }
 
-// Stop waits until the encoders have ended, for which the viewers must have left. None can come any more.
+// Stop rejects new viewers and waits for the encoders, which end when the last viewers have left.
 func (f *Feed) Stop() {
 	f.mutex.Lock()
 	f.stopping = true
@@ -69,47 +67,47 @@ func (f *Feed) Stop() {
 	f.encoders.Wait()
 }
 
-// Stats is how a feed does. Counters run from the start.
+// Stats counts viewers and images. Counters run from the start.
 type Stats struct {
-	Viewers        int    // streams that are open
-	Images, Missed uint64 // encoded, and not taken because the encoder was at work
-	Lost           uint64 // messages that a viewer did not take in time
+	Viewers        int    // open streams
+	Images, Missed uint64 // encoded, and skipped because the encoder was busy
+	Lost           uint64 // messages dropped because a viewer was too slow
 }
 
-// Stats is how it does now.
+// Stats returns the current counters.
 func (f *Feed) Stats() Stats {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return Stats{f.viewers, f.encoded.Load(), f.missed.Load(), f.recorder.lost.Load()}
 }
 
-// Frame implements pipeline.Sink. With nobody looking it costs an atomic load. Otherwise it copies: the detections of every frame, the
-// pixels of a few a second. Who is behind misses frames; nobody is waited for.
+// Frame implements pipeline.Sink. Without viewers it costs an atomic load. Otherwise it copies the detections of every frame and the pixels
+// at FrameRate. Slow viewers miss frames.
 func (f *Feed) Frame(in *pipeline.Result) {
 	if in.Events != nil && len(in.Events.Events) > 0 {
-		f.recorder.note(in)
+		f.recorder.addEvents(in)
 	}
 	watched := f.watched.Load()
 	if watched == nil {
 		return
 	}
-	if watched.detections { // also when the images have stopped and nothing is seen any more
-		f.recorder.observe(in)
+	if watched.detections { // even without detections
+		f.recorder.addFrame(in)
 	}
 	if p := watched.previews[in.Camera]; p != nil && in.Frame != nil {
 		p.take(in, watched.pause)
 	}
 }
 
-// imagesAtOnce is how many images a second are encoded of all cameras together.
-const imagesAtOnce = 48
+// maxImageRate is the maximum number of images encoded per second, of all cameras together.
+const maxImageRate = 48
 
 var (
 	errTooMany  = errors.New("too many viewers")
-	errStopping = errors.New("the server stops")
+	errStopping = errors.New("the server is stopping")
 )
 
-// subscribe makes room for one more stream, which looks at detections or at the images of cameras. leave must be called when it ends.
+// subscribe adds a stream of detections or of images of cameras. leave must be called when it ends.
 func (f *Feed) subscribe(detections bool, cameras []string) (watched []*preview, leave func(), err error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -131,7 +129,7 @@ func (f *Feed) subscribe(detections bool, cameras []string) (watched []*preview,
 		p.viewers++
 		watched = append(watched, p)
 	}
-	f.tell()
+	f.updateSubscriptions()
 	return watched, func() {
 		f.mutex.Lock()
 		defer f.mutex.Unlock()
@@ -145,18 +143,18 @@ func (f *Feed) subscribe(detections bool, cameras []string) (watched []*preview,
 				delete(f.previews, p.camera)
 			}
 		}
-		f.tell()
+		f.updateSubscriptions()
 	}, nil
 }
 
-// tell has the frame goroutine know what is looked at. The lock is held.
-func (f *Feed) tell() {
+// updateSubscriptions publishes the subscriptions to the frame goroutine. The lock is held.
+func (f *Feed) updateSubscriptions() {
 	if f.viewers == 0 {
 		f.watched.Store(nil)
 		return
 	}
 	f.watched.Store(&subscriptions{
 		detections: f.detectionViewers > 0, previews: maps.Clone(f.previews),
-		pause: max(time.Second/time.Duration(f.FrameRate), time.Duration(len(f.previews))*time.Second/imagesAtOnce),
+		pause: max(time.Second/time.Duration(f.FrameRate), time.Duration(len(f.previews))*time.Second/maxImageRate),
 	})
 }

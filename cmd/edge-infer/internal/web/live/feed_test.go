@@ -40,17 +40,17 @@ func TestViewersLeaveNothingBehind(t *testing.T) {
 
 func TestAFrameCostsNothingWhenNobodyLooks(t *testing.T) {
 	f := opened()
-	in := livetest.Inferred(livetest.Noise(engine.BGR, 1920, 1080, 3*1920), 1, 0)
+	in := livetest.Result(livetest.Noise(engine.BGR, 1920, 1080, 3*1920), 1, 0)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { f.Frame(in) }))
 
 	// With somebody it copies, into memory that it has.
-	var copied observation
+	var copied frameCopy
 	copied.copy(in)
 	require.Zero(t, testing.AllocsPerRun(100, func() { copied.copy(in) }))
 	_, leave, err := f.subscribe(true, nil)
 	require.NoError(t, err)
 	defer leave()
-	for range 2 * observations { // the recorder does not run: its queue fills
+	for range 2 * frameQueue { // the recorder does not run: its queue fills
 		f.Frame(in)
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() { f.Frame(in) }))
@@ -64,7 +64,7 @@ func TestAFrameCostsNothingWhenNobodyLooks(t *testing.T) {
 func TestImagesComeAtTheRateThatIsSet(t *testing.T) {
 	const frames, seconds = 200, 10
 	for _, test := range []struct{ rate, cameras, want int }{
-		{1, 1, 1}, {12, 4, 12}, {30, 1, 30}, {30, 8, 6}, {imagesAtOnce, 1, imagesAtOnce},
+		{1, 1, 1}, {12, 4, 12}, {30, 1, 30}, {30, 8, 6}, {maxImageRate, 1, maxImageRate},
 	} {
 		f := opened()
 		f.FrameRate = test.rate
@@ -77,7 +77,7 @@ func TestImagesComeAtTheRateThatIsSet(t *testing.T) {
 		p := &preview{fresh: make(chan struct{}, 1)}
 		taken := 0
 		for i := range frames * seconds {
-			in := livetest.Inferred(livetest.Noise(engine.GRAY8, 8, 8, 8), uint64(i+1), time.Duration(i+1)*time.Second/frames)
+			in := livetest.Result(livetest.Noise(engine.GRAY8, 8, 8, 8), uint64(i+1), time.Duration(i+1)*time.Second/frames)
 			if p.take(in, f.watched.Load().pause); p.seq == in.Seq {
 				taken++
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live/livetest"
 	"github.com/edge-infer/edge-infer/engine"
 )
@@ -15,7 +15,7 @@ import (
 // BenchmarkFrame is what a 1080p frame with 20 objects costs the frame loop.
 func BenchmarkFrame(b *testing.B) {
 	f := opened()
-	in := livetest.Inferred(livetest.Noise(engine.BGR, 1920, 1080, 3*1920), 1, 0)
+	in := livetest.Result(livetest.Noise(engine.BGR, 1920, 1080, 3*1920), 1, 0)
 	for range 19 {
 		in.Detections, in.IDs = append(in.Detections, in.Detections[0]), append(in.IDs, 7)
 	}
@@ -28,7 +28,7 @@ func BenchmarkFrame(b *testing.B) {
 	b.Run("detections", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			f.recorder.observe(in)
+			f.recorder.addFrame(in)
 			f.recorder.free <- <-f.recorder.full
 		}
 	})
@@ -41,9 +41,9 @@ func BenchmarkFrame(b *testing.B) {
 		}
 	})
 	b.Run("encode", func(b *testing.B) {
-		var copied img.Pixels
+		var copied jpegimage.Pixels
 		part := copied.Copy(in.Frame.Image(), image.Rect(0, 0, in.Width, in.Height))
-		e := img.Encoder{Quality: jpegQuality, MaxWidth: f.ImageWidth}
+		e := jpegimage.Encoder{Quality: jpegQuality, MaxWidth: f.ImageWidth}
 		defer e.Close()
 		for b.Loop() {
 			require.NoError(b, e.Load(&copied, part))

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Watchable is how many cameras one stream may show.
-const Watchable = 64
+// MaxStreamCameras is the maximum number of cameras in one stream.
+const MaxStreamCameras = 64
 
 // boundary separates the images of a stream.
 const boundary = "image"
 
-// ServeImages streams several cameras over one connection, of which a browser has few. Each part tells its camera by its number in the
-// request, and the frame, so that boxes are drawn on the image that they belong to.
+// ServeImages streams several cameras over one connection, because browsers limit connections. The headers of each part hold the index of
+// its camera in the request and the sequence number of its frame.
 func (f *Feed) ServeImages(w http.ResponseWriter, r *http.Request) {
 	f.stream(w, r, r.URL.Query()["camera"], "multipart/mixed")
 }
 
-// ServeStream is motion JPEG of one camera, as other programs understand it.
+// ServeStream streams one camera as motion JPEG.
 func (f *Feed) ServeStream(w http.ResponseWriter, r *http.Request) {
 	f.stream(w, r, []string{r.PathValue("camera")}, "multipart/x-mixed-replace")
 }
 
-// watch joins the viewers of cameras, or answers why it cannot be.
+// watch subscribes to images of cameras, or writes an error response.
 func (f *Feed) watch(w http.ResponseWriter, cameras []string) (watched []*preview, leave func(), ok bool) {
-	if len(cameras) == 0 || len(cameras) > Watchable {
-		http.Error(w, fmt.Sprintf("name 1 to %d cameras", Watchable), http.StatusBadRequest)
+	if len(cameras) == 0 || len(cameras) > MaxStreamCameras {
+		http.Error(w, fmt.Sprintf("specify 1 to %d cameras", MaxStreamCameras), http.StatusBadRequest)
 		return nil, nil, false
 	}
 	for _, name := range cameras {
@@ -75,7 +75,7 @@ func (f *Feed) stream(w http.ResponseWriter, r *http.Request, cameras []string, 
 		case <-r.Context().Done():
 			return
 		case <-next:
-		case <-time.After(f.Heartbeat): // a dead client is noticed by writing to it
+		case <-time.After(f.Heartbeat): // detects a disconnected client
 			if _, err := io.WriteString(out, "\r\n"); err != nil {
 				return
 			}
@@ -96,7 +96,7 @@ func writePart(out io.Writer, camera int, p *view) error {
 	return err
 }
 
-// ServeImage is the camera's next image.
+// ServeImage responds with the next image of a camera.
 func (f *Feed) ServeImage(w http.ResponseWriter, r *http.Request) {
 	watched, leave, ok := f.watch(w, []string{r.PathValue("camera")})
 	if !ok {
@@ -109,7 +109,7 @@ func (f *Feed) ServeImage(w http.ResponseWriter, r *http.Request) {
 		if p := watched[0].latest.Load(); p != nil {
 			w.Header().Set("Content-Type", "image/jpeg")
 			w.Header().Set("X-Sequence", fmt.Sprint(p.seq))
-			_, _ = w.Write(p.jpeg) // the client may be gone
+			_, _ = w.Write(p.jpeg) // the client may have disconnected
 			return
 		}
 		select {
@@ -117,7 +117,7 @@ func (f *Feed) ServeImage(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-next:
 		case <-deadline:
-			http.Error(w, "the camera gives no images", http.StatusServiceUnavailable)
+			http.Error(w, "the camera delivers no images", http.StatusServiceUnavailable)
 			return
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ServeDetections streams server-sent events: frame with the detections of each frame, event when something happened.
+// ServeDetections streams server-sent events: "frame" with the detections of each frame, and "event".
 func (f *Feed) ServeDetections(w http.ResponseWriter, r *http.Request) {
 	_, leave, err := f.subscribe(true, nil)
 	if err != nil {
@@ -27,7 +27,7 @@ func (f *Feed) ServeDetections(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case message = <-c.messages:
-		case <-time.After(f.Heartbeat): // a dead client is noticed by writing to it
+		case <-time.After(f.Heartbeat): // detects a disconnected client
 			message = []byte(":\n\n")
 		}
 		if _, err := out.Write(message); err != nil {

@@ -8,37 +8,37 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/image"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
-// jpegQuality is enough for an image to look at.
+// jpegQuality is the quality of preview images.
 const jpegQuality = 75
 
-// preview turns a camera's frames into JPEGs for as long as somebody looks. The frame goroutine copies the pixels, a goroutine of the
-// preview does the rest, and viewers take the newest image when they are ready for it.
+// preview encodes a camera's frames as JPEG while there are viewers. The frame goroutine copies the pixels, a goroutine of the preview
+// encodes them, and viewers take the newest image when they are ready.
 type preview struct {
 	camera  string
-	width   int        // of a JPEG in pixels, at most
+	width   int        // maximum width of a JPEG in pixels
 	ready   *broadcast // signalled at every image
 	encoded *atomic.Uint64
 	missed  *atomic.Uint64
 	logger  *slog.Logger
 	stop    context.CancelFunc
-	viewers int // guarded by the server's mutex
+	viewers int // guarded by the feed's mutex
 
 	due int64 // frame goroutine only: when the next image may be taken, CLOCK_MONOTONIC
 
-	mutex  sync.Mutex // held by the encoder while it reads what follows; the frame goroutine only tries
-	pixels img.Pixels
+	mutex  sync.Mutex // guards the fields below; the frame goroutine only uses TryLock
+	pixels jpegimage.Pixels
 	seq    uint64
 	time   time.Time
 
-	fresh  chan struct{} // holds a token when the pixels are new
+	fresh  chan struct{} // holds a token if the pixels are new
 	latest atomic.Pointer[view]
 }
 
-// view is a JPEG of a frame. It is never changed.
+// view is an immutable JPEG of a frame.
 type view struct {
 	jpeg          []byte
 	width, height int // of the frame in pixels
@@ -46,7 +46,7 @@ type view struct {
 	time          time.Time
 }
 
-// startPreview begins to look at a camera. The lock is held.
+// startPreview starts encoding images of a camera. The lock is held.
 func (f *Feed) startPreview(camera string) *preview {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &preview{
@@ -58,7 +58,7 @@ func (f *Feed) startPreview(camera string) *preview {
 	return p
 }
 
-// take copies the frame's pixels when an image is due and the encoder is not reading the previous one. Frame goroutine only.
+// take copies the frame's pixels if an image is due and the encoder is not reading the previous one. Frame goroutine only.
 func (p *preview) take(in *pipeline.Result, pause time.Duration) {
 	if in.Captured < p.due {
 		return
@@ -67,7 +67,7 @@ func (p *preview) take(in *pipeline.Result, pause time.Duration) {
 		p.missed.Add(1)
 		return
 	}
-	// Counting from the time that was due keeps the rate; after a break it starts anew.
+	// Adding to the due time keeps the rate; after a pause it restarts.
 	p.due = max(p.due+int64(pause), in.Captured+int64(pause)/2)
 	p.pixels.Copy(in.Frame.Image(), image.Rect(0, 0, in.Frame.Width, in.Frame.Height))
 	p.seq, p.time = in.Seq, in.Time
@@ -78,11 +78,11 @@ func (p *preview) take(in *pipeline.Result, pause time.Duration) {
 	}
 }
 
-// encode makes images until ctx ends.
+// encode encodes images until ctx ends.
 func (p *preview) encode(ctx context.Context) {
-	encoder := img.Encoder{Quality: jpegQuality, MaxWidth: p.width}
+	encoder := jpegimage.Encoder{Quality: jpegQuality, MaxWidth: p.width}
 	defer encoder.Close()
-	var told string
+	var lastError string
 	for {
 		select {
 		case <-ctx.Done():
@@ -97,9 +97,9 @@ func (p *preview) encode(ctx context.Context) {
 			next.jpeg, err = encoder.JPEG()
 		}
 		if err != nil {
-			if err.Error() != told {
-				told = err.Error()
-				p.logger.Warn("no images for the web page", "camera", p.camera, "error", err)
+			if err.Error() != lastError {
+				lastError = err.Error()
+				p.logger.Warn("image for the web page not encoded", "camera", p.camera, "error", err)
 			}
 			continue
 		}

@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	observations = 64  // on their way from the frame goroutine
-	occurrences  = 256 // likewise
-	// backlog is how many messages may wait for one client.
-	backlog = 128
+	frameQueue = 64  // frames waiting between the frame goroutine and the recorder
+	eventQueue = 256 // events likewise
+	// clientQueue is the number of messages that may wait for one client.
+	clientQueue = 128
 )
 
-// recorder takes copies of what the frame loop found, makes messages of them and gives them to whoever looks. It remembers the latest
-// events also when nobody does.
+// recorder copies results of the frame loop, converts them to messages and sends these to clients. It stores the latest events.
 type recorder struct {
-	free, full chan *observation
-	happened   chan eventCopy
-	lost       atomic.Uint64 // observations and events that found no room
+	free, full chan *frameCopy
+	events     chan eventCopy
+	lost       atomic.Uint64 // frames, events and messages dropped because a queue was full
 
 	mutex   sync.Mutex
 	clients map[*client]struct{}
-	memory  memory
+	stored  eventStore
 	number  uint64
 }
 
@@ -39,63 +38,63 @@ type client struct {
 
 func newRecorder() *recorder {
 	r := &recorder{
-		free: make(chan *observation, observations), full: make(chan *observation, observations), happened: make(chan eventCopy, occurrences),
-		clients: map[*client]struct{}{}, memory: memory{events: map[string][]Event{}},
+		free: make(chan *frameCopy, frameQueue), full: make(chan *frameCopy, frameQueue), events: make(chan eventCopy, eventQueue),
+		clients: map[*client]struct{}{}, stored: eventStore{events: map[string][]Event{}},
 	}
-	for range observations {
-		r.free <- new(observation)
+	for range frameQueue {
+		r.free <- new(frameCopy)
 	}
 	return r
 }
 
-// observe copies a frame's detections. Frame goroutine only.
-func (r *recorder) observe(in *pipeline.Result) {
+// addFrame copies a frame's detections. Frame goroutine only.
+func (r *recorder) addFrame(in *pipeline.Result) {
 	select {
 	case next := <-r.free:
 		next.copy(in)
-		r.full <- next // never waits, there are as many places as observations
+		r.full <- next // never blocks: full has room for all copies
 	default:
 		r.lost.Add(1)
 	}
 }
 
-// note copies a frame's events. Frame goroutine only.
-func (r *recorder) note(in *pipeline.Result) {
+// addEvents copies a frame's events. Frame goroutine only.
+func (r *recorder) addEvents(in *pipeline.Result) {
 	for i := range in.Events.Events {
 		select {
-		case r.happened <- copyEvent(in, &in.Events.Events[i]):
+		case r.events <- copyEvent(in, &in.Events.Events[i]):
 		default:
 			r.lost.Add(1)
 		}
 	}
 }
 
-// run hands messages on until ctx ends.
+// run delivers messages until ctx ends.
 func (r *recorder) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case next := <-r.full:
-			r.tell("frame", next.message())
+			r.send("frame", next.message())
 			r.free <- next
-		case next := <-r.happened:
-			r.tell("event", r.remember(&next))
+		case next := <-r.events:
+			r.send("event", r.store(&next))
 		}
 	}
 }
 
-func (r *recorder) remember(c *eventCopy) Event {
+func (r *recorder) store(c *eventCopy) Event {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.number++
 	e := c.event(r.number)
-	r.memory.add(e)
+	r.stored.add(e)
 	return e
 }
 
-// tell gives a message to every client that has room for it.
-func (r *recorder) tell(kind string, value any) {
+// send queues a message for every client, and drops it for clients whose queue is full.
+func (r *recorder) send(kind string, value any) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if len(r.clients) == 0 {
@@ -103,7 +102,7 @@ func (r *recorder) tell(kind string, value any) {
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // every field is of a type that JSON has
+		panic(err) // every field can be represented in JSON
 	}
 	message := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
 	for c := range r.clients {
@@ -117,7 +116,7 @@ func (r *recorder) tell(kind string, value any) {
 }
 
 func (r *recorder) join() *client {
-	c := &client{messages: make(chan []byte, backlog)}
+	c := &client{messages: make(chan []byte, clientQueue)}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.clients[c] = struct{}{}
@@ -130,16 +129,16 @@ func (r *recorder) leave(c *client) {
 	delete(r.clients, c)
 }
 
-// Events are those that are remembered and wanted, newest first.
+// Events returns the stored events that match, newest first.
 func (f *Feed) Events(q Query) []Event {
 	f.recorder.mutex.Lock()
 	defer f.recorder.mutex.Unlock()
-	return f.recorder.memory.find(q)
+	return f.recorder.stored.find(q)
 }
 
-// Heard is when something happened to an object last, by the clock of this machine; zero when that is not remembered.
-func (f *Feed) Heard(camera, object string) time.Time {
+// LastEvent returns the local time of an object's last event; zero if none is stored.
+func (f *Feed) LastEvent(camera, object string) time.Time {
 	f.recorder.mutex.Lock()
 	defer f.recorder.mutex.Unlock()
-	return f.recorder.memory.heard(camera, object)
+	return f.recorder.stored.lastEvent(camera, object)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// streamWriter writes an answer without end. The client has a time for each piece; one that does not take it is dropped.
+// streamWriter writes an endless response with a deadline for each part.
 type streamWriter struct {
 	http.ResponseWriter
 	controller *http.ResponseController
@@ -14,7 +14,7 @@ type streamWriter struct {
 
 func newStreamWriter(w http.ResponseWriter, timeout time.Duration) *streamWriter {
 	s := &streamWriter{w, http.NewResponseController(w), timeout}
-	_ = s.controller.SetReadDeadline(time.Time{}) // that of the request would end the stream
+	_ = s.controller.SetReadDeadline(time.Time{}) // the request's deadline would end the stream
 	return s
 }
 

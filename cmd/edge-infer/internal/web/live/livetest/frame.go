@@ -1,4 +1,4 @@
-// Package livetest makes frames for tests of what is shown of them.
+// Package livetest creates frames and results for tests.
 package livetest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Noise is a frame that does not compress.
+// Noise returns a frame of random pixels.
 func Noise(format engine.PixelFormat, width, height, stride int) *capture.Frame {
 	f := &capture.Frame{Data: make([]byte, stride*format.Rows(height)), Width: width, Height: height, Stride: stride, Format: format}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -21,8 +21,8 @@ func Noise(format engine.PixelFormat, width, height, stride int) *capture.Frame 
 	return f
 }
 
-// Inferred is what came of a frame: one object, and one that was lost.
-func Inferred(f *capture.Frame, seq uint64, captured time.Duration) *pipeline.Result {
+// Result returns the result of a frame with one detection and one lost track.
+func Result(f *capture.Frame, seq uint64, captured time.Duration) *pipeline.Result {
 	return &pipeline.Result{
 		Camera: "cam0", Seq: seq, Time: time.Unix(1e9, 0), Captured: int64(captured), Width: f.Width, Height: f.Height, Frame: f,
 		Labels: []string{"bolt"}, Detections: []postprocess.Detection{{Box: postprocess.Box{X1: 1, Y1: 2, X2: 3.25, Y2: 4}, Score: 0.9}},

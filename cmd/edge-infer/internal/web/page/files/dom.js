@@ -1,4 +1,4 @@
-// el makes an element. Properties are set on it, those that start with aria- or data- are attributes, and children are text or elements.
+// el creates an element. Properties are set on it, those that start with aria- or data- are attributes, and children are text or elements.
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [key, value] of Object.entries(properties)) {
@@ -9,7 +9,7 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
-// palette gives classes colours that can be told apart on bright and dark images.
+// palette are class colours that are distinct on bright and dark images.
 const palette = ["#2dd4bf", "#fb923c", "#818cf8", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#4ade80", "#d6a77a", "#5eead4"];
 
 export function colour(number) {
@@ -34,7 +34,7 @@ export function clock(time) {
   return new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 }
 
-// quantile is of a sorted list.
+// quantile returns a quantile of a sorted list.
 export function quantile(sorted, share) {
   return sorted.length === 0 ? 0 : sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
 }

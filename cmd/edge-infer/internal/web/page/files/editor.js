@@ -2,13 +2,13 @@ import { getVersioned, putVersioned, sendJSON } from "./api.js";
 import { el } from "./dom.js";
 import * as paint from "./paint.js";
 
-// reach is how near a pointer must be to a point to take it, in pixels of the page.
+// reach is the distance within which a pointer grabs a point, in CSS pixels.
 const reach = 14;
 
-// step is how long changes that follow each other are undone as one, in milliseconds: a drag is many of them.
+// step is the interval in milliseconds within which successive changes are undone together, such as those of a drag.
 const step = 500;
 
-// outlines are the kinds of shapes that any number of corners bounds.
+// outlines are the kinds of polygons, with their names.
 const outlines = { zones: "zone", masks: "mask" };
 
 const second = 1e9; // the configuration counts in nanoseconds
@@ -32,7 +32,7 @@ export class Editor {
       lines: el("button", { onclick: () => this.setMode("lines") }, "New line"),
       masks: el("button", { onclick: () => this.setMode("masks"), title: "Area in which detections are ignored" }, "New mask"),
       ground: el("button", { onclick: () => this.setMode("ground"), title: "Four corners of a rectangle on the ground give speeds in metres" }, "Ground"),
-      length: el("button", { onclick: () => this.setMode("length"), title: "For a camera that looks straight down: two points of a known distance" }, "Known length"),
+      length: el("button", { onclick: () => this.setMode("length"), title: "For a camera that points straight down: two points of known distance" }, "Known length"),
     };
     this.finishButton = el("button", { onclick: () => this.finish(), hidden: true });
     this.hint = el("p", { className: "quiet pad", role: "status" });
@@ -66,7 +66,7 @@ export class Editor {
     this.open();
   }
 
-  // open goes on with what was drawn here and not saved.
+  // open restores unsaved changes of the camera.
   async open() {
     const kept = this.app.drafts.get(this.camera.value);
     await this.load();
@@ -100,7 +100,7 @@ export class Editor {
     return this.app.status.cameras.find((c) => c.capture.name === this.camera.value);
   }
 
-  // load takes over what was saved last; what is in force, where nothing can be saved.
+  // load shows the saved configuration, or the one in force where zones cannot be saved.
   async load() {
     const camera = this.status;
     if (!camera || !this.app.status.editable) {
@@ -140,10 +140,10 @@ export class Editor {
     this.changed();
   }
 
-  // width and height are what the configuration's coordinates count: pixels, or shares of the image.
+  // width and height are the units of the configuration's coordinates: pixels, or 1 for relative coordinates.
   get width() { return this.config.width || 1; }
   get height() { return this.config.height || 1; }
-  get places() { return this.config.width ? 1 : 4; } // decimals
+  get decimals() { return this.config.width ? 1 : 4; }
 
   setMode(mode) {
     this.mode = mode;
@@ -151,12 +151,12 @@ export class Editor {
     for (const [name, button] of Object.entries(this.tools)) button.setAttribute("aria-pressed", name === mode);
     this.canvas.className = mode === "select" ? "select" : "";
     this.hint.textContent = {
-      select: "Drag a point to move it, drag inside a zone or mask to move the whole of it.",
-      zones: "Set the corners one after the other; touch the first one again to finish.",
-      lines: "Set the first and the last point. Who passes in the direction of the arrow goes in.",
-      masks: "Set the corners one after the other; touch the first one again to finish. Objects that stand in a mask are left out.",
-      ground: "Set the four corners of a rectangle on the ground, in order around it, then say how long its sides are.",
-      length: "Only for a camera that looks straight down: set both ends of a length that is known.",
+      select: "Drag a point to move it, drag inside a zone or mask to move all of it.",
+      zones: "Click the corners in order; click the first one again to finish.",
+      lines: "Click the start and the end. Objects that cross in the direction of the arrow count as in.",
+      masks: "Click the corners in order; click the first one again to finish. Detections inside a mask are ignored.",
+      ground: "Click the four corners of a rectangle on the ground, in order around it, then enter the lengths of its sides.",
+      length: "For a camera that points straight down: click both ends of a known length.",
     }[mode];
     this.showFinish();
     this.schedule();
@@ -183,7 +183,7 @@ export class Editor {
     canvas.addEventListener("keydown", (event) => this.key(event));
   }
 
-  // point is where a pointer is, as a share of the image.
+  // point returns the position of a pointer in relative image coordinates.
   point(event) {
     const box = this.canvas.getBoundingClientRect();
     const clamp = (v) => Math.min(1, Math.max(0, v));
@@ -197,7 +197,7 @@ export class Editor {
   }
 
   toConfig(p) {
-    const unit = 10 ** this.places;
+    const unit = 10 ** this.decimals;
     return { x: Math.round(p.x * this.width * unit) / unit, y: Math.round(p.y * this.height * unit) / unit };
   }
 
@@ -205,7 +205,7 @@ export class Editor {
     return { x: p.x / this.width, y: p.y / this.height };
   }
 
-  // shapes are all of a kind. A mask is nothing but its corners.
+  // shapes returns all shapes of a kind. A mask is a list of corners.
   shapes(kind) {
     if (kind === "ground") return this.config.ground ? [this.config.ground] : [];
     return kind === "masks" ? this.config.filter.masks : this.config[kind];
@@ -216,7 +216,7 @@ export class Editor {
     return kind === "masks" ? shape : shape.points;
   }
 
-  // points are those of a shape, as {get, set} of shares of the image.
+  // points returns the points of a shape as {get, set} in relative image coordinates.
   points(kind, index) {
     const from = kind === "lines" ? this.config.lines[index] : this.corners(kind, index);
     return (kind === "lines" ? ["from", "to"] : [...from.keys()]).map((at) => (
@@ -255,7 +255,7 @@ export class Editor {
     this.select(kind, index);
     const start = this.points(kind, index).map((h) => h.get());
     this.drag = (to) => {
-      // The whole of it stays on the image.
+      // The shape must stay inside the image.
       const limit = (axis, by) => Math.min(1 - Math.max(...start.map((p) => p[axis])), Math.max(-Math.min(...start.map((p) => p[axis])), by));
       const [dx, dy] = [limit("x", to.x - at.x), limit("y", to.y - at.y)];
       this.points(kind, index).forEach((h, i) => h.set({ x: start[i].x + dx, y: start[i].y + dy }));
@@ -388,7 +388,7 @@ export class Editor {
     this.schedule();
   }
 
-  // changed shows the new text, or what is wrong with it, a moment later.
+  // changed checks the configuration after a short delay and shows its YAML or the error.
   changed() {
     this.note();
     this.showList();
@@ -397,7 +397,7 @@ export class Editor {
     this.checkLater();
   }
 
-  // note keeps what a change can be undone to, and says whether it is saved.
+  // note records a state for undo and shows whether it is saved.
   note() {
     const now = JSON.stringify(this.config);
     if (now !== this.known) {
@@ -406,7 +406,7 @@ export class Editor {
       this.known = now;
     }
     this.undoButton.disabled = this.past.length === 0;
-    this.done.textContent = this.unsaved ? "Not saved yet." : "";
+    this.done.textContent = this.unsaved ? "Unsaved changes." : "";
   }
 
   checkLater() {
@@ -508,18 +508,18 @@ export class Editor {
     const choice = (label, field, ...values) => el("label", {}, label, el("select", { name: field, onchange: (e) => this.set(shape, field, e.target.value) },
       ...values.map(([value, title]) => el("option", { value, selected: value === shape[field] }, title))));
     const known = this.status?.labels ?? [];
-    const labels = el("fieldset", {}, el("legend", {}, "Labels that count; none ticked: all"), ...known.slice(0, 200).map((name) =>
+    const labels = el("fieldset", {}, el("legend", {}, "Labels that count (none checked: all)"), ...known.slice(0, 200).map((name) =>
       el("label", { className: "check" }, el("input", {
         type: "checkbox", checked: (shape.labels ?? []).includes(name),
         onchange: (e) => this.set(shape, "labels", e.target.checked ? [...(shape.labels ?? []), name] : shape.labels.filter((l) => l !== name)),
       }), name)));
-    const anchors = [["bottom", "foot"], ["centre", "centre"], ["top", "top"], ["feet", "ankles, or lowest of the mask"],
+    const anchors = [["bottom", "bottom centre"], ["centre", "centre"], ["top", "top"], ["feet", "feet (ankles or lowest mask point)"],
       ...(this.status?.keypoints ?? []).map((name) => [name, name.replaceAll("_", " ")])];
     const common = [text("Name", "name", true), known.length > 0 ? labels : null];
     const own = s.kind === "zones"
-      ? [choice("Point of the object", "anchor", ["", "default (foot)"], ...anchors, ["box", "any part of the box"], ["mask", "any part of the mask"]), seconds("Loiters after, seconds", "loiter"), seconds("Enters after, seconds", "min_time")]
+      ? [choice("Point of the object", "anchor", ["", "default (bottom centre)"], ...anchors, ["box", "any part of the box"], ["mask", "any part of the mask"]), seconds("Loiters after, seconds", "loiter"), seconds("Enters after, seconds", "min_time")]
       : [choice("Direction", "direction", ["", "both"], ["in", "in only"], ["out", "out only"]), choice("Point of the object", "anchor", ["", "default (centre)"], ...anchors),
-        choice("Crossing", "mode", ["", "exact"], ["loose", "any part of the box"]), el("label", {}, "Way in", el("button", { onclick: () => this.turn(shape) }, "Turn around"))];
+        choice("Crossing", "mode", ["", "exact"], ["loose", "any part of the box"]), el("label", {}, "In direction", el("button", { onclick: () => this.turn(shape) }, "Reverse"))];
     this.form.replaceChildren(...[...common, ...own].filter(Boolean),
       deletion(s.kind === "zones" ? "zone" : "line"));
   }

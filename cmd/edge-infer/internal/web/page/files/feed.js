@@ -1,20 +1,20 @@
 import { request } from "./api.js";
 import { quantile } from "./dom.js";
 
-// kept is how many frames' detections are remembered, to be found when the image of one of them arrives.
+// kept is the number of frames whose detections wait for the image of the same frame.
 const kept = 240;
 
-// shortestSilence is how long a camera may be silent before its image counts as old, in milliseconds.
+// shortestSilence is the least time without a frame after which an image is stale, in milliseconds.
 const shortestSilence = 3000;
 
-// rhythm is how many gaps between frames tell what is usual for a camera; their median does not notice that it was away for once.
+// rhythm is the number of frame intervals kept per camera; their median is not affected by a single interruption.
 const rhythm = 9;
 
-// trail is how many places of an object are remembered.
+// trail is the number of positions kept of each tracked object.
 const trail = 40;
 
-// Feed receives what the server streams: detections of every camera, images of those that are shown. It connects again by itself, and
-// lets go while the page is hidden, so that the device does not work for nobody.
+// Feed receives the streams of the server: detections of every camera, images of those that are shown. It reconnects by itself, and
+// disconnects while the page is hidden, to save the device work.
 export class Feed extends EventTarget {
   constructor() {
     super();
@@ -35,20 +35,19 @@ export class Feed extends EventTarget {
     return camera;
   }
 
-  // silence is how long a camera has given nothing new, in milliseconds; null when it never has. An image stands for as long as no newer one
-  // comes, whatever the detections do.
+  // silence returns the age of the newest image of a camera in milliseconds, null before the first.
   silence(name) {
     const camera = this.camera(name);
     return camera.heard === null ? null : performance.now() - Math.min(camera.heard, camera.image?.at ?? camera.heard);
   }
 
-  // stale reports a silence that is long for this camera, which may give an image every minute.
+  // stale reports whether the newest image is old compared with the usual interval of the camera.
   stale(name) {
     const silence = this.silence(name);
     return silence !== null && silence > Math.max(shortestSilence, 4 * quantile([...this.camera(name).gaps].sort((a, b) => a - b), 0.5));
   }
 
-  // show says which cameras' images are wanted.
+  // show selects the cameras whose images are streamed.
   show(names) {
     if (names.join("\n") === this.shown.join("\n")) return;
     this.shown = names;
@@ -88,7 +87,7 @@ export class Feed extends EventTarget {
     source.addEventListener("event", (event) => this.dispatchEvent(new CustomEvent("happened", { detail: JSON.parse(event.data) })));
     source.addEventListener("error", () => {
       this.connection(false);
-      // The browser tries again after a lost connection, but not after a refusal.
+      // The browser reconnects after a lost connection, but not after an HTTP error.
       if (source.readyState === EventSource.CLOSED && this.source === source) this.again = setTimeout(() => this.openEvents(), 2000);
     });
   }
@@ -107,7 +106,7 @@ export class Feed extends EventTarget {
     this.dispatchEvent(new CustomEvent("frame", { detail: message.camera }));
   }
 
-  // follow remembers where the middle of each followed object has been.
+  // follow records the positions of each tracked object.
   follow(ways, message) {
     for (const d of message.detections) {
       if (!d.track) continue;
@@ -136,7 +135,7 @@ export class Feed extends EventTarget {
     }
   }
 
-  // parts reads a multipart stream. Waiting for each image to be decoded makes the server leave out what the browser cannot show.
+  // parts reads a multipart stream. Waiting until each image is decoded makes the server skip images that the browser cannot show in time.
   async parts(body, names, signal) {
     const reader = body.getReader();
     const decoder = new TextDecoder("latin1");

@@ -3,10 +3,10 @@ import { duration, el } from "./dom.js";
 import * as paint from "./paint.js";
 import * as plot from "./plot.js";
 
-// pause is the time between two looks at the day that is still going on, in milliseconds.
+// pause is the interval for reloading the current day, in milliseconds.
 const pause = 10000;
 
-// History shows what a camera has counted on a day, and where on its image objects were.
+// History shows a camera's counts of one day and a heat map of object positions.
 export class History {
   constructor(root, app, camera) {
     this.app = app;
@@ -18,11 +18,11 @@ export class History {
     this.problem = el("p", { className: "problem pad", role: "alert", hidden: true });
     this.hint = el("p", { className: "quiet pad" });
     root.replaceChildren(el("div", { className: "stack" },
-      el("section", { className: "card", "aria-label": "Where objects were" },
+      el("section", { className: "card", "aria-label": "Heat map" },
         el("div", { className: "tools" }, el("label", {}, "Camera ", this.camera), el("label", {}, "Day ", this.day)),
         this.problem, el("div", { className: "image" }, this.canvas), this.hint),
-      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Objects that came, by hour")), el("div", { className: "pad" }, this.plot)),
-      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Of the whole day")),
+      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "New objects by hour")), el("div", { className: "pad" }, this.plot)),
+      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Whole day")),
         el("div", { className: "pad scroll" }, el("table", {}, this.table)))));
     this.update(app.status);
     const names = app.status.cameras.map((c) => c.capture.name);
@@ -67,10 +67,10 @@ export class History {
     const hours = Array.from({ length: 24 }, (_, hour) => found.hours[hour]);
     plot.histogram(this.plot, hours.map((_, hour) => hour), hours.map((h) => sum(Object.values(h?.objects ?? {}))), "Objects by hour", (hour) => `from ${hour} o'clock`);
     this.table.replaceChildren(...rows(hours.filter(Boolean)));
-    if (this.table.children.length === 0) this.table.append(el("tr", {}, el("td", { className: "quiet" }, "Nothing was counted. Tracking, zones and lines count.")));
+    if (this.table.children.length === 0) this.table.append(el("tr", {}, el("td", { className: "quiet" }, "No counts. Enable tracking, or draw zones or lines.")));
   }
 
-  // paint lays the heat over the newest image: red is where objects were longest.
+  // paint draws the heat map over the newest image: red is where objects stayed longest.
   paint(found) {
     const { image, latest } = this.app.feed.camera(this.camera.value);
     const size = image ?? latest ?? { width: 16, height: 9 };
@@ -81,11 +81,11 @@ export class History {
     const most = Math.max(...found.heat);
     found.heat.forEach((seconds, i) => {
       if (seconds === 0) return;
-      const share = Math.sqrt(seconds / most); // one cell where something stood all day would hide the ways
+      const share = Math.sqrt(seconds / most); // otherwise one parked object would hide all paths
       context.fillStyle = `hsl(${Math.round(240 * (1 - share))} 100% 50% / ${0.25 + 0.45 * share})`;
       context.fillRect((i % found.columns) * dx, Math.floor(i / found.columns) * dy, dx, dy);
     });
-    const text = most > 0 ? `Where objects touched the ground. Red: ${most < 60 ? `${most.toFixed(1)} s` : duration(most)} in one place, all objects together.` : "No object was seen.";
+    const text = most > 0 ? `Where objects touched the ground. Red: ${most < 60 ? `${most.toFixed(1)} s` : duration(most)} in one place, sum over all objects.` : "No objects.";
     this.hint.textContent = text;
     this.canvas.setAttribute("aria-label", text);
   }
@@ -93,12 +93,12 @@ export class History {
 
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
-// rows are the counts of all hours together.
+// rows returns the table of counts of the whole day.
 function rows(hours) {
   const named = (kind) => [...new Set(hours.flatMap((h) => Object.keys(h[kind])))].sort();
   const of = (kind, name, field) => sum(hours.map((h) => h[kind][name]?.[field] ?? 0));
   const row = (...values) => el("tr", {}, ...values.map((v) => el("td", {}, v)));
-  const lines = named("objects").map((label) => row(label, `${sum(hours.map((h) => h.objects[label] ?? 0))} came`));
+  const lines = named("objects").map((label) => row(label, `${sum(hours.map((h) => h.objects[label] ?? 0))} objects`));
   for (const zone of named("zones")) {
     const visits = of("zones", zone, "visits");
     lines.push(row(zone, `${of("zones", zone, "entered")} entered` + (visits > 0 ? `, stayed ${(of("zones", zone, "dwell_s") / visits).toFixed(1)} s on average` : "")));

@@ -3,10 +3,10 @@ import * as paint from "./paint.js";
 import * as plot from "./plot.js";
 import { describe } from "./events.js";
 
-// patience is how long an image waits for the detections of its frame, in milliseconds.
-const patience = 300;
+// maxWait is how long an image waits for the detections of its frame, in milliseconds.
+const maxWait = 300;
 
-// Live shows every camera's image with what was found in it.
+// Live shows every camera's image with its detections.
 export class Live {
   constructor(root, app) {
     this.root = root;
@@ -29,7 +29,7 @@ export class Live {
     this.closed = true;
   }
 
-  // update takes a new status over.
+  // update applies a new status.
   update(status) {
     const names = status.cameras.map((c) => c.capture.name);
     if (names.join("\n") !== [...this.cards.keys()].join("\n") || this.cards.size === 0) this.build(names);
@@ -41,7 +41,7 @@ export class Live {
   build(names) {
     this.cards.clear();
     if (names.length === 0) {
-      this.root.replaceChildren(el("p", { className: "none" }, "There is no camera yet."));
+      this.root.replaceChildren(el("p", { className: "none" }, "No camera configured."));
       return;
     }
     const single = names.length === 1;
@@ -56,7 +56,7 @@ export class Live {
     this.root.replaceChildren(el("div", { className: "live single" }, grid, el("div", { className: "stack" },
       el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Latency"), el("span", { className: "grow" }), card.figures),
         el("div", { className: "pad" }, card.plot)),
-      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Now in the image")), card.present),
+      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Objects in the image")), card.present),
       el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Latest events"), el("span", { className: "grow" }),
         el("a", { href: "#events" }, "all")), this.recent))));
     this.app.events().then((events) => events.slice(0, 8).reverse().forEach((event) => this.happened(event)));
@@ -108,7 +108,7 @@ class Card {
     this.rate = { inferred: 0, at: 0, fps: 0 };
   }
 
-  // update takes a new status over; what the network runs on is shown where it differs between cameras.
+  // update applies a new status. The device of the network is shown where it differs between cameras.
   update(camera, several) {
     this.naming.setAttribute("aria-pressed", this.app.names);
     this.analytics = camera.analytics;
@@ -127,7 +127,7 @@ class Card {
     this.error.textContent = trouble(camera.capture);
   }
 
-  // showState says how the camera is, and how old what is shown is when nothing new comes: what stands still must not look alive.
+  // showState shows the state of the camera, and the age of the image when it is stale.
   showState() {
     const connected = this.app.connected || this.app.feed.silence(this.name) === null;
     const stale = this.app.feed.stale(this.name);
@@ -143,7 +143,7 @@ class Card {
     this.state.className = `pill ${state === "failed" || !connected ? "bad" : running && !stale ? "good" : ""}`;
   }
 
-  // paint shows the newest image with the detections of the same frame, which may be a moment behind it.
+  // paint shows the newest image with the detections of the same frame, which may arrive later.
   paint() {
     const camera = this.app.feed.camera(this.name);
     const image = camera.image;
@@ -154,7 +154,7 @@ class Card {
         this.waiting = image;
         this.waitingSince = performance.now();
       }
-      if (!message && performance.now() - this.waitingSince < patience) return;
+      if (!message && performance.now() - this.waitingSince < maxWait) return;
       message ??= camera.latest;
     }
     const width = image?.width ?? message?.width;
@@ -167,7 +167,7 @@ class Card {
     const scale = paint.fit(this.canvas, width, height);
     const context = this.canvas.getContext("2d");
     paint.image(context, image?.bitmap);
-    if (message) paint.places(context, message);
+    if (message) paint.denseMap(context, message);
     if (this.analytics) paint.shapes(context, this.analytics, message);
     if (message) paint.trails(context, message, camera.ways, scale);
     const painted = message ? paint.boxes(context, message, scale, this.app.names) : [];
@@ -192,9 +192,9 @@ class Card {
   }
 }
 
-// trouble is why a camera gives no images, and what is done about it.
+// trouble describes why a camera delivers no images and when it is retried.
 function trouble(capture) {
-  const next = capture.next_try ? ` Tried ${capture.tries} times, next at ${clock(capture.next_try)}.` : "";
+  const next = capture.next_try ? ` Tried ${capture.tries} times, next attempt at ${clock(capture.next_try)}.` : "";
   return (capture.reason ?? "") + next;
 }
 

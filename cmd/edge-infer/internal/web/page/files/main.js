@@ -8,18 +8,18 @@ import { System } from "./system.js";
 
 const pages = { live: Live, zones: Editor, events: Events, history: History, system: System };
 
-// answerTime is how long the server may take over a status before it counts as gone, in milliseconds.
+// answerTime is the timeout for a status request in milliseconds.
 const answerTime = 5000;
 
-// pause is the time between two looks at the status, in milliseconds.
+// pause is the interval between two status requests in milliseconds.
 const pause = 2000;
 
 class App {
   constructor() {
     this.feed = new Feed();
-    this.drawn = {}; // by camera: what was painted last, in source and in canvas pixels
+    this.drawn = {}; // by camera: the last painted boxes, in source and in canvas pixels
     this.status = null;
-    this.drafts = new Map(); // by camera: what was drawn and not saved
+    this.drafts = new Map(); // by camera: unsaved shapes
     this.names = localStorage.getItem("names") !== "off"; // of objects, beside their boxes
     this.pill = document.getElementById("connection");
     this.feed.addEventListener("connection", () => this.showConnection());
@@ -35,7 +35,7 @@ class App {
     this.route();
   }
 
-  // poll keeps the status fresh for as long as the page is open.
+  // poll refreshes the status while the page is open.
   async poll() {
     try {
       this.status = await getJSON("/api/status", { signal: AbortSignal.timeout(answerTime) });
@@ -58,7 +58,7 @@ class App {
     document.addEventListener("visibilitychange", () => this.poll(), { once: true });
   }
 
-  // showNames has boxes come with or without their names, in this browser from now on.
+  // showNames shows or hides the names of boxes, and remembers this in the browser.
   showNames(on) {
     this.names = on;
     localStorage.setItem("names", on ? "on" : "off");
@@ -75,7 +75,7 @@ class App {
     if (this.pill.textContent !== text) this.pill.textContent = text;
   }
 
-  // events are the newest of a camera, of a type and with words in them, as far as the query has these.
+  // events returns the newest events that match the query.
   events(query = {}) {
     return getJSON(`/api/events?${new URLSearchParams({ limit: 300, ...query })}`);
   }

@@ -12,7 +12,7 @@ export function fit(canvas, width, height) {
   return wanted / width;
 }
 
-// image paints the camera's image, or a dark ground where there is none.
+// image paints the camera's image, or a dark background without one.
 export function image(context, bitmap) {
   const { width, height } = context.canvas;
   if (bitmap) {
@@ -23,7 +23,7 @@ export function image(context, bitmap) {
   context.fillRect(0, 0, width, height);
 }
 
-// narrow is the width of an image on the page, in pixels, that leaves no room for scores.
+// narrow is the width of an image on the page, in pixels, below which scores are hidden.
 const narrow = 520;
 
 const unit = (context) => Math.max(1, context.canvas.width / 640);
@@ -44,7 +44,7 @@ function tag(context, text, x, y, background) {
   context.fillText(text, left + size * 0.35, top + height / 2);
 }
 
-// trace makes a path of corners in source pixels.
+// trace adds a path of corners in source pixels.
 function trace(context, corners, scale) {
   corners.forEach(([x, y], i) => (i === 0 ? context.moveTo(x * scale, y * scale) : context.lineTo(x * scale, y * scale)));
   context.closePath();
@@ -57,7 +57,7 @@ function outline(context, corners, scale) {
   context.stroke();
 }
 
-// area tints what belongs to an object. A polygon is x and y of its corners in turn.
+// area tints the mask of an object. A polygon is a flat list of x and y.
 function area(context, polygons, scale) {
   context.beginPath();
   for (const polygon of polygons) {
@@ -75,19 +75,19 @@ function area(context, polygons, scale) {
   context.globalAlpha = alpha;
 }
 
-// limbs join the 17 keypoints of COCO's people.
+// limbs are the connections of the 17 COCO keypoints.
 const limbs = [
   [0, 1], [0, 2], [1, 3], [2, 4], [1, 2], [3, 5], [4, 6], [5, 6], [5, 7], [7, 9], [6, 8], [8, 10], [5, 11], [6, 12], [11, 12], [11, 13],
   [13, 15], [12, 14], [14, 16],
 ];
 const visible = 0.5; // the lowest score of a point that is painted
 
-// person is the names of COCO's keypoints of a person, whose limbs are known.
+// person is the list of COCO keypoint names.
 const person = "nose left_eye right_eye left_ear right_ear left_shoulder right_shoulder left_elbow right_elbow left_wrist right_wrist " +
   "left_hip right_hip left_knee right_knee left_ankle right_ankle";
-const roomy = 8; // lines of letters that an object is high whose points get their names
+const roomy = 8; // height of an object, in lines of text, from which its keypoints are named
 
-// points paints the keypoints of an object: and the limbs of a person, known by the names of the points.
+// points paints the keypoints of an object, and the limbs if they are those of COCO.
 function points(context, keypoints, scale, line, names) {
   if (names?.join(" ") === person) {
     context.beginPath();
@@ -107,7 +107,7 @@ function points(context, keypoints, scale, line, names) {
   }
 }
 
-// pointNames paints what the points of an object are called: those of a person are known by their limbs, and small objects have no room.
+// pointNames paints the names of keypoints, except for COCO persons and small objects.
 function pointNames(context, d, scale, line, names) {
   if (!names || names.join(" ") === person || (d.box[3] - d.box[1]) * scale < roomy * letters(context)) return;
   d.keypoints.forEach(([x, y, score], i) => {
@@ -115,7 +115,7 @@ function pointNames(context, d, scale, line, names) {
   });
 }
 
-// boxes paints detections and the expected places of lost objects, with or without their names, and returns what it painted in canvas pixels.
+// boxes paints detections and the predicted boxes of lost tracks, with or without their names, and returns the painted boxes in canvas pixels.
 export function boxes(context, message, scale, names) {
   const painted = [];
   const line = Math.round(2 * unit(context));
@@ -144,11 +144,11 @@ export function boxes(context, message, scale, names) {
   return painted;
 }
 
-// ramp is the colour of a depth between the least, 0, and the largest, 1: the one that saved images have.
+// ramp returns the colour of a depth between 0 (least) and 1 (largest), as in saved images.
 const ramp = (share) => `oklch(${0.25 + 0.65 * share} 0.12 ${300 - 200 * share})`;
 
-// places tints what a network says of every place of the image, and names the classes or depths, largest share first.
-export function places(context, message) {
+// denseMap tints a segmentation or depth map and lists its classes, largest share first, or its depths.
+export function denseMap(context, message) {
   if (!message.map) return;
   const { width, height } = context.canvas;
   const grid = message.map;
@@ -172,14 +172,14 @@ export function places(context, message) {
   lines.forEach(([text, ground], i) => tag(context, text, 0, (i + 1) * 1.5 * letters(context), ground));
 }
 
-// depths are the least, median and largest one, with their colours.
+// depths lists the least, median and largest depth with their colours.
 function depths({ min, median, max, unit: measure }) {
   if (median === null) return [];
   const share = (v) => (max > min ? (v - min) / (max - min) : 0);
   return [min, median, max].map((v) => [`${v} ${measure}`, ramp(Math.max(0.45, share(v)))]);
 }
 
-// reading is what a map says of a zone, in a word.
+// reading returns the main class or the median depth of a zone.
 function reading(message, name) {
   const classes = message?.semantic?.zones?.[name]?.classes;
   if (classes) return classes.length > 0 ? `${classes[0].label} ${(100 * classes[0].share).toFixed(1)}%` : "nothing";
@@ -187,7 +187,7 @@ function reading(message, name) {
   return depth && depth.median !== null ? `${depth.median} ${message.depth.unit}` : undefined;
 }
 
-// trails paints the way that each followed object has come, up to the frame of the message.
+// trails paints the path of each tracked object up to the frame of the message.
 export function trails(context, message, ways, scale) {
   context.lineWidth = Math.round(1.5 * unit(context));
   for (const d of [...message.detections, ...message.lost]) {
@@ -251,7 +251,7 @@ export function shapes(context, analytics, message, selected = null) {
   });
 }
 
-// cover paints a mask: dark, for nothing is seen there.
+// cover darkens a mask.
 function cover(context, corners, line, chosen) {
   context.beginPath();
   trace(context, corners, 1);
@@ -264,7 +264,7 @@ function cover(context, corners, line, chosen) {
   context.stroke();
 }
 
-// plane paints the calibration of the ground: its corners, and the first side, from which directions count.
+// plane paints the ground calibration: its corners and the first side, from which headings are measured.
 function plane(context, points, selected) {
   const line = 2 * unit(context);
   context.strokeStyle = context.fillStyle = groundColour;
@@ -288,7 +288,7 @@ const lineColours = ["#facc15", "#fde68a"];
 export const zoneColour = (i) => zoneColours[i % zoneColours.length];
 export const lineColour = (i) => lineColours[i % lineColours.length];
 
-// arrow shows the way in: to the right of one who looks from the line's first point to its second.
+// arrow shows the "in" direction: to the right, seen from the line's first point to its second.
 function arrow(context, x, y, dx, dy, fill) {
   const length = Math.hypot(dx, dy);
   if (length === 0) return;

@@ -19,13 +19,13 @@ function prepare(canvas) {
   };
 }
 
-// ceiling is a round number at or above the value.
+// ceiling returns a round number at or above the value.
 function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 0.1)));
   return [1, 2, 5, 10].map((m) => m * power).find((v) => v >= value);
 }
 
-// latency plots the newest frames' latencies, one dot each, with the median as a line.
+// latency plots the latencies of the newest frames as dots, and their median as a line.
 export function latency(canvas, values) {
   const recent = values.slice(-300);
   const sorted = [...recent].sort((a, b) => a - b);
@@ -66,8 +66,7 @@ export function latency(canvas, values) {
   return { p50, p99 };
 }
 
-// histogram plots counts by bucket; bounds are what stands under each, "more" where there is none. title and name are for those who do not see
-// it.
+// histogram plots counts by bucket; bounds are their labels, "more" without one. title and name are for screen readers.
 export function histogram(canvas, bounds, counts, title = "Frames by latency", name = (bound) => `up to ${bound ?? "more"} ms`) {
   const { context, width, height, ink, quiet } = prepare(canvas);
   const most = Math.max(...counts, 1);

@@ -9,7 +9,7 @@ const units = {
   hertz: (v) => `${Math.round(v / 1e6)} MHz`,
 };
 
-// System shows what runs, where, why, and how well.
+// System shows the engine, the cameras, latencies, sensors and messages.
 export class System {
   constructor(root, app) {
     this.app = app;
@@ -29,7 +29,7 @@ export class System {
         head("Camera", "State", "Runs on", "Image", ".Captured", ".Inferred", ".Dropped (newer)", ".(interval)", ".(motion)", ".(deadline)", ".(error)", ".(damaged)", ".Reconnects"), this.cameras))),
       section("Latency by stage in milliseconds", el("div", { className: "scroll" }, el("table", {},
         head("Stage", ".Median", ".p99"), this.stages))),
-      section("Latency of all frames in milliseconds", this.plot),
+      section("Frame latency in milliseconds", this.plot),
       this.messages));
     app.feed.show([]);
     this.update(app.status);
@@ -40,14 +40,14 @@ export class System {
   update(status) {
     const e = status.engine;
     fill(this.engine, [
-      ["Backend", [e.backend, e.version].filter(Boolean).join(" ")], ["Why", el("span", {}, ...e.reason.split("; ").flatMap((part, i) => (i > 0 ? [el("br"), part] : [part])))], ["Device", e.device], ["Model", e.model], ["Task", e.task],
-      ["Precision", e.precision], ["Accuracy", e.accuracy], ["Input", e.width ? `${e.width} x ${e.height}${e.max_batch > 1 ? `, up to ${e.max_batch} at once` : ""}` : ""],
-      ["One request", e.backend ? milliseconds(status.inference_ms) : ""], ["In progress", e.progress],
+      ["Backend", [e.backend, e.version].filter(Boolean).join(" ")], ["Reason", el("span", {}, ...e.reason.split("; ").flatMap((part, i) => (i > 0 ? [el("br"), part] : [part])))], ["Device", e.device], ["Model", e.model], ["Task", e.task],
+      ["Precision", e.precision], ["Accuracy", e.accuracy], ["Input", e.width ? `${e.width} x ${e.height}${e.max_batch > 1 ? `, batch up to ${e.max_batch}` : ""}` : ""],
+      ["Inference time", e.backend ? milliseconds(status.inference_ms) : ""], ["In progress", e.progress],
       ["Labels", (e.labels ?? []).slice(0, 100).join(", ")],
     ]);
     fill(this.machine, [
       ["Device", status.device], ["Version", status.version], ["Up for", duration((new Date(status.now) - new Date(status.started)) / 1000)],
-      ["Memory limit of Go", status.runtime.memory_limit], ["Capture threads", status.runtime.capture], ["Broker", status.broker], ["Metrics", el("a", { href: "/metrics" }, "/metrics")],
+      ["Go memory limit", status.runtime.memory_limit], ["Capture threads", status.runtime.capture], ["Broker", status.broker], ["Metrics", el("a", { href: "/metrics" }, "/metrics")],
     ]);
     this.cameras.replaceChildren(...status.cameras.map((c) => row(
       c.capture.name, stateOf(c), [c.hardware, c.model].filter(Boolean).join(", "),
@@ -67,14 +67,14 @@ function section(title, ...content) {
   return el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, title)), el("div", { className: "pad" }, ...content));
 }
 
-// stateOf is a camera's state, why, and by how much it is slowed down.
+// stateOf describes a camera's state, its reason and its slowdown.
 function stateOf(camera) {
   const { state, reason } = camera.capture;
   const slowdown = camera.pipeline.slowdown > 1 ? `, slowed down ${camera.pipeline.slowdown} times` : "";
   return (reason ? `${state}: ${reason}` : state) + slowdown;
 }
 
-// head makes a table's head; a name that starts with a dot is of a column of numbers.
+// head creates a table head; a name that starts with a dot marks a numeric column.
 function head(...names) {
   return el("thead", {}, el("tr", {}, ...names.map((name) => el("th", { scope: "col", className: name.startsWith(".") ? "amount" : "" }, name.replace(".", "")))));
 }

@@ -1,0 +1,117 @@
+package diagnose
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+)
+
+// mqtt checks the client and the embedded broker.
+func (p *Preflight) mqtt() (mistakes []error) {
+	m := &p.Config.MQTT
+	brokers := m.Brokers()
+	if m.URL == config.Embedded {
+		if err := broker.New(m, m.Listen, slog.Default()).Check(); err != nil {
+			mistakes = append(mistakes, err)
+		} else if m.Listen != config.Default().MQTT.Listen { // if that one is in use, a free port is chosen
+			mistakes = append(mistakes, p.port("mqtt.listen", m.Listen)...)
+		}
+		brokers = []string{"tcp://127.0.0.1"}
+	}
+	if len(brokers) == 0 {
+		return mistakes
+	}
+	if err := broker.NewClient(p.Config, brokers).Check(); err != nil && len(mistakes) == 0 { // both read the same files
+		mistakes = append(mistakes, err)
+	}
+	return mistakes
+}
+
+// web checks the settings of the web page.
+func (p *Preflight) web() []error {
+	w := &p.Config.Web
+	if w.Listen == config.Off {
+		return nil
+	}
+	token, password, err := w.Secrets()
+	if err == nil {
+		server := web.Server{
+			Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key,
+		}
+		err = server.Check()
+	}
+	if err != nil {
+		return []error{err}
+	}
+	return p.port("web.listen", w.Listen)
+}
+
+// port checks that an address is free, unless this process uses it. Without a run in this process an address in use is no mistake: usually
+// it belongs to the daemon.
+func (p *Preflight) port(key, address string) []error {
+	if p.has(address) {
+		return nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err == nil {
+		err = listener.Close()
+	}
+	if err == nil || p.Running == nil && errors.Is(err, syscall.EADDRINUSE) {
+		return nil
+	}
+	return []error{fmt.Errorf("%s: %w", key, err)}
+}
+
+// has reports whether this process listens on the port of an address.
+func (p *Preflight) has(address string) bool {
+	if p.Running == nil {
+		return false
+	}
+	taken := []string{p.Running.Web.Listen}
+	if p.Running.MQTT.URL == config.Embedded {
+		taken = append(taken, p.Running.MQTT.Listen)
+	}
+	_, port, err := net.SplitHostPort(address)
+	return err == nil && slices.ContainsFunc(taken, func(other string) bool {
+		_, its, err := net.SplitHostPort(other)
+		return err == nil && its == port
+	})
+}
+
+// snapshots checks that the directory is writable or can be created. It creates nothing.
+func (p *Preflight) snapshots() []error {
+	dir := p.Config.Snapshots.Directory
+	if dir == "" {
+		return nil
+	}
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+			continue
+		}
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is a file", at)
+		}
+		if err == nil {
+			if err = unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
+				err = fmt.Errorf("%s: %w", at, err)
+			}
+		}
+		if err != nil {
+			return []error{fmt.Errorf("snapshots.directory %q cannot be used: %w", dir, err)}
+		}
+		return nil
+	}
+}

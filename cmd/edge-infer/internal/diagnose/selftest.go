@@ -1,0 +1,195 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/edge-infer/edge-infer/capture/source"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
+	"github.com/edge-infer/edge-infer/engine/isolate"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+)
+
+// Selftest runs hardware tests on one machine, each in a child process. It writes engine plans into the cache and changes nothing else.
+type Selftest struct {
+	Config   *config.Config // model and library; cameras, broker and page are not used
+	Video    string         // H.264 file for the decoder; empty: encode one
+	Unit     string         // systemd service whose rules are tested
+	Timeout  time.Duration  // of each part; building a plan takes longest
+	Progress progress.Reporter
+
+	program string
+	devices *Devices
+	step    progress.Step
+}
+
+// Run makes all parts in order, calls each for every check as soon as it is complete, and returns all of them.
+func (s *Selftest) Run(ctx context.Context, each func(Check)) (Checks, error) {
+	var err error
+	if s.program, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	s.step = s.Progress.Begin("parts")
+	defer s.step.Close()
+	all := &collector{each: each}
+	for _, p := range []struct {
+		name string
+		run  func(context.Context) []Check
+	}{
+		{"doctor", s.doctor},
+		{"TensorRT", s.libraries},
+		{"image kernels", s.child("kernels", "")},
+		{"graphs", s.child("graph", "")},
+		{"zero copy", s.child("memory", "")},
+		{"network in fp32", s.child(networkJob, "fp32")},
+		{"network in fp16", s.child(networkJob, "fp16")},
+		{"DLA", s.accelerators},
+		{"video decoder", s.decoder},
+		{"CSI camera", s.camera},
+		{"power readings", s.child(powerJob, "")},
+		{"service", s.service},
+	} {
+		s.step.Note(p.name)
+		started := time.Now()
+		checks := p.run(ctx)
+		if err := context.Cause(ctx); err != nil {
+			return all.checks, err
+		}
+		for i := range checks {
+			checks[i].Name = cmp.Or(checks[i].Name, p.name)
+			checks[i].Seconds = time.Since(started).Seconds() / float64(len(checks))
+		}
+		all.add(checks...)
+	}
+	return all.checks, nil
+}
+
+// doctor makes the checks of doctor that need no configuration. Cameras and brokers are not contacted.
+func (s *Selftest) doctor(ctx context.Context) []Check {
+	d := Doctor{Config: s.Config, Timeout: s.Timeout}
+	return withoutCameras(d.Run(ctx, func(c Check) { s.step.Note(c.Name) }))
+}
+
+func withoutCameras(checks []Check) []Check {
+	for i, c := range checks {
+		if c.Name == "camera" || c.Name == "MQTT broker" {
+			checks[i] = skip(c.Name, "not part of the self-test: use edge-infer doctor --config FILE")
+		}
+	}
+	return checks
+}
+
+// libraries loads every TensorRT and queries its builder and runtime, which calls through its class tables.
+func (s *Selftest) libraries(ctx context.Context) []Check {
+	p := DeviceProbe{Library: s.Config.Engine.Library, Builder: true}
+	devices, err := p.Run(ctx)
+	if err != nil {
+		return []Check{fail("", "", "%v", err)}
+	}
+	s.devices = devices
+	var checks []Check
+	for _, l := range devices.TensorRT {
+		name := "TensorRT " + l.Version
+		switch {
+		case l.Reason != "":
+			checks = append(checks, fail(name, "", "%s: %s", l.Path, l.Reason))
+		case devices.NoGPU != "":
+			checks = append(checks, skip(name, "%s loads; not queried without a GPU", l.Path))
+		case slices.ContainsFunc(l.Offers, func(o tensorrt.Capabilities) bool { return l.Builder && !o.FromBuilder }):
+			checks = append(checks, fail(name, "", "%s: the builder did not answer", l.Path))
+		default:
+			checks = append(checks, ok(name, "%s: loads and describes %d GPUs", l.Path, len(l.Offers)))
+		}
+	}
+	for _, refused := range devices.Refused {
+		checks = append(checks, fail("", "", "%s: %s", refused.Path, refused.Reason))
+	}
+	if len(checks) == 0 {
+		checks = []Check{skip("", "not installed")}
+	}
+	return checks
+}
+
+// child returns a part that runs in a child process.
+func (s *Selftest) child(name job, precision string) func(context.Context) []Check {
+	return func(ctx context.Context) []Check {
+		if s.devices != nil && s.devices.NoGPU != "" && name != powerJob {
+			return []Check{skip("", "%s", s.devices.NoGPU)}
+		}
+		if s.devices != nil && len(s.devices.TensorRT) == 0 && name == networkJob {
+			return []Check{skip("", "TensorRT is not installed")}
+		}
+		return s.start(ctx, &request{Job: name, Precision: precision})
+	}
+}
+
+// start runs a request in a child process.
+func (s *Selftest) start(ctx context.Context, r *request) []Check {
+	r.configure(s.Config)
+	checks, err := checksOf(ctx, isolate.Process{Program: []string{s.program, Command}, Timeout: s.Timeout}, r, "", s.step.Note)
+	if err != nil {
+		checks = append(checks, fail("", "", "%v", err))
+	}
+	return checks
+}
+
+// accelerators tests every DLA core.
+func (s *Selftest) accelerators(ctx context.Context) []Check {
+	if s.devices == nil || len(s.devices.TensorRT) == 0 || len(s.devices.TensorRT[0].Offers) == 0 {
+		return []Check{skip("", "no TensorRT with a GPU")}
+	}
+	cores := s.devices.TensorRT[0].Offers[0].DLACores
+	if cores <= 0 {
+		return []Check{skip("", "this GPU has no DLA")}
+	}
+	var checks []Check
+	for core := range cores {
+		for _, c := range s.start(ctx, &request{Job: "dla", Precision: "fp16", Core: core}) {
+			c.Name = fmt.Sprintf("DLA core %d", core)
+			checks = append(checks, c)
+		}
+	}
+	return checks
+}
+
+// decoder tests the hardware decoder of a Jetson.
+func (s *Selftest) decoder(ctx context.Context) []Check {
+	if source.FindPlugin("libgstnvvideo4linux2.so") == "" {
+		return []Check{skip("", "GStreamer's nvv4l2decoder is not installed; it is part of nvidia-l4t-gstreamer on a Jetson")}
+	}
+	return s.start(ctx, &request{Job: "video-decoder", Video: s.Video})
+}
+
+// camera reads frames of the first CSI camera. The capture driver of a Jetson names these V4L2 devices vi-output.
+func (s *Selftest) camera(ctx context.Context) []Check {
+	devices := source.Devices()
+	i := slices.IndexFunc(devices, func(d source.DeviceInfo) bool { return strings.HasPrefix(d.Name, "vi-output") })
+	if i < 0 {
+		return []Check{skip("", "no CSI sensor has a device node")}
+	}
+	checks := s.start(ctx, &request{Job: "csi-camera"})
+	for k := range checks {
+		checks[k].Detail = devices[i].Name + ": " + checks[k].Detail
+	}
+	return checks
+}
+
+// service tests the rules of the systemd unit, as doctor --unit does.
+func (s *Selftest) service(ctx context.Context) []Check {
+	d := Doctor{Config: s.Config, Timeout: s.Timeout}
+	checks := d.Service(ctx, s.Unit, func(c Check) { s.step.Note("service: " + c.Name) })
+	if len(checks) == 1 && checks[0].Status == Fail && checks[0].Name == "unit" {
+		return []Check{skip("", "%s", checks[0].Detail)}
+	}
+	checks = withoutCameras(checks)
+	for i := range checks {
+		checks[i].Name = "service: " + checks[i].Name
+	}
+	return checks
+}

@@ -1,0 +1,370 @@
+package cascade
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+)
+
+// Secondary runs secondary networks on the tracked objects of cameras, on each at most as often as its stages specify, and keeps the
+// results. The networks run concurrently with the caller: a result is available with a later frame. While a request runs, the objects of
+// new frames gather for the next one, so that many cameras make few large requests.
+//
+// Set the fields, call Open, then Process for every frame and Attributes as needed, both from one goroutine. It allocates nothing once it
+// has seen the largest number of objects.
+type Secondary struct {
+	Stages []Stage
+	// Labels are those of the first network.
+	Labels []string
+	// Logger logs when a network starts to fail, and when it works again; nil for slog.Default.
+	Logger *slog.Logger
+
+	workers []*worker
+	changed []uint64
+	scratch []postprocess.Attribute
+	vector  []float32
+}
+
+// Stats counts the work of a stage.
+type Stats struct {
+	Crops    uint64 // classified
+	Requests uint64 // of the network
+	Failed   uint64 // crops that the engine rejected or lost
+	Busy     time.Duration
+}
+
+// worker runs one stage.
+type worker struct {
+	*Stage
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	changed sync.Cond // work was added or finished, or the stage is closed
+	pending *request
+	spare   *request // nil while it is running
+	closed  bool
+	done    chan struct{}
+	cameras map[string]map[uint64]*track
+	unused  []*track
+	stats   Stats
+	failing bool
+	due     []candidate // goroutine of Process only
+}
+
+// request is a batch of objects.
+type request struct {
+	cropBatch
+	subjects []subject
+}
+
+type subject struct {
+	camera string
+	track  uint64
+}
+
+// candidate is an object whose next crop is due.
+type candidate struct {
+	track int // in the frame
+	state *track
+}
+
+// Open validates the stages and starts them. An error leaves their predictors open.
+func (a *Secondary) Open() error {
+	if err := open(a.Stages, a.Labels); err != nil {
+		return err
+	}
+	for i := range a.Stages {
+		s := &worker{
+			Stage: &a.Stages[i], logger: cmp.Or(a.Logger, slog.Default()), done: make(chan struct{}), cameras: map[string]map[uint64]*track{},
+		}
+		s.changed.L = &s.mu
+		s.pending = &request{cropBatch: cropBatch{stage: s.Stage}}
+		s.spare = &request{cropBatch: cropBatch{stage: s.Stage}}
+		a.workers = append(a.workers, s)
+		go s.work()
+	}
+	return nil
+}
+
+// Frame is an image of a camera with its tracked objects.
+type Frame struct {
+	Camera string
+	Time   time.Time
+	// Image is read during Process only. Objects of an image without Data are not processed.
+	Image  engine.Image
+	Tracks []postprocess.Track
+	// Wait makes Process wait for the results of this frame: for videos, whose results must not depend on the speed of processing.
+	Wait bool
+	// OnEmbedding is called with a new embedding of a track of this frame, a vector of length 1 that is valid during the call. It may be
+	// nil.
+	OnEmbedding func(track uint64, vector []float32)
+}
+
+// Process takes the crops that are due from a frame, and returns the tracks with another attribute than in the last frame of this camera.
+// The result is valid until the next call.
+func (a *Secondary) Process(f *Frame) (changed []uint64) {
+	a.changed = a.changed[:0]
+	for _, s := range a.workers {
+		a.changed = s.process(f, a.changed)
+	}
+	return a.changed
+}
+
+// Attributes returns the attributes of an object, valid until the next call of Process or Attributes.
+func (a *Secondary) Attributes(camera string, track uint64) []postprocess.Attribute {
+	a.scratch = a.scratch[:0]
+	for _, s := range a.workers {
+		if attribute, ok := s.attribute(camera, track); ok {
+			a.scratch = append(a.scratch, attribute)
+		}
+	}
+	return a.scratch
+}
+
+// Embedding returns the latest embedding of an object if a stage has KeepEmbedding set; else nil. It is valid until the next call.
+func (a *Secondary) Embedding(camera string, track uint64) []float32 {
+	a.vector = a.vector[:0]
+	for _, s := range a.workers {
+		if s.KeepEmbedding {
+			s.mu.Lock()
+			if v := s.cameras[camera][track]; v != nil {
+				a.vector = append(a.vector, v.vector...)
+			}
+			s.mu.Unlock()
+		}
+	}
+	return a.vector
+}
+
+// Embedder returns the stage with an embedding network, nil for none.
+func (a *Secondary) Embedder() *Stage {
+	for _, s := range a.workers {
+		if s.embeds {
+			return s.Stage
+		}
+	}
+	return nil
+}
+
+// Stats returns the counts of each stage, in their order. Any goroutine may call it after Open.
+func (a *Secondary) Stats() (all []Stats) {
+	for _, s := range a.workers {
+		s.mu.Lock()
+		all = append(all, s.stats)
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// Close stops the stages and closes their predictors.
+func (a *Secondary) Close() error {
+	var errs []error
+	for _, s := range a.workers {
+		s.mu.Lock()
+		s.closed = true
+		s.changed.Broadcast()
+		s.mu.Unlock()
+		<-s.done
+		s.pending.free()
+		s.spare.free()
+	}
+	a.workers = nil
+	for i := range a.Stages {
+		errs = append(errs, a.Stages[i].Close())
+	}
+	a.Stages = nil
+	return errors.Join(errs...)
+}
+
+// maxMissing is how many frames an object may be missing before it is forgotten: its last event comes with the first of them.
+const maxMissing = 8
+
+// process takes a frame of one camera.
+func (s *worker) process(f *Frame, changed []uint64) []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.cameras[f.Camera]
+	if known == nil {
+		known = map[uint64]*track{}
+		s.cameras[f.Camera] = known
+	}
+	for track, v := range known {
+		v.missing++
+		if v.missing > maxMissing {
+			delete(known, track)
+			s.unused = append(s.unused, v)
+		}
+	}
+	s.findDue(f, known)
+	for f.Wait && !s.closed && (s.spare == nil || len(s.pending.subjects) > 0) { // earlier frames must not take its place
+		s.changed.Wait()
+	}
+	s.addCrops(f)
+	for f.Wait && !s.closed && (s.spare == nil || len(s.pending.subjects) > 0) {
+		s.changed.Wait()
+	}
+	for i := range f.Tracks {
+		if v := known[f.Tracks[i].ID]; v != nil {
+			if s.embeds {
+				if v.updated && f.OnEmbedding != nil {
+					f.OnEmbedding(f.Tracks[i].ID, v.vector)
+				}
+				v.updated = false
+				continue
+			}
+			if class, score, _ := s.winner(v); class >= 0 && score >= s.Confidence && class != v.reported {
+				v.reported = class
+				changed = append(changed, f.Tracks[i].ID)
+			}
+		}
+	}
+	return changed
+}
+
+// findDue finds the objects whose next crop is due, those that have waited longest first.
+func (s *worker) findDue(f *Frame, known map[uint64]*track) {
+	s.due = s.due[:0]
+	for i := range f.Tracks {
+		t := &f.Tracks[i]
+		v := known[t.ID]
+		if v != nil {
+			v.missing = 0
+		}
+		if len(f.Image.Data) == 0 || !t.Matched() || t.State == postprocess.Ended || !s.wants(&t.Detection) {
+			continue
+		}
+		if v == nil {
+			v = s.newTrack()
+			v.due = f.Time
+			known[t.ID] = v
+		}
+		if ahead := v.due.Sub(f.Time); !v.inFlight && (ahead <= 0 || ahead > s.Interval) { // the clock may have been set back
+			s.due = append(s.due, candidate{i, v})
+		}
+	}
+	slices.SortFunc(s.due, func(x, y candidate) int {
+		return cmp.Or(x.state.due.Compare(y.state.due), cmp.Compare(x.track, y.track))
+	})
+}
+
+func (s *worker) newTrack() *track {
+	if len(s.unused) == 0 {
+		s.unused = append(s.unused, &track{})
+	}
+	v := s.unused[len(s.unused)-1]
+	s.unused = s.unused[:len(s.unused)-1]
+	*v = track{reported: -1, vector: v.vector[:0]}
+	return v
+}
+
+// addCrops adds what is due to the next request; objects without room remain due.
+func (s *worker) addCrops(f *Frame) {
+	most := max(s.Model().MaxBatch, maxObjects)
+	for _, c := range s.due {
+		t := &f.Tracks[c.track]
+		if len(s.pending.subjects) == most {
+			break
+		}
+		added, err := s.pending.add(&f.Image, t.Box)
+		if err != nil {
+			if !errors.Is(err, errFull) {
+				s.fail(1, err)
+			}
+			break
+		}
+		c.state.due = f.Time.Add(s.Interval)
+		if added {
+			c.state.inFlight = true
+			s.pending.subjects = append(s.pending.subjects, subject{f.Camera, t.ID})
+		}
+	}
+	if len(s.pending.subjects) > 0 {
+		s.changed.Broadcast()
+	}
+}
+
+// maxObjects bounds the objects that gather while a request runs, for networks with smaller batches.
+const maxObjects = 64
+
+// work runs one request after the other.
+func (s *worker) work() {
+	defer close(s.done)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		for len(s.pending.subjects) == 0 && !s.closed {
+			s.changed.Wait()
+		}
+		if s.closed {
+			return
+		}
+		r := s.pending
+		s.pending = s.spare
+		s.spare = nil
+		s.mu.Unlock()
+		begun := time.Now()
+		err := r.run()
+		took := time.Since(begun)
+		s.mu.Lock()
+		s.stats.Busy += took
+		s.record(r, err)
+		r.clear()
+		r.vectors = r.vectors[:0]
+		r.subjects = r.subjects[:0]
+		s.spare = r
+		s.changed.Broadcast()
+	}
+}
+
+// record stores the predictions of a request for the objects that are still known.
+func (s *worker) record(r *request, err error) {
+	batch := s.Model().MaxBatch
+	s.stats.Crops += uint64(len(r.predictions))
+	s.stats.Requests += uint64((len(r.predictions) + batch - 1) / batch)
+	for i, of := range r.subjects {
+		v := s.cameras[of.camera][of.track]
+		if v == nil {
+			continue
+		}
+		v.inFlight = false
+		if i < len(r.predictions) && r.predictions[i].class >= 0 {
+			v.add(r.predictions[i], s.Votes)
+		}
+	}
+	if err != nil {
+		s.fail(len(r.subjects)-len(r.predictions), err)
+	} else if s.failing {
+		s.failing = false
+		s.logger.Info("secondary network works again", "cascade", s.Name)
+	}
+}
+
+// fail counts failed crops, and logs the first failure of a row.
+func (s *worker) fail(crops int, err error) {
+	s.stats.Failed += uint64(crops)
+	if !s.failing {
+		s.failing = true
+		s.logger.Error("secondary network failed, attributes are not updated", "cascade", s.Name, "error", err)
+	}
+}
+
+// attribute returns the current attribute of an object.
+func (s *worker) attribute(camera string, track uint64) (postprocess.Attribute, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.cameras[camera][track]
+	if v == nil {
+		return postprocess.Attribute{}, false
+	}
+	class, score, votes := s.winner(v)
+	if s.embeds || class < 0 || score < s.Confidence {
+		return postprocess.Attribute{}, false
+	}
+	return s.Stage.attribute(class, v.spelled, score, votes), true
+}
