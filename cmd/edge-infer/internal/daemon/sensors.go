@@ -54,8 +54,8 @@ func (s sensors) equal(other sensors) bool {
 		s.mode == other.mode
 }
 
-// announceSensors announces the cameras again if sensors have come or gone since the last time. While cameras or engine change it leaves that
-// for the next time.
+// announceSensors announces the cameras again if sensors have come or gone since the last time. While cameras or engine change it leaves
+// that for the next time.
 func (r *run) announceSensors() {
 	reading := r.monitor.Latest()
 	if reading == nil || !r.control.changing.TryLock() {

@@ -37,7 +37,8 @@ func (w *waiting) Tell(text string) {
 	}
 	if w.client != nil {
 		w.client.Status(&payload.Status{
-			Version: w.outputs.version, Started: w.outputs.started, Model: w.outputs.config.Model.Path, Reason: "nothing runs the model yet: " + text,
+			Version: w.outputs.version, Started: w.outputs.started, Model: w.outputs.config.Model.Path,
+			Reason: "nothing runs the model yet: " + text,
 		})
 	}
 }
