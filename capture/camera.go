@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/backoff"
+	"github.com/edge-infer/edge-infer/internal/backoff"
 )
 
 // AtEnd selects what a camera does when a file, a directory or another finite source ends.

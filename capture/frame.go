@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/internal/clock"
 )
 
 // Object is the ground truth of one object in a rendered scene.
@@ -65,5 +66,5 @@ func (f Frame) Release() {
 	}
 }
 
-// Monotonic returns CLOCK_MONOTONIC in nanoseconds, the clock of time stamps taken in C.
-func Monotonic() int64 { return engine.Monotonic() }
+// Monotonic returns CLOCK_MONOTONIC in nanoseconds, the clock of Frame.Captured and of timestamps taken in C.
+func Monotonic() int64 { return clock.Monotonic() }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/engine/backoff"
+	"github.com/edge-infer/edge-infer/internal/backoff"
 )
 
 // stand is the other end of a camera in a test. It begins absent.

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/engine/backoff"
+	"github.com/edge-infer/edge-infer/internal/backoff"
 )
 
 // locking is how a camera is tried again whose account would be locked.

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/engine/backoff"
+	"github.com/edge-infer/edge-infer/internal/backoff"
 )
 
 // quick is a backoff for tests.

@@ -21,44 +21,43 @@ const (
 // command, and an indented line goes on with the one before. The command itself may import everything.
 const table = `
 cmd/track-benchmark: capture/motion engine engine/onnx postprocess postprocess/track
-capture: capture/scene engine engine/backoff
+capture: capture/scene engine internal/backoff internal/clock
 capture/motion: engine
 capture/scene:
 capture/source: capture capture/scene engine
 cross:
 engine:
-engine/*: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess
-engine/atomicfile:
+engine/*: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess
 engine/auto: engine engine/* engine/cuda engine/onnxruntime engine/tensorrt engine/triton
-engine/backoff:
 engine/cuda: engine
-engine/demo: engine/packed
+engine/demo:
 engine/enginetest: engine
 engine/isolate:
 engine/kserve: engine engine/onnx
-engine/nesting:
-engine/onnx: engine engine/atomicfile
-engine/onnxruntime: engine engine/onnx engine/preprocess engine/worker
-engine/packed:
-engine/preprocess: engine engine/cuda engine/packed
-engine/quantize: engine engine/atomicfile engine/onnx
-engine/tensorrt: engine engine/atomicfile engine/cuda engine/isolate engine/preprocess
+engine/onnx: engine internal/atomicfile
+engine/onnxruntime: engine engine/onnx engine/preprocess engine/worker internal/clock
+engine/preprocess: engine engine/cuda
+engine/quantize: engine internal/atomicfile engine/onnx
+engine/tensorrt: engine internal/atomicfile engine/cuda engine/isolate engine/preprocess
 engine/standby: engine
-engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker
-engine/worker: engine
+engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker internal/clock
+engine/worker: engine internal/clock
 cmd/acceptance: capture/scene engine/onnx engine/quantize mqtt/broker
-internal/accuracy: capture engine engine/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
+internal/accuracy: capture engine internal/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
 	internal/media internal/network internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
 	postprocess/predict
-internal/aspect: capture capture/source engine engine/atomicfile
-internal/bench: capture capture/scene engine engine/atomicfile engine/onnx engine/tensorrt internal/config internal/network
+internal/aspect: capture capture/source engine internal/atomicfile
+internal/bench: capture capture/scene engine internal/atomicfile engine/onnx engine/tensorrt internal/config internal/network
 	internal/pipeline internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
 	postprocess postprocess/evaluate postprocess/predict
+internal/atomicfile:
+internal/backoff:
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
-internal/catalogue: engine engine/atomicfile internal/progress
-internal/config: capture engine engine/atomicfile engine/nesting engine/triton internal/process internal/spelling mqtt/address mqtt/spool
+internal/catalogue: engine internal/atomicfile internal/progress
+internal/clock:
+internal/config: capture engine internal/atomicfile internal/yamldepth engine/triton internal/process internal/spelling mqtt/address mqtt/spool
 	postprocess/head postprocess/predict/ensemble postprocess/predict/tile postprocess/track postprocess/zone
-internal/convert: engine engine/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
+internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
 internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker
@@ -70,11 +69,11 @@ internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network
 	internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
 internal/config/manual: internal/config
-internal/diagnose: internal/site mqtt/command capture capture/scene capture/source engine engine/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime
+internal/diagnose: internal/site mqtt/command capture capture/scene capture/source engine internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime
 	engine/preprocess engine/tensorrt internal/broker internal/config internal/network internal/progress internal/telemetry internal/web mqtt
 	mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
-internal/history: engine/atomicfile internal/pipeline postprocess postprocess/zone
-internal/infer: capture capture/source engine engine/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
+internal/history: internal/atomicfile internal/pipeline postprocess postprocess/zone
+internal/infer: capture capture/source engine internal/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
 	internal/network internal/progress internal/report internal/terminal mqtt/payload postprocess postprocess/draw postprocess/evaluate
 	postprocess/format postprocess/predict postprocess/predict/window postprocess/zone
 internal/media: capture capture/source engine postprocess/predict
@@ -87,10 +86,10 @@ internal/process:
 internal/progress:
 internal/report: capture engine/onnx internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone
 	systemd
-internal/repository: engine engine/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
+internal/repository: engine internal/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
 	postprocess/predict
 internal/serve: engine engine/kserve internal/config internal/network internal/progress mqtt/credentials postprocess/predict
-internal/sink: capture engine/atomicfile internal/jpegimage internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
+internal/sink: capture internal/atomicfile internal/jpegimage internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/site: internal/config mqtt/command postprocess/track postprocess/zone
 internal/spelling:
@@ -100,9 +99,10 @@ internal/terminal:
 internal/tritoncheck:
 internal/web: capture internal/history internal/pipeline internal/stage internal/web/access internal/web/live
 	postprocess/zone
-internal/web/access: engine/atomicfile
+internal/web/access: internal/atomicfile
 internal/web/live: internal/jpegimage internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
-mqtt: engine/atomicfile engine/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
+internal/yamldepth:
+mqtt: internal/atomicfile internal/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
 	mqtt/transport
 mqtt/address: mqtt/credentials
 mqtt/broker: mqtt/credentials
@@ -111,12 +111,12 @@ mqtt/credentials:
 mqtt/homeassistant: mqtt/topic
 mqtt/ledger:
 mqtt/payload:
-mqtt/spool: engine/atomicfile mqtt/ledger
+mqtt/spool: internal/atomicfile mqtt/ledger
 mqtt/topic:
 mqtt/transport: mqtt/address mqtt/credentials
 postprocess:
 postprocess/draw: postprocess
-postprocess/evaluate: engine engine/nesting postprocess
+postprocess/evaluate: engine internal/yamldepth postprocess
 postprocess/format: postprocess
 postprocess/head: engine postprocess postprocess/scan
 postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/head

@@ -6,6 +6,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 	"github.com/edge-infer/edge-infer/engine/worker"
+	"github.com/edge-infer/edge-infer/internal/clock"
 )
 
 // slot holds one request in flight: its memory, its worker and its result.
@@ -25,7 +26,7 @@ type slot struct {
 // work carries out the request in the slot.
 func (s *slot) work() error {
 	e := s.engine
-	began := engine.Monotonic()
+	began := clock.Monotonic()
 	s.Result.Transforms = s.Result.Transforms[:0]
 	s.Result.Outputs = nil
 	s.dims = s.dims[:0]
@@ -43,9 +44,9 @@ func (s *slot) work() error {
 	// One network at a time, in the order of arrival: a second one would compete for the same threads and make both slower. The other
 	// slot's letterbox runs meanwhile.
 	e.turn <- struct{}{}
-	ready := engine.Monotonic()
+	ready := clock.Monotonic()
 	err = s.run(r)
-	done := engine.Monotonic()
+	done := clock.Monotonic()
 	<-e.turn
 	if err != nil {
 		return e.fail("wait", err)

@@ -4,19 +4,31 @@ package preprocess
 import "C"
 
 import (
+	"bytes"
+	"compress/gzip"
 	_ "embed"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/packed"
 )
 
 //go:embed kernels.ptx.gz
-var ptx []byte // a fifth of the text, which only machines with a GPU need
+var ptx []byte // compressed, because only machines with a GPU need it
 
-// PTX is the text of the CUDA kernels, for any GPU of compute capability 5.3 or newer.
-var PTX = sync.OnceValue(func() string { return string(packed.Unpack(ptx)) })
+// PTX returns the text of the CUDA kernels, for GPUs of compute capability 5.3 or newer.
+var PTX = sync.OnceValue(func() string {
+	reader, err := gzip.NewReader(bytes.NewReader(ptx))
+	if err != nil {
+		panic(err) // the program file is damaged
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+})
 
 // Names of the kernels. Each takes its arguments struct by value as its only parameter.
 const (

@@ -12,8 +12,8 @@ import (
 	"syscall"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
 // CacheDir returns the default directory of plans: $CACHE_DIRECTORY in a systemd unit, otherwise $XDG_CACHE_HOME/edge-infer or

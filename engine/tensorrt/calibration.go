@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
 // CalibrationInput is one input of the network in a calibration file.

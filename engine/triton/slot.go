@@ -10,6 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 	"github.com/edge-infer/edge-infer/engine/worker"
+	"github.com/edge-infer/edge-infer/internal/clock"
 )
 
 // slot holds one request in flight: its memory, its worker and its result.
@@ -50,13 +51,13 @@ func (e *Engine) newSlot(number int) (*slot, error) {
 
 // work carries out the request in the slot.
 func (s *slot) work() error {
-	began := engine.Monotonic()
+	began := clock.Monotonic()
 	s.here, s.there, s.drawing, s.batch = false, false, 0, 0
 	s.Result.Transforms = s.Result.Transforms[:0]
 	if err := s.infer(); err != nil {
 		return err
 	}
-	done := engine.Monotonic()
+	done := clock.Monotonic()
 	s.Result.Timing = engine.Timing{Submitted: s.Submitted, Done: done, Preprocess: s.drawing, Inference: done - began - s.drawing}
 	return nil
 }
@@ -101,7 +102,7 @@ func (s *slot) drawHere() error {
 	if s.here {
 		return nil
 	}
-	began := engine.Monotonic()
+	began := clock.Monotonic()
 	batch, transforms, err := s.images.Run(s.Images, s.input.Data, s.Result.Transforms[:0])
 	return s.drawn(&s.here, began, batch, transforms, err)
 }
@@ -111,13 +112,13 @@ func (s *slot) drawThere() error {
 	if s.there {
 		return nil
 	}
-	began := engine.Monotonic()
+	began := clock.Monotonic()
 	batch, transforms, err := s.device.Run(s.Images, s.Result.Transforms[:0])
 	return s.drawn(&s.there, began, batch, transforms, err)
 }
 
 func (s *slot) drawn(where *bool, began int64, batch int, transforms []engine.Transform, err error) error {
-	s.drawing += engine.Monotonic() - began
+	s.drawing += clock.Monotonic() - began
 	if err != nil {
 		return err
 	}

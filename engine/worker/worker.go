@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/internal/clock"
 )
 
 // Slot holds a request in flight and its result. A backend embeds it in a slot of its own. Images, Tensors and Submitted are written by
@@ -91,7 +92,7 @@ func (s *Slots) submit(op string, number int, images []engine.Image, inputs []en
 	if slot.busy {
 		return s.refuse(op, nil, "slot %d has a request in flight, wait for it first", number)
 	}
-	slot.busy, slot.Submitted, slot.Images = true, engine.Monotonic(), append(slot.Images[:0], images...)
+	slot.busy, slot.Submitted, slot.Images = true, clock.Monotonic(), append(slot.Images[:0], images...)
 	if len(images) == 0 {
 		for i, info := range s.Model.Inputs {
 			slot.Tensors[i] = inputs[slices.IndexFunc(inputs, func(t engine.Tensor) bool { return t.Name == info.Name })]

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
 // A segment is one file of the spool: a header, then records with rising numbers. The header is a magic, the number of the previous file's

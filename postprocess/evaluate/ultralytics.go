@@ -12,7 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/edge-infer/edge-infer/engine/nesting"
+	"github.com/edge-infer/edge-infer/internal/yamldepth"
 )
 
 // maxDescription bounds a data.yaml, which may name thousands of classes.
@@ -101,7 +101,7 @@ func (n *names) UnmarshalYAML(unmarshal func(any) error) error {
 
 // parseDescription parses a data.yaml; unknown fields are ignored.
 func parseDescription(path string, text []byte) (d *description, err error) {
-	if len(text) > maxDescription || nesting.CheckYAML(text) != nil {
+	if len(text) > maxDescription || yamldepth.Check(text) != nil {
 		return nil, fmt.Errorf("%s is not a dataset description: over %d bytes, or nested too deeply", path, maxDescription)
 	}
 	defer func() {

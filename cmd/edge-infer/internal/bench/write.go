@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
 // checkFiles checks that the document can be written.

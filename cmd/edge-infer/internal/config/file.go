@@ -16,7 +16,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/form"
-	"github.com/edge-infer/edge-infer/engine/nesting"
+	"github.com/edge-infer/edge-infer/internal/yamldepth"
 )
 
 // byteOrderMark is what editors of Windows begin a file with.
@@ -75,7 +75,7 @@ func (l *layers) file(whole location) {
 // text that is no YAML, or whose references within it lead nowhere: it changes nothing.
 func (c *Config) merge(data []byte) (lines map[string]int, found []form.Misfit, err error) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
-	if err := nesting.CheckYAML(data); err != nil {
+	if err := yamldepth.Check(data); err != nil {
 		return nil, nil, err
 	}
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())

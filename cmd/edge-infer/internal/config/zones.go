@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/drawn"
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
 // directory is a camera's. Its name begins with a word of ours, so that a camera may be called .. without harm.

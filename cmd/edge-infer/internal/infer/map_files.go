@@ -13,7 +13,7 @@ import (
 
 	captured "github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 

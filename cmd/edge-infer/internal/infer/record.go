@@ -16,7 +16,7 @@ import (
 
 	captured "github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 	"github.com/edge-infer/edge-infer/postprocess/format"
 )

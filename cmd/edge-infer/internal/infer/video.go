@@ -11,7 +11,7 @@ import (
 
 	"gocv.io/x/gocv"
 
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
 // unknownRate is the frame rate of videos without timestamps.

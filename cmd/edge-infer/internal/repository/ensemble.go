@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
 	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
 // preprocessor is the Python model that converts images on the server. The Python backend is part of every build of the server.

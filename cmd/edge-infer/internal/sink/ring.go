@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
 // ledgerName is the file beside the images that lists those that belong to the ring.

@@ -20,8 +20,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
-	"github.com/edge-infer/edge-infer/engine/nesting"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/yamldepth"
 )
 
 // Change is one replaced name.
@@ -183,7 +183,7 @@ func walk(node ast.Node, path string, visit func(path string, key ast.MapKeyNode
 
 // documents returns the documents of a YAML file, nil for any other file, which can only contain variables.
 func documents(text []byte) []*ast.DocumentNode {
-	if nesting.CheckYAML(text) != nil {
+	if yamldepth.Check(text) != nil {
 		return nil
 	}
 	file, err := parser.ParseBytes(text, 0)

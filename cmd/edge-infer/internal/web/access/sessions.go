@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edge-infer/edge-infer/engine/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
 // sessionLength is how long a browser stays logged in.

@@ -1,5 +1,5 @@
-// Package atomicfile replaces files in one step: whoever reads one finds what was there before or the whole of what is new, also after the
-// power was cut. The directory must exist.
+// Package atomicfile replaces files atomically: a reader sees either the old or the complete new contents, even after a power failure.
+// The directory must exist.
 package atomicfile
 
 import (
@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// File is a file that is being written. Nothing is seen of it until Commit.
+// File is a temporary file that replaces the file at its path on Commit.
 type File struct {
 	*os.File
 	path string
-	over bool
+	done bool // committed or closed
 }
 
-// Create begins a file of that mode in the place of path. Close it in any case.
+// Create opens a temporary file next to path. The caller must call Close, also after Commit.
 func Create(path string, mode fs.FileMode) (*File, error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -31,7 +31,7 @@ func Create(path string, mode fs.FileMode) (*File, error) {
 	return f, nil
 }
 
-// Commit puts what was written in its place. When it has returned nil it is on the disk.
+// Commit syncs the file and moves it to its path. When it returns nil, the contents are on disk.
 func (f *File) Commit() error {
 	if err := errors.Join(f.Sync(), f.File.Close()); err != nil {
 		return err
@@ -39,24 +39,24 @@ func (f *File) Commit() error {
 	if err := Move(f.Name(), f.path); err != nil {
 		return err
 	}
-	f.over = true
+	f.done = true
 	return nil
 }
 
-// Close removes what was written, unless it was committed. It is idempotent.
+// Close removes the temporary file unless it was committed. It is idempotent.
 func (f *File) Close() error {
-	if f.over {
+	if f.done {
 		return nil
 	}
-	f.over = true
+	f.done = true
 	err := f.File.Close()
-	if errors.Is(err, fs.ErrClosed) { // by a Commit that failed
+	if errors.Is(err, fs.ErrClosed) { // closed by a Commit that failed
 		err = nil
 	}
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-// Write puts a file in place that holds data.
+// Write replaces the file at path with data.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	f, err := Create(path, mode)
 	if err != nil {
@@ -69,7 +69,7 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// Move puts a file that is on the disk in another place of the same file system. When it has returned nil that is on the disk too.
+// Move renames a synced file within a file system and syncs the directory. When it returns nil, the new name is on disk.
 func Move(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -77,7 +77,7 @@ func Move(from, to string) error {
 	return SyncDir(filepath.Dir(to))
 }
 
-// Adopt puts a file that another library has written and closed, in the same file system, in the place of path.
+// Adopt syncs a file that a library wrote and closed, then moves it to path in the same file system.
 func Adopt(written, path string) error {
 	file, err := os.Open(written)
 	if err != nil {
@@ -89,20 +89,20 @@ func Adopt(written, path string) error {
 	return Move(written, path)
 }
 
-// SyncDir puts on the disk what was made, renamed and removed in a directory.
+// SyncDir syncs a directory, which makes files created, renamed and removed in it durable.
 func SyncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	err = dir.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) { // network file systems keep directories their own way
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) { // some network file systems cannot sync directories
 		err = nil
 	}
 	return errors.Join(err, dir.Close())
 }
 
-// Check finds out before the work whether Write will be able to.
+// Check returns an error if Write could not create the file. Long-running commands call it before they start.
 func Check(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a directory (name the file to write)", path)

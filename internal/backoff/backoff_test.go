@@ -22,7 +22,7 @@ func TestBackoff(t *testing.T) {
 	assert.Equal(t, Exponential{Min: time.Hour, Max: time.Hour}, Exponential{Min: time.Hour, Max: time.Second}.OrElse(short))
 }
 
-// TestPausesStayBounded however long they are and however often something fails.
+// Pauses stay within Min/2 and Max for long pauses and many failures.
 func TestPausesStayBounded(t *testing.T) {
 	for _, b := range []Exponential{{Min: 2 * time.Minute, Max: 30 * time.Minute}, {Min: 24 * time.Hour, Max: 8760 * time.Hour}, {}} {
 		for failures := range 200 {
