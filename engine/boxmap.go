@@ -10,9 +10,9 @@ import (
 type BoxMap struct {
 	// Boxes are the four coordinates of each box, Scores the scores of its classes.
 	Boxes, Scores Numbers
-	// Count is the number of boxes of an image, Classes that of scores of a box.
+	// Count is the number of boxes per image, Classes the number of scores per box.
 	Count, Classes int
-	// Objectness is set if the number before a box's first score multiplies all scores.
+	// Objectness is set if the number before a box's first score is a factor of all its scores.
 	Objectness bool
 	// Corners is set if the coordinates are x1, y1, x2, y2; otherwise they are centre x, centre y, width and height.
 	Corners bool
@@ -22,11 +22,11 @@ type BoxMap struct {
 
 // Numbers locates the numbers of boxes in an output: number i of box b is element Offset + b*Step + i*Next of an image's part.
 type Numbers struct {
-	Output             int // number of the output among the model's
+	Output             int // index of the model's output
 	Offset, Step, Next int64
 }
 
-// at is the element of a number.
+// at returns the index of an element.
 func (n Numbers) at(box, i int) int64 { return n.Offset + int64(box)*n.Step + int64(i)*n.Next }
 
 // Check returns an *Error that is ErrShape if the map exceeds the outputs. All dimensions except the batch must be known.

@@ -10,7 +10,7 @@ type Engine interface {
 	// Alloc returns memory that the engine reads without a copy: mapped pinned memory with CUDA, page-aligned memory without. It is
 	// valid until Buffer.Free or Close.
 	Alloc(size int) (*Buffer, error)
-	// Slots is how many requests can be in flight at once; slots are numbered from 0.
+	// Slots returns the number of requests that can be in flight at once. Slots are numbered from 0.
 	Slots() int
 	// Submit letterboxes the images into the slot's input and starts the network. It does not wait. len(images) is 1 to
 	// Model().MaxBatch; the images' memory must stay unchanged until Wait of the slot returns.
@@ -18,7 +18,7 @@ type Engine interface {
 	// SubmitTensors starts the network on tensors as they are, for models whose inputs are not one image. The tensors must name every
 	// input; their memory must stay unchanged until Wait of the slot returns.
 	SubmitTensors(slot int, inputs []Tensor) error
-	// Wait blocks until the slot's request is done. The result is the engine's own, valid until the next Submit of this slot.
+	// Wait blocks until the slot's request is done. The engine owns the result, which is valid until the next Submit of this slot.
 	Wait(slot int) (*Result, error)
 	// Close waits for the work in flight and frees everything, buffers included. It is idempotent.
 	Close() error
@@ -54,9 +54,9 @@ const CandidateFields = 6
 // ScoreTolerance is how far a score may be outside 0 to 1: quantized sigmoids slightly exceed 1.
 const ScoreTolerance = 1.0 / 64
 
-// Timing of one request in nanoseconds. Submitted and Done are readings of CLOCK_MONOTONIC, the rest are durations; a backend that cannot
-// measure a part leaves it 0. Filter is the listing of the boxes on the device and their copy to the host, where there is one: Inference is
-// the network alone then, and else ends with the outputs on the host.
+// Timing is the timing of one request in nanoseconds. Submitted and Done are CLOCK_MONOTONIC times, the rest are durations. A backend that
+// cannot measure a part leaves it 0. If the device filters candidates, Filter is the time for that and for copying them to the host, and
+// Inference is the network alone; otherwise Inference includes copying the outputs to the host.
 type Timing struct {
 	Submitted, Done               int64
 	Preprocess, Inference, Filter int64

@@ -18,7 +18,7 @@ var (
 type Error struct {
 	Op      string // open, submit, wait, build
 	Backend string
-	Code    int   // the backend's own number, 0 when it has none
+	Code    int   // the backend's error code, or 0
 	Kind    error // one of the Err values above, or nil
 	Message string
 	Hint    string
@@ -41,9 +41,9 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// Attribute makes err an *Error that says where it came from: one that lacks its operation or backend gets both, any other err becomes the
-// message, as told puts it in words.
-func Attribute(err error, op, backend string, told func(error) string) *Error {
+// Attribute returns err as an *Error with operation and backend. An *Error keeps the values it has; for any other error, describe returns
+// the message.
+func Attribute(err error, op, backend string, describe func(error) string) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		complete := *known
 		if complete.Op == "" || complete.Backend == "" {
@@ -51,7 +51,7 @@ func Attribute(err error, op, backend string, told func(error) string) *Error {
 		}
 		return &complete
 	}
-	return &Error{Op: op, Backend: backend, Message: told(err)}
+	return &Error{Op: op, Backend: backend, Message: describe(err)}
 }
 
 // Is reports whether target is the error's kind.

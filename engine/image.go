@@ -8,13 +8,13 @@ import (
 // PixelFormat is the memory layout of an image. Conversion to the network's RGB planes is part of the letterbox.
 type PixelFormat uint8
 
-// The formats that every letterbox reads, 8 bits a sample.
+// The supported formats, 8 bits per sample.
 const (
-	BGR   PixelFormat = iota // 3 bytes a pixel, what OpenCV decodes to
-	BGRx                     // 4 bytes a pixel, the last one ignored
+	BGR   PixelFormat = iota // 3 bytes per pixel, as OpenCV decodes
+	BGRx                     // 4 bytes per pixel, the last one ignored
 	NV12                     // height rows of Y, then height/2 rows of interleaved U and V, BT.601 limited range
 	YUYV                     // 4 bytes hold two pixels: Y0 U Y1 V, BT.601 limited range
-	GRAY8                    // 1 byte a pixel
+	GRAY8                    // 1 byte per pixel
 )
 
 // String returns the format's usual name.
@@ -87,8 +87,8 @@ func (im *Image) Check() error {
 	return nil
 }
 
-// Part is a part of the image in the image's own memory. The part lies in the image and begins and ends at even columns where the
-// format's pixels come in pairs. Of NV12 there is no such view, because its colours lie apart: CopyPart serves.
+// Part returns a view of a part of the image. The part must lie within the image and, for YUYV, start and end at even columns. NV12 has no
+// such view, because its colour planes are separate; use CopyPart.
 func (im *Image) Part(part image.Rectangle) Image {
 	from := part.Min.Y*im.Stride + im.Format.RowBytes(part.Min.X)
 	end := (part.Max.Y-1)*im.Stride + im.Format.RowBytes(part.Max.X)
@@ -100,12 +100,12 @@ func (im *Image) PartBytes(part image.Rectangle) int {
 	return im.Format.RowBytes(part.Dx()) * im.Format.Rows(part.Dy())
 }
 
-// CopyPart copies a part of an image to dst, which has PartBytes of room, rows without padding. The part lies in the image and begins
-// and ends at even pixels where those of the format come in pairs.
+// CopyPart copies a part of an image to dst, which must hold PartBytes, without row padding. The part must lie within the image and start
+// and end at even pixels for subsampled formats.
 func (im *Image) CopyPart(dst []byte, part image.Rectangle) Image {
 	row := im.Format.RowBytes(part.Dx())
 	at := copyRows(dst, im.Data, im.Stride, part.Min.Y, part.Max.Y, im.Format.RowBytes(part.Min.X), row)
-	if im.Format == NV12 { // the colours of two rows and two columns lie together behind all the rows
+	if im.Format == NV12 { // the UV plane follows the Y plane and has half its rows
 		colours := im.Data[im.Stride*im.Height:]
 		at += copyRows(dst[at:], colours, im.Stride, part.Min.Y/2, part.Max.Y/2, part.Min.X, row)
 	}

@@ -18,12 +18,12 @@ const (
 
 // ImageInput is a network input that takes one image per batch position.
 type ImageInput struct {
-	Index         int // among the model's inputs
+	Index         int // index of the model's input
 	Type          DataType
 	Channels      int // 3 or 1
 	Width, Height int
-	Batch         int // number of images of one run; 0 when it is free
-	// Interleaved inputs have the channels of a pixel side by side (batch, height, width, channels), others one plane for each.
+	Batch         int // fixed batch size; 0 if the model accepts any
+	// Interleaved is set for (batch, height, width, channels); otherwise each channel is a plane.
 	Interleaved bool
 	// Preprocess is the complete preprocessing; FindImageInput fills in every field.
 	Preprocess Preprocess
@@ -31,9 +31,9 @@ type ImageInput struct {
 	Assumed bool
 }
 
-// FindImageInput recognises the image input of a model: its only input, with four dimensions, 1 or 3 channels first or last, and
-// elements of float32, float16 or uint8. How images get there is what the metadata say, with what the input itself says: its layout, and
-// that 8 bits take levels as they are. Sides that the model leaves open come from the metadata, else they are DefaultSide.
+// FindImageInput recognises the image input of a model: its only input, with four dimensions, 1 or 3 channels first or last, and elements
+// of float32, float16 or uint8. The preprocessing comes from the metadata, completed from the input's shape and type: uint8 inputs take
+// unscaled pixel values. Open sides come from the metadata or are DefaultSide.
 //
 // The error explains why the model takes no images; it may still run through SubmitTensors.
 func FindImageInput(inputs []TensorInfo, m Metadata) (*ImageInput, error) {
@@ -130,86 +130,86 @@ func (p *ImageInput) CheckBatch(images int) error {
 	return nil
 }
 
-// UnsaidPreprocess returns the error for a network whose preprocessing is not specified anywhere.
-func UnsaidPreprocess(what string) error {
+// UnknownPreprocess returns the error for a network whose preprocessing is not specified anywhere.
+func UnknownPreprocess(what string) error {
 	return fmt.Errorf("nothing says %s (give --preprocess torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml "+
 		"beside the model; presets are %v)", what, Presets())
 }
 
 // complete fills in the open fields of the preprocessing.
 func (p *ImageInput) complete(in TensorInfo, m Metadata) error {
-	said := m.Preprocess
-	if said.Preset != "" {
-		base := preset(said.Preset, max(p.Width, p.Height))
-		if p.Type == Uint8 { // such a network scales levels itself
+	preprocess := m.Preprocess
+	if preprocess.Preset != "" {
+		base := preset(preprocess.Preset, max(p.Width, p.Height))
+		if p.Type == Uint8 { // the network scales pixel values itself
 			base.Range, base.Mean, base.Deviation = nil, nil, nil
 		}
-		said.Preset = ""
-		said = base.Override(said)
+		preprocess.Preset = ""
+		preprocess = base.Override(preprocess)
 	}
 	p.Assumed = m.Preprocess.IsZero()
 	switch {
 	case p.Assumed && m.Task == Classify:
-		return UnsaidPreprocess("how a classifier's images are cropped and scaled")
-	case p.Interleaved && p.Type != Uint8 && said.Range == nil:
-		return UnsaidPreprocess(fmt.Sprintf("what numbers input %q, %v %v, takes for the levels of an image", in.Name, in.Type, in.Shape))
+		return UnknownPreprocess("how a classifier's images are cropped and scaled")
+	case p.Interleaved && p.Type != Uint8 && preprocess.Range == nil:
+		return UnknownPreprocess(fmt.Sprintf("what numbers input %q, %v %v, takes for the levels of an image", in.Name, in.Type, in.Shape))
 	}
-	said.Layout = NCHW
+	preprocess.Layout = NCHW
 	if p.Interleaved {
-		said.Layout = NHWC
+		preprocess.Layout = NHWC
 	}
-	if err := p.completeColour(&said); err != nil {
+	if err := p.completeColour(&preprocess); err != nil {
 		return err
 	}
-	if said.Resize == "" {
-		said.Resize = Letterbox
+	if preprocess.Resize == "" {
+		preprocess.Resize = Letterbox
 	}
-	if said.ShorterSide > 0 && said.Resize != Crop {
-		return fmt.Errorf("preprocess shorter_side is for resize: crop, not %s", said.Resize)
+	if preprocess.ShorterSide > 0 && preprocess.Resize != Crop {
+		return fmt.Errorf("preprocess shorter_side is for resize: crop, not %s", preprocess.Resize)
 	}
-	pad := said.pad()
-	said.Pad, said.Interpolation = &pad, said.interpolation()
+	pad := preprocess.pad()
+	preprocess.Pad, preprocess.Interpolation = &pad, preprocess.interpolation()
 	if m.Preprocess.Preset == "ultralytics-classify" && m.Preprocess.Resize == "" && p.Width != p.Height {
-		said.Resize = Stretch // as Ultralytics has it where the sides differ
+		preprocess.Resize = Stretch // as Ultralytics does for inputs that are not square
 	}
-	p.Preprocess = said
+	p.Preprocess = preprocess
 	return p.completeNumbers()
 }
 
 // completeColour checks the colour against the number of channels.
-func (p *ImageInput) completeColour(said *Preprocess) error {
+func (p *ImageInput) completeColour(preprocess *Preprocess) error {
 	switch {
-	case said.Colour == "" && p.Channels == 1:
-		said.Colour = GrayColour
-	case said.Colour == "":
-		said.Colour = RGBColour
-	case (said.Colour == GrayColour) != (p.Channels == 1):
-		return fmt.Errorf("preprocess colour: %s has not the %d channels of the input", said.Colour, p.Channels)
+	case preprocess.Colour == "" && p.Channels == 1:
+		preprocess.Colour = GrayColour
+	case preprocess.Colour == "":
+		preprocess.Colour = RGBColour
+	case (preprocess.Colour == GrayColour) != (p.Channels == 1):
+		return fmt.Errorf("preprocess colour: %s has not the %d channels of the input", preprocess.Colour, p.Channels)
 	}
 	return nil
 }
 
 // completeNumbers fills in range, mean and deviation and refuses values that the element type cannot hold.
 func (p *ImageInput) completeNumbers() error {
-	said := &p.Preprocess
+	preprocess := &p.Preprocess
 	levels := []float64{0, 255}
-	for _, list := range [][]float64{said.Mean, said.Deviation} {
+	for _, list := range [][]float64{preprocess.Mean, preprocess.Deviation} {
 		if len(list) > 1 && len(list) != p.Channels {
 			return fmt.Errorf("preprocess mean and deviation: %d numbers for %d channels", len(list), p.Channels)
 		}
 	}
 	if p.Type == Uint8 {
-		if said.Range == nil {
-			said.Range = levels
+		if preprocess.Range == nil {
+			preprocess.Range = levels
 		}
-		if !slices.Equal(said.Range, levels) || said.Mean != nil || said.Deviation != nil {
+		if !slices.Equal(preprocess.Range, levels) || preprocess.Mean != nil || preprocess.Deviation != nil {
 			return fmt.Errorf("preprocess: an input of uint8 takes levels as they are, not %v, mean %v, deviation %v",
-				said.Range, said.Mean, said.Deviation)
+				preprocess.Range, preprocess.Mean, preprocess.Deviation)
 		}
 		return nil
 	}
-	if said.Range == nil {
-		said.Range = []float64{0, 1}
+	if preprocess.Range == nil {
+		preprocess.Range = []float64{0, 1}
 	}
 	limit := float64(math.MaxFloat32)
 	if p.Type == Float16 {
@@ -226,9 +226,9 @@ func (p *ImageInput) completeNumbers() error {
 	return nil
 }
 
-// Affine returns scale and bias per channel of the input: value = level x scale + bias, for levels from 0 to 255.
+// Affine returns scale and bias per channel of the input: value = pixel value x scale + bias, for pixel values from 0 to 255.
 func (p *ImageInput) Affine() (scale, bias [3]float32) {
-	said := &p.Preprocess
+	preprocess := &p.Preprocess
 	at := func(list []float64, c int, otherwise float64) float64 {
 		switch {
 		case len(list) == 0:
@@ -242,14 +242,14 @@ func (p *ImageInput) Affine() (scale, bias [3]float32) {
 	switch {
 	case p.Type == Uint8:
 		high = 255
-	case len(said.Range) == 2:
-		low, high = said.Range[0], said.Range[1]
+	case len(preprocess.Range) == 2:
+		low, high = preprocess.Range[0], preprocess.Range[1]
 	}
 	for c := range scale {
 		if c >= p.Channels {
 			break
 		}
-		mean, deviation := at(said.Mean, c, 0), at(said.Deviation, c, 1)
+		mean, deviation := at(preprocess.Mean, c, 0), at(preprocess.Deviation, c, 1)
 		scale[c], bias[c] = float32((high-low)/255/deviation), float32((low-mean)/deviation)
 	}
 	return scale, bias

@@ -59,7 +59,7 @@ func TestFindImageInput(t *testing.T) {
 // TestNoImageInput is as long as its table of inputs that take no image.
 func TestNoImageInput(t *testing.T) {
 	rgb := info(Float32, 1, 3, 8, 8)
-	said := func(p Preprocess) Metadata { return Metadata{Preprocess: p} }
+	preprocess := func(p Preprocess) Metadata { return Metadata{Preprocess: p} }
 	level := 300
 	for _, test := range []struct {
 		name     string
@@ -81,7 +81,7 @@ func TestNoImageInput(t *testing.T) {
 			`input "x" is [1 4 8 8], images have 1 or 3 channels as the second dimension or the last`,
 		},
 		{
-			"channels by setting", info(Float32, 1, 3, 8, 8), said(Preprocess{Preset: "keras", Layout: NHWC}),
+			"channels by setting", info(Float32, 1, 3, 8, 8), preprocess(Preprocess{Preset: "keras", Layout: NHWC}),
 			`input "x" is [1 3 8 8], images have 1 or 3 channels as the second dimension or the last`,
 		},
 		{
@@ -122,43 +122,43 @@ func TestNoImageInput(t *testing.T) {
 				fmt.Sprint(Presets()) + ")",
 		},
 		{
-			"preset", rgb, said(Preprocess{Preset: "yolo"}),
+			"preset", rgb, preprocess(Preprocess{Preset: "yolo"}),
 			"preprocess preset: \"yolo\" is not one of ultralytics, ultralytics-classify, ultralytics-depth, ultralytics-rtdetr, torchvision, timm, imagenet, yolox, yolo-nas, nanodet, rtdetr, detr, rfdetr, ssd-mobilenet, keras, tf-detection",
 		},
 		{
-			"resize", rgb, said(Preprocess{Resize: "squeeze"}),
+			"resize", rgb, preprocess(Preprocess{Resize: "squeeze"}),
 			`preprocess resize: "squeeze" is not one of letterbox, letterbox-top-left, stretch, crop`,
 		},
 		{
-			"interpolation", rgb, said(Preprocess{Interpolation: "nearest"}),
+			"interpolation", rgb, preprocess(Preprocess{Interpolation: "nearest"}),
 			`preprocess interpolation: "nearest" is not one of bilinear, bilinear-antialias, bicubic-antialias`,
 		},
-		{"colour", rgb, said(Preprocess{Colour: "RGB"}), `preprocess colour: "RGB" is not one of rgb, bgr, gray`},
-		{"layout", rgb, said(Preprocess{Layout: "chw"}), `preprocess layout: "chw" is not one of nchw, nhwc`},
+		{"colour", rgb, preprocess(Preprocess{Colour: "RGB"}), `preprocess colour: "RGB" is not one of rgb, bgr, gray`},
+		{"layout", rgb, preprocess(Preprocess{Layout: "chw"}), `preprocess layout: "chw" is not one of nchw, nhwc`},
 		{
-			"colour of one channel", info(Float32, 1, 1, 8, 8), said(Preprocess{Colour: RGBColour}),
+			"colour of one channel", info(Float32, 1, 1, 8, 8), preprocess(Preprocess{Colour: RGBColour}),
 			"preprocess colour: rgb has not the 1 channels of the input",
 		},
-		{"gray of three channels", rgb, said(Preprocess{Colour: GrayColour}), "preprocess colour: gray has not the 3 channels of the input"},
-		{"shorter side", rgb, said(Preprocess{ShorterSide: -1}), "preprocess shorter_side: -1 is not 1 to 32768 pixels"},
-		{"shorter side of a letterbox", rgb, said(Preprocess{ShorterSide: 256}), "preprocess shorter_side is for resize: crop, not letterbox"},
-		{"pad", rgb, said(Preprocess{Pad: &level}), "preprocess pad: 300 is not a level of gray from 0 to 255"},
+		{"gray of three channels", rgb, preprocess(Preprocess{Colour: GrayColour}), "preprocess colour: gray has not the 3 channels of the input"},
+		{"shorter side", rgb, preprocess(Preprocess{ShorterSide: -1}), "preprocess shorter_side: -1 is not 1 to 32768 pixels"},
+		{"shorter side of a letterbox", rgb, preprocess(Preprocess{ShorterSide: 256}), "preprocess shorter_side is for resize: crop, not letterbox"},
+		{"pad", rgb, preprocess(Preprocess{Pad: &level}), "preprocess pad: 300 is not a level of gray from 0 to 255"},
 		{
-			"range", rgb, said(Preprocess{Range: []float64{1, 0}}),
+			"range", rgb, preprocess(Preprocess{Range: []float64{1, 0}}),
 			"preprocess range: [1 0] is not the two numbers that the levels 0 and 255 become, as in [0, 1]",
 		},
-		{"mean", rgb, said(Preprocess{Mean: []float64{1, 2}}), "preprocess mean: [1 2] is not one number or three"},
-		{"deviation", rgb, said(Preprocess{Deviation: []float64{0}}), "preprocess deviation: [0] is not one positive number or three"},
+		{"mean", rgb, preprocess(Preprocess{Mean: []float64{1, 2}}), "preprocess mean: [1 2] is not one number or three"},
+		{"deviation", rgb, preprocess(Preprocess{Deviation: []float64{0}}), "preprocess deviation: [0] is not one positive number or three"},
 		{
-			"means of one channel", info(Float32, 1, 1, 8, 8), said(Preprocess{Preset: "torchvision"}),
+			"means of one channel", info(Float32, 1, 1, 8, 8), preprocess(Preprocess{Preset: "torchvision"}),
 			"preprocess mean and deviation: 3 numbers for 1 channels",
 		},
 		{
-			"bytes that are scaled", info(Uint8, 1, 3, 8, 8), said(Preprocess{Range: []float64{0, 1}}),
+			"bytes that are scaled", info(Uint8, 1, 3, 8, 8), preprocess(Preprocess{Range: []float64{0, 1}}),
 			"preprocess: an input of uint8 takes levels as they are, not [0 1], mean [], deviation []",
 		},
 		{
-			"half", info(Float16, 1, 3, 8, 8), said(Preprocess{Range: []float64{0, 255}, Deviation: []float64{.001}}),
+			"half", info(Float16, 1, 3, 8, 8), preprocess(Preprocess{Range: []float64{0, 255}, Deviation: []float64{.001}}),
 			"preprocess: level 255 becomes 255000, more than float16 holds",
 		},
 	} {

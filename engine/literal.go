@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// pair is one entry of a dictionary, in the order of the text.
+// pair is one entry of a dictionary, in source order.
 type pair struct{ key, value any }
 
-// literal reads the part of Python's and JSON's literal syntax that model metadata uses: texts, numbers, True/False/None, lists, tuples and
+// literal parses the subset of Python and JSON literals found in model metadata: strings, numbers, True/False/None, lists, tuples and
 // dictionaries.
 type literal struct {
 	text  string
@@ -35,7 +35,7 @@ func parseLiteral(text string) (any, error) {
 	return value, nil
 }
 
-// next skips blanks and returns the byte under the cursor, 0 at the end.
+// next skips white space and returns the byte at the cursor, 0 at the end.
 func (p *literal) next() byte {
 	for p.at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.at]) >= 0 {
 		p.at++
@@ -137,7 +137,7 @@ func (p *literal) dictionary() (any, error) {
 	return pairs, nil
 }
 
-// separator takes a comma, or stays before the closing bracket.
+// separator consumes a comma, or stops before the closing bracket.
 func (p *literal) separator(end byte) error {
 	switch p.next() {
 	case ',':
@@ -182,7 +182,7 @@ func (p *literal) quoted() (any, error) {
 	return nil, errors.New("a text has no closing quote")
 }
 
-// escape takes one backslash sequence. Python keeps the backslash of those it does not know.
+// escape consumes one backslash sequence. As in Python, unknown sequences keep their backslash.
 func (p *literal) escape(out *strings.Builder) error {
 	if p.at+1 >= len(p.text) {
 		return errors.New("a text has no closing quote")
@@ -226,7 +226,7 @@ func (p *literal) escape(out *strings.Builder) error {
 	return nil
 }
 
-// hexadecimal takes \xHH, \uHHHH or \UHHHHHHHH.
+// hexadecimal consumes \xHH, \uHHHH or \UHHHHHHHH.
 func (p *literal) hexadecimal() (rune, error) {
 	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[p.text[p.at+1]]
 	start := p.at + 2

@@ -15,7 +15,7 @@ type Memory struct {
 	closed bool
 }
 
-// Alloc returns a zeroed buffer of that many bytes. It is valid until Free or Close.
+// Alloc returns a zeroed buffer of size bytes, valid until Free or Close.
 func (m *Memory) Alloc(size int) (*Buffer, error) {
 	if size < 1 {
 		return nil, &Error{Op: "alloc", Kind: ErrShape, Message: fmt.Sprintf("%d bytes asked for", size)}

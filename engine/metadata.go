@@ -22,9 +22,9 @@ const PreprocessProperty = "preprocess"
 // ActivationProperty is the metadata key of an ONNX file for an Activation.
 const ActivationProperty = "activation"
 
-// ParseMetadata reads the custom metadata of an ONNX file as Ultralytics exports write it: names and imgsz are Python or JSON literals,
-// the rest are plain words and numbers. Files of RapidAI have their names as lines of character. Unknown keys are ignored. A value that
-// cannot be read is left zero and named in the error; the others are returned nevertheless.
+// ParseMetadata reads the custom metadata of an ONNX file as Ultralytics exports write it: names and imgsz are Python or JSON literals, the
+// rest are plain words and numbers. RapidAI files list their names one per line in the key character. Unknown keys are ignored. A value
+// that cannot be parsed is left zero and named in the error; all others are returned.
 func ParseMetadata(properties map[string]string) (Metadata, error) {
 	var m Metadata
 	var bad []error
@@ -73,8 +73,8 @@ func ParseMetadata(properties map[string]string) (Metadata, error) {
 	return m, errors.Join(bad...)
 }
 
-// lines are the names of classes as RapidAI's programs write them into their files, one to a line. Those of text readers are characters,
-// after which the programs add a space.
+// lines splits class names listed one per line, as RapidAI writes them. Models for text recognition list characters, to which a space is
+// added.
 func lines(text string) []string {
 	names := strings.Split(text, "\n")
 	characters := true
@@ -92,7 +92,7 @@ func lines(text string) []string {
 func ultralytics(properties map[string]string) Preprocess {
 	task := strings.TrimSpace(properties["task"])
 	switch {
-	case task == "", Task(task) == Embed: // which none of theirs does
+	case task == "", Task(task) == Embed: // Ultralytics has no such task
 		return Preprocess{}
 	case Task(task) == Classify:
 		return Preprocess{Preset: "ultralytics-classify"}
@@ -104,7 +104,7 @@ func ultralytics(properties map[string]string) Preprocess {
 	return Preprocess{Preset: "ultralytics"}
 }
 
-// argument is one of the settings that an export was made with, as text; empty where there is none.
+// argument returns one of the settings of an export as text, or "".
 func argument(settings, name string) string {
 	value, err := parseLiteral(settings)
 	if err != nil {
@@ -119,7 +119,7 @@ func argument(settings, name string) string {
 	return ""
 }
 
-// truth reads a flag of Python or JSON; what is none of them is false.
+// truth parses a Python or JSON boolean; anything else is false.
 func truth(text string) bool {
 	value, err := strconv.ParseBool(strings.TrimSpace(text))
 	return err == nil && value
@@ -199,7 +199,7 @@ func parseNames(text string) ([]string, error) {
 	return labels, nil
 }
 
-// classNumber takes a dictionary key: a number in Python, a text holding a number in JSON.
+// classNumber parses a dictionary key: a number in Python, a string that holds a number in JSON.
 func classNumber(key any) (int, error) {
 	n, ok := key.(float64)
 	if text, isText := key.(string); isText {
@@ -212,7 +212,7 @@ func classNumber(key any) (int, error) {
 	return int(n), nil
 }
 
-// parseKeypoints reads "[17, 3]": how many points an object has, and how many numbers each.
+// parseKeypoints parses "[17, 3]": the number of keypoints per object and of values per keypoint.
 func parseKeypoints(text string) (points, numbers int, err error) {
 	value, err := parseLiteral(text)
 	if err != nil {
@@ -229,9 +229,9 @@ func parseKeypoints(text string) (points, numbers int, err error) {
 	return 0, 0, fmt.Errorf("%.40q is not a number of keypoints up to %d and 2 or 3", text, MaxKeypoints)
 }
 
-// parseKeypointNames reads {0: ['nose', 'left_eye']}, the names of the points of each class, and its JSON form; a plain list of names is
-// for all classes. points is how many there are, 0 while nothing says. Names that are nothing but the points' numbers, which Ultralytics
-// writes where its user gave none, are left out.
+// parseKeypointNames parses {0: ['nose', 'left_eye']}, the keypoint names of each class, or its JSON form; a plain list applies to all
+// classes. points is the number of keypoints, 0 if unknown. Names that are only numbers, which Ultralytics writes as placeholders, are
+// ignored.
 func parseKeypointNames(text string, points int) ([][]string, error) {
 	value, err := parseLiteral(text)
 	if err != nil {
@@ -269,7 +269,7 @@ func parseKeypointNames(text string, points int) ([][]string, error) {
 	return all, nil
 }
 
-// pointNames are the names of a class's points, nil where they are numbers.
+// pointNames returns the keypoint names of a class, or nil if they are only numbers.
 func pointNames(value any, points int) ([]string, error) {
 	list, isList := value.([]any)
 	switch {

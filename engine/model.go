@@ -10,14 +10,14 @@ const (
 	Segment  Task = "segment"
 	OBB      Task = "obb" // oriented bounding boxes
 	Classify Task = "classify"
-	Semantic Task = "semantic" // a class for each pixel
-	Depth    Task = "depth"    // a depth for each pixel
+	Semantic Task = "semantic" // a class per pixel
+	Depth    Task = "depth"    // a depth per pixel
 	Read     Task = "read"     // a line of text
 	Embed    Task = "embed"    // an embedding for re-identification
 	Raw      Task = "raw"
 )
 
-// Maps reports whether the result is a map with a value for each pixel.
+// Maps reports whether the result is a map with one value per pixel.
 func (t Task) Maps() bool { return t == Semantic || t == Depth }
 
 // FindsObjects reports whether the result is a list of objects, which can be tracked, cropped and counted.
@@ -28,14 +28,14 @@ type Activation string
 
 // The activations that classifiers have.
 const (
-	Softmax Activation = "softmax" // an image is of one class: the scores add up to 1
-	Sigmoid Activation = "sigmoid" // each class is there or not, whatever the others are
+	Softmax Activation = "softmax" // exactly one class per image: the scores add up to 1
+	Sigmoid Activation = "sigmoid" // multi-label: classes are independent
 )
 
 // Precision is the arithmetic of the network's heavy layers.
 type Precision string
 
-// The precisions that a backend can be asked for; Auto takes the backend's best that passes the accuracy gate.
+// The precisions a backend supports; Auto is the backend's fastest that passes the accuracy gate.
 const (
 	Auto Precision = "auto"
 	FP32 Precision = "fp32"
@@ -51,29 +51,30 @@ type Metadata struct {
 	Width  int      // imgsz
 	Height int
 	Batch  int
-	// Preprocess is how images become the network's input. Presumed is the kind of network that takes them so, where only that tells.
+	// Preprocess is the conversion of images to the network's input. Presumed is the kind of network that it was inferred from, if from
+	// nothing else.
 	Preprocess Preprocess `json:",omitzero"`
 	Presumed   string     `json:",omitempty"`
 	// Activation is the classifier's activation, empty if unknown.
 	Activation Activation `json:",omitempty"`
 	// EndToEnd is set if the network suppresses overlapping boxes itself: an end-to-end head, or an export with nms=True.
 	EndToEnd bool `json:",omitempty"`
-	// Keypoints is how many points of an object a network for poses gives, and KeypointNumbers how many numbers each has: 2 for a place, 3
-	// with how visible it is.
+	// Keypoints is the number of keypoints per object of a pose network, KeypointNumbers the values per keypoint: 2 for x and y, 3 with
+	// visibility.
 	Keypoints       int `json:",omitempty"`
 	KeypointNumbers int `json:",omitempty"`
-	// KeypointNames are the names of those points by class number; one list is for all classes.
+	// KeypointNames are the keypoint names by class number; a single list applies to all classes.
 	KeypointNames [][]string `json:",omitempty"`
 }
 
 // Model describes a loaded model.
 type Model struct {
 	Path            string // file, or "demo" for the embedded model
-	Plan            string // file of a cache that runs instead of the model, empty for none
+	Plan            string // cached engine plan that runs instead of the model, empty for none
 	Inputs, Outputs []TensorInfo
 	Metadata        Metadata
 	Width, Height   int // network input in pixels; 0 when the model has no image input
-	// Image is the image input, nil when there is none; NoImage then says why.
+	// Image is the image input, or nil; NoImage then explains why.
 	Image          *ImageInput
 	NoImage        error
 	MaxBatch       int
@@ -81,11 +82,12 @@ type Model struct {
 	BackendVersion string
 	// BlocksThread is set if Wait blocks the calling thread until the device is done. Other backends compute in goroutines of their own.
 	BlocksThread bool
-	Device       string // what the backend runs on, for people
+	Device       string // description of the hardware
 	Precision    Precision
 	// Reason explains in one sentence why this backend was chosen and why others were rejected.
 	Reason string
-	// Filter is what the engine lists on its device instead of handing over the outputs of images; nil when the outputs come whole.
+	// Filter describes the candidates that the engine lists on its device instead of returning the outputs of images; nil if it returns the
+	// outputs.
 	Filter *Filter
 }
 
@@ -100,7 +102,7 @@ func (m *Model) RefusesImages(op string) error {
 // Provider is the hardware that ONNX Runtime computes on. TensorRT ignores it.
 type Provider string
 
-// The providers that can be asked for; the zero value means the CPU.
+// The supported providers; the zero value means the CPU.
 const (
 	CPU  Provider = "cpu"
 	CUDA Provider = "cuda"
@@ -108,10 +110,10 @@ const (
 
 // Options configures the opening of a model by a backend. The zero value of each field means the backend's default.
 type Options struct {
-	// Path is where the model was read from, for messages; Bytes is the ONNX file or the engine plan itself.
+	// Path is the model's file name, for messages; Bytes is the ONNX file or the engine plan itself.
 	Path  string
 	Bytes []byte
-	// Metadata overrides what the file says where a field is set.
+	// Metadata overrides the file's metadata in each field that is set.
 	Metadata  Metadata
 	Precision Precision
 	Provider  Provider
@@ -120,21 +122,22 @@ type Options struct {
 	Spin      bool // CPU threads wait for work in a busy loop: a little faster alone, much slower beside other processes
 	Slots     int  // requests in flight, default 2
 	MaxBatch  int  // default 1
-	// Frugal allows a backend to take fewer images at once than MaxBatch where more are no faster: they wait for each other and need memory.
+	// Frugal allows a backend to use a smaller batch than MaxBatch if larger ones are no faster, which saves memory and waiting.
 	Frugal bool
-	// Width and Height are the sides that an image input which leaves them open gets; 0 leaves them to Sources.
+	// Width and Height set the sides of an image input that leaves them open; 0 derives them from Sources.
 	Width, Height int
-	// Sources are the sizes of the images to come, as far as they are known: see Sides.
+	// Sources are the known sizes of the source images: see Sides.
 	Sources []Size
-	// Shapes are those of inputs that leave more than their batch open: what TensorRT builds a plan for. The other backends take any shape.
+	// Shapes are the shapes of inputs with open dimensions other than the batch, which TensorRT builds a plan for. Other backends accept
+	// any shape.
 	Shapes []TensorInfo
-	// Filter says where the boxes of a model are, so that a backend with a device can list those over a threshold there; it is asked once the
-	// outputs' shapes are known. Nil, or an answer of nil, leaves decoding to the host. Backends without a device do not ask.
+	// Filter locates the boxes in a model's outputs so that a backend with a device can list those above a threshold there. It is called
+	// once the output shapes are known. If it is nil or returns nil, the host decodes. Backends without a device do not call it.
 	Filter func(Model) *Filter
 	// Library is the shared library to load instead of searching.
 	Library string
-	// Plugins are shared objects with operators that the backend lacks. TensorRT takes some; the others ignore them.
+	// Plugins are shared objects with additional operators. Only TensorRT uses them.
 	Plugins []string
-	// Remote is for backends that run the model elsewhere.
+	// Remote configures backends that run the model on a server.
 	Remote Remote
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// The file format is that of numpy.lib.format: a magic, a version, the length of a header, the header as a Python dictionary, the elements.
+// The format is that of numpy.lib.format: magic, version, header length, header as a Python dictionary, elements.
 const (
 	npyMagic     = "\x93NUMPY"
 	npyAlignment = 64      // of the elements in the file
@@ -21,13 +21,13 @@ const (
 	maxRank      = 8
 )
 
-// npyTypes are NumPy's names of the element types, without the byte order.
+// npyTypes maps NumPy's type codes, without the byte order, to element types.
 var npyTypes = map[string]DataType{
 	"f4": Float32, "f2": Float16, "i1": Int8, "u1": Uint8, "i4": Int32, "i8": Int64, "b1": Bool,
 }
 
-// ReadNPY reads one array as numpy.save writes it, in either byte order and either order of dimensions. The tensor has no name. What
-// follows the array is an error, as is an element type that no engine takes.
+// ReadNPY reads one array as written by numpy.save, in either byte order and memory order. The tensor has no name. Trailing bytes and
+// unsupported element types are errors.
 func ReadNPY(from io.Reader) (Tensor, error) {
 	r := bufio.NewReader(from)
 	header, err := readNPYHeader(r)
@@ -57,7 +57,7 @@ func ReadNPY(from io.Reader) (Tensor, error) {
 	return t, nil
 }
 
-// npyHeader is what the header says.
+// npyHeader is the parsed header.
 type npyHeader struct {
 	kind               DataType
 	bigEndian, fortran bool
@@ -98,7 +98,7 @@ func readNPYHeader(r io.Reader) (npyHeader, error) {
 	return h, h.fill(value)
 }
 
-// fill takes the dictionary apart.
+// fill sets the fields from the header's dictionary.
 func (h *npyHeader) fill(value any) error {
 	entries, _ := value.([]pair)
 	fields := map[any]any{}
@@ -135,7 +135,7 @@ func (h *npyHeader) fill(value any) error {
 	return nil
 }
 
-// rowMajor puts elements whose first dimension runs fastest into an order in which the last one does.
+// rowMajor converts elements from column-major to row-major order.
 func rowMajor(data []byte, size int, shape []int64) []byte {
 	out := make([]byte, len(data))
 	at, from := make([]int64, len(shape)), int64(0)
@@ -160,7 +160,7 @@ func rowMajor(data []byte, size int, shape []int64) []byte {
 	return out
 }
 
-// WriteNPY writes a tensor as numpy.load reads it.
+// WriteNPY writes a tensor in the format of numpy.save.
 func WriteNPY(to io.Writer, t *Tensor) error {
 	descr := ""
 	for name, kind := range npyTypes {

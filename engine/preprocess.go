@@ -15,56 +15,55 @@ type Preprocess struct {
 	Preset string `yaml:"preset,omitempty" json:"preset,omitempty"`
 	// Resize is how the image gets the input's size; Letterbox when open.
 	Resize Resize `yaml:"resize,omitempty" json:"resize,omitempty"`
-	// ShorterSide is for Crop: what the image's shorter side becomes before its centre is cut out, in pixels. When open the image just
-	// covers the input.
+	// ShorterSide applies to Crop: the length in pixels to which the image's shorter side is resized before the centre is cropped. By
+	// default the image just covers the input.
 	ShorterSide int `yaml:"shorter_side,omitempty" json:"shorter_side,omitempty"`
-	// Interpolation is how pixels are made of others; antialiased for Crop, else Bilinear when open.
+	// Interpolation is the interpolation of the resize; by default antialiased for Crop and Bilinear otherwise.
 	Interpolation Interpolation `yaml:"interpolation,omitempty" json:"interpolation,omitempty"`
-	// Pad is the level of gray, 0 to 255, where the input has no image; 0 for Crop, else 114 when open.
+	// Pad is the grey level of padding, 0 to 255; by default 0 for Crop and 114 otherwise.
 	Pad *int `yaml:"pad,omitempty" json:"pad,omitempty"`
-	// Colour is what the channels are; RGB for three and Gray for one when open.
+	// Colour is the colour of the channels; by default RGB for three channels and Gray for one.
 	Colour Colour `yaml:"colour,omitempty" json:"colour,omitempty"`
-	// Range is what the levels 0 and 255 become; 0 and 1 when open, except that inputs of 8 bits take the levels as they are.
+	// Range holds the values that pixel values 0 and 255 map to; by default 0 and 1, except that uint8 inputs take pixel values unscaled.
 	Range []float64 `yaml:"range,omitempty,flow" json:"range,omitempty"`
-	// Mean is subtracted after that, and the rest divided by Deviation: a number for each channel in the network's order, or one for all;
-	// 0 and 1 when open.
+	// Mean is subtracted after that and the result divided by Deviation: one number per channel in the network's order, or one for all. The
+	// defaults are 0 and 1.
 	Mean      []float64 `yaml:"mean,omitempty,flow" json:"mean,omitempty"`
 	Deviation []float64 `yaml:"deviation,omitempty,flow" json:"deviation,omitempty"`
-	// Layout is the order of the input's dimensions; as its shape says when open.
+	// Layout is the order of the input's dimensions; by default it follows from the shape.
 	Layout InputLayout `yaml:"layout,omitempty" json:"layout,omitempty"`
 }
 
 // Resize is the method of fitting an image to the network's input size.
 type Resize string
 
-// The rules for sizes. Rounding is that of the project that is named.
+// The resize methods. Rounding matches the project in parentheses.
 const (
-	// Letterbox keeps the ratio of the sides and puts the rest evenly around the image (Ultralytics).
+	// Letterbox keeps the aspect ratio and pads evenly on both sides (Ultralytics).
 	Letterbox Resize = "letterbox"
-	// LetterboxTopLeft keeps the ratio and puts the rest to the right and at the bottom (YOLOX).
+	// LetterboxTopLeft keeps the aspect ratio and pads on the right and at the bottom (YOLOX).
 	LetterboxTopLeft Resize = "letterbox-top-left"
-	// Stretch gives up the ratio.
+	// Stretch ignores the aspect ratio.
 	Stretch Resize = "stretch"
-	// Crop keeps the ratio and cuts the input out of the image's centre (torchvision, Ultralytics' classifiers).
+	// Crop keeps the aspect ratio and crops the centre (torchvision, Ultralytics' classifiers).
 	Crop Resize = "crop"
 )
 
-// Interpolation is how the pixels of a resized image are made.
+// Interpolation is the interpolation of a resize.
 type Interpolation string
 
 const (
-	// Bilinear looks at two by two pixels, as OpenCV's INTER_LINEAR does.
+	// Bilinear interpolates between two by two pixels, like OpenCV's INTER_LINEAR.
 	Bilinear Interpolation = "bilinear"
-	// BilinearAntialias and BicubicAntialias weigh all pixels that a pixel of a smaller image stands for, as Pillow's and torchvision's
-	// BILINEAR and BICUBIC do.
+	// BilinearAntialias and BicubicAntialias widen the filter when downscaling, like BILINEAR and BICUBIC of Pillow and torchvision.
 	BilinearAntialias Interpolation = "bilinear-antialias"
 	BicubicAntialias  Interpolation = "bicubic-antialias"
 )
 
-// Colour is what the channels of an input are, in their order.
+// Colour is the meaning and order of an input's channels.
 type Colour string
 
-// The colours that networks take.
+// The supported colours.
 const (
 	RGBColour  Colour = "rgb"
 	BGRColour  Colour = "bgr"
@@ -74,16 +73,16 @@ const (
 // InputLayout is the order of an image input's dimensions.
 type InputLayout string
 
-// The layouts that networks have.
+// The supported layouts.
 const (
-	NCHW InputLayout = "nchw" // one plane for each channel
-	NHWC InputLayout = "nhwc" // the channels of a pixel side by side
+	NCHW InputLayout = "nchw" // one plane per channel
+	NHWC InputLayout = "nhwc" // interleaved channels
 )
 
-// DefaultPad is the level of gray around a letterboxed image.
+// DefaultPad is the grey level around a letterboxed image.
 const DefaultPad = 114
 
-// IsZero reports whether every field is open.
+// IsZero reports whether no field is set.
 func (p Preprocess) IsZero() bool {
 	return p.Preset == "" && p.Resize == "" && p.ShorterSide == 0 && p.Interpolation == "" && p.Pad == nil && p.Colour == "" &&
 		p.Range == nil && p.Mean == nil && p.Deviation == nil && p.Layout == ""
@@ -115,7 +114,7 @@ func set[T comparable](to *T, from T) {
 	}
 }
 
-// String describes it in one line, as "letterbox, bilinear, pad 114, rgb 0..1, nchw"; what is open is left out.
+// String returns one line, such as "letterbox, bilinear, pad 114, rgb 0..1, nchw", without unset fields.
 func (p Preprocess) String() string {
 	var parts []string
 	add := func(text string) {
@@ -193,17 +192,17 @@ func (p *Preprocess) checkNumbers() error {
 	return nil
 }
 
-// minDeviation keeps what is divided by it finite.
+// minDeviation keeps the quotient finite.
 const minDeviation = 1e-6
 
-// channelwise tells whether there is a number for all channels or one for each, if any.
+// channelwise reports whether values are unset, one for all channels or one per channel.
 func channelwise(values []float64) bool { return values == nil || len(values) == 1 || len(values) == 3 }
 
 func finite(values []float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return !(math.Abs(v) <= math.MaxFloat32) })
 }
 
-// interpolation is Interpolation or what it is when open.
+// interpolation returns Interpolation or its default.
 func (p *Preprocess) interpolation() Interpolation {
 	switch {
 	case p.Interpolation != "":
@@ -214,7 +213,7 @@ func (p *Preprocess) interpolation() Interpolation {
 	return Bilinear
 }
 
-// pad is Pad or what it is when open.
+// pad returns Pad or its default.
 func (p *Preprocess) pad() int {
 	switch {
 	case p.Pad != nil:

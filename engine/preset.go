@@ -2,7 +2,7 @@ package engine
 
 import "math"
 
-// Presets names the ways of well-known projects, in the order in which messages list them.
+// Presets returns the names of the presets, in the order in which messages list them.
 func Presets() []string {
 	return []string{
 		"ultralytics", "ultralytics-classify", "ultralytics-depth", "ultralytics-rtdetr", "torchvision", "timm", "imagenet", "yolox",
@@ -10,8 +10,8 @@ func Presets() []string {
 	}
 }
 
-// preset is one of Presets for an input whose longer side has that many pixels. Sources are the projects' own programs that predict or
-// evaluate.
+// preset returns the preprocessing of a preset for an input whose longer side has that many pixels. The source is each project's own
+// prediction or evaluation program.
 func preset(name string, side int) Preprocess {
 	imagenetMean, imagenetDeviation := []float64{.485, .456, .406}, []float64{.229, .224, .225}
 	of := func(resize Resize, interpolation Interpolation, low, high float64) Preprocess {
@@ -19,7 +19,7 @@ func preset(name string, side int) Preprocess {
 	}
 	var p Preprocess
 	switch name {
-	case "ultralytics", "yolo-nas": // YOLO-NAS leaves two more pixels at every edge
+	case "ultralytics", "yolo-nas": // YOLO-NAS pads two more pixels at every edge
 		p = of(Letterbox, Bilinear, 0, 1)
 	case "ultralytics-classify":
 		p = of(Crop, BilinearAntialias, 0, 1)
@@ -31,7 +31,7 @@ func preset(name string, side int) Preprocess {
 	case "timm":
 		p = of(Crop, BicubicAntialias, 0, 1)
 		p.ShorterSide, p.Mean, p.Deviation = int(float64(side)/.875), imagenetMean, imagenetDeviation
-	case "imagenet": // the whole image, as jetson-inference and most backbones of segmentation have it
+	case "imagenet": // without cropping, as jetson-inference and most segmentation backbones do
 		p = of(Stretch, Bilinear, 0, 1)
 		p.Mean, p.Deviation = imagenetMean, imagenetDeviation
 	case "yolox":
@@ -40,9 +40,9 @@ func preset(name string, side int) Preprocess {
 	case "nanodet":
 		p = of(Stretch, Bilinear, 0, 255)
 		p.Colour, p.Mean, p.Deviation = BGRColour, []float64{103.53, 116.28, 123.675}, []float64{57.375, 57.12, 58.395}
-	case "rtdetr": // and D-FINE and DEIM
+	case "rtdetr": // also D-FINE and DEIM
 		p = of(Stretch, BilinearAntialias, 0, 1)
-	case "detr": // as Hugging Face's processors of DETR, YOLOS, Conditional and Deformable DETR have it for inputs of one size
+	case "detr": // Hugging Face's processors of DETR, YOLOS, Conditional and Deformable DETR for fixed-size inputs
 		p = of(Stretch, BilinearAntialias, 0, 1)
 		p.Mean, p.Deviation = imagenetMean, imagenetDeviation
 	case "rfdetr":
@@ -51,7 +51,7 @@ func preset(name string, side int) Preprocess {
 	case "ssd-mobilenet":
 		p = of(Stretch, Bilinear, 0, 255)
 		p.Mean, p.Deviation = []float64{127}, []float64{128}
-	case "keras": // what Keras calls mode tf: MobileNet, Inception, EfficientNetV2
+	case "keras": // Keras' mode "tf": MobileNet, Inception, EfficientNetV2
 		p = of(Stretch, Bilinear, -1, 1)
 	case "tf-detection":
 		p = of(Stretch, Bilinear, 0, 255)

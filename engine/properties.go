@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Properties are the texts that ParseMetadata reads as m: what a file or a server's configuration can say of a model.
+// Properties returns m as the key-value pairs that ParseMetadata reads, for model files and server configurations.
 func (m Metadata) Properties() (map[string]string, error) {
 	properties := map[string]string{}
 	set := func(key, value string) {

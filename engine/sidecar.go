@@ -13,15 +13,16 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// maxSidecar bounds the file beside a model, in bytes. A parser of YAML takes memory by the square of what is nested.
+// maxSidecar limits the size in bytes of the file beside a model: the YAML parser needs memory in proportion to the square of the nesting
+// depth.
 const maxSidecar = 8 << 10
 
-// PreprocessFile is where the description of a model's images lies, if there is one: yolox.preprocess.yaml beside yolox.onnx.
+// PreprocessFile returns the name of the preprocessing file of a model: yolox.preprocess.yaml for yolox.onnx.
 func PreprocessFile(model string) string {
 	return strings.TrimSuffix(model, filepath.Ext(model)) + ".preprocess.yaml"
 }
 
-// ReadPreprocess reads the file beside a model. Without a file it returns the zero value.
+// ReadPreprocess reads the preprocessing file beside a model. It returns the zero value if there is none.
 func ReadPreprocess(model string) (Preprocess, error) {
 	path := PreprocessFile(model)
 	file, err := os.Open(path)
@@ -49,7 +50,7 @@ func ParsePreprocess(data []byte) (p Preprocess, err error) {
 		return Preprocess{}, fmt.Errorf("preprocess: over %d bytes", maxSidecar)
 	}
 	defer func() {
-		if recover() != nil { // the parser's, on tags in odd places
+		if recover() != nil { // the parser panics on misplaced tags
 			p, err = Preprocess{}, errors.New("preprocess: not YAML that can be read")
 		}
 	}()
@@ -74,7 +75,7 @@ func ParsePreprocess(data []byte) (p Preprocess, err error) {
 	return p, nil
 }
 
-// UnmarshalYAML takes the name of a preset for a description with nothing else.
+// UnmarshalYAML accepts the name of a preset in place of a mapping.
 func (p *Preprocess) UnmarshalYAML(unmarshal func(any) error) error {
 	var name string
 	if unmarshal(&name) == nil {

@@ -1,15 +1,14 @@
 package engine
 
-// Size of an image in pixels.
+// Size is the size of an image in pixels.
 type Size struct{ Width, Height int }
 
 // defaultStride is the largest stride of most detectors.
 const defaultStride = 32
 
-// Sides chooses the sides of an image input that leaves them open: Width and Height where they are set, else the smallest shape in which
-// every source is as large as the square of imgsz would make it, in multiples of the network's stride: 640x384 for 16:9. Without sources it
-// is what the metadata say, else DefaultSide. m is the model's metadata, overridden or not. Inputs that are not letterboxed have no border
-// to save.
+// Sides chooses the sides of an image input that leaves them open: Width and Height if set, otherwise the smallest shape, in multiples of
+// the network's stride, that scales no source smaller than the square of imgsz would: 640x384 for 16:9. Without sources it returns the
+// metadata's sides or DefaultSide. m is the model's metadata, overridden or not. Inputs that are not letterboxed have no padding to save.
 func (o *Options) Sides(m Metadata) (width, height int) {
 	if o.Width > 0 && o.Height > 0 {
 		return o.Width, o.Height
@@ -42,11 +41,11 @@ func letterboxed(p Preprocess) bool {
 	return resize == "" || resize == Letterbox || resize == LetterboxTopLeft
 }
 
-// leastSides is the smallest shape that holds the source when its longer side is as long as longest.
+// leastSides returns the smallest shape for the source if its longer side is resized to longest.
 func leastSides(source Size, longest, stride int) (width, height int) {
 	longer := max(source.Width, source.Height, 1)
 	side := func(of int) int {
-		resized := max((2*of*longest+longer)/(2*longer), 1) // to the nearest, as the letterbox rounds
+		resized := max((2*of*longest+longer)/(2*longer), 1) // rounded to the nearest like the letterbox
 		return (resized + stride - 1) / stride * stride
 	}
 	return side(source.Width), side(source.Height)

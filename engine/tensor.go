@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// DataType of a tensor's elements.
+// DataType is the element type of a tensor.
 type DataType uint8
 
-// The element types that cross the engine's border. Little endian, Float16 as IEEE 754 binary16.
+// The supported element types: little endian, Float16 as IEEE 754 binary16.
 const (
 	Float32 DataType = iota
 	Float16
@@ -41,8 +41,8 @@ func (t DataType) String() string {
 	return fmt.Sprintf("DataType(%d)", uint8(t))
 }
 
-// TensorInfo describes an input or output of a model. A dimension that may vary is -1; a scalar's shape is empty, that of a tensor whose
-// number of dimensions is not known is nil.
+// TensorInfo describes an input or output of a model. A variable dimension is -1. The shape of a scalar is empty, that of a tensor of
+// unknown rank is nil.
 type TensorInfo struct {
 	Name  string
 	Type  DataType
@@ -66,7 +66,7 @@ func Elements(shape []int64) int64 {
 	return n
 }
 
-// Float32s views the data as float32; nil when the type is another one or the memory is not aligned.
+// Float32s returns the data as float32 without copying; nil if the type differs or the memory is not aligned.
 func (t *Tensor) Float32s() []float32 {
 	if t.Type != Float32 || len(t.Data) < 4 || uintptr(unsafe.Pointer(&t.Data[0]))%4 != 0 {
 		return nil

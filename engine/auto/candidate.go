@@ -1,4 +1,4 @@
-// Package auto picks the backend that runs a model, and can say why.
+// Package auto selects the backend that runs a model and explains the choice.
 package auto
 
 import (
@@ -15,22 +15,22 @@ import (
 
 // Candidate is one way to run a model.
 type Candidate struct {
-	// Engine is what a user calls the backend; several candidates may share it. Title tells them apart.
+	// Engine is the user-visible name of the backend, which several candidates may share; Title distinguishes them.
 	Engine, Title string
-	// Provider is the hardware this candidate stands for, empty when the backend has no choice. A candidate whose provider differs from the
-	// one asked for is passed over.
+	// Provider is the hardware of this candidate, empty if the backend has only one. A candidate is skipped if another provider is
+	// requested.
 	Provider engine.Provider
-	// Explicit keeps the candidate out of automatic choice.
+	// Explicit excludes the candidate from automatic selection.
 	Explicit bool
-	// Remote says that the model is at the address: its file is not needed.
+	// Remote is set if the server at the address holds the model, so no file is needed.
 	Remote bool
-	// Open opens the model; address is what follows the equals sign in the choice, logger gets what the engine has to say while it runs.
+	// Open opens the model. address is the text after the equals sign of the choice; logger receives the engine's messages while it runs.
 	Open func(ctx context.Context, address string, options engine.Options, logger *slog.Logger) (engine.Engine, error)
-	// Find says which library would be used, without a model. Nil when there is nothing to find before Open.
+	// Find returns the library that Open would use, without a model. It is nil if there is no library to find.
 	Find func(options engine.Options) (path, version string, err error)
 }
 
-// Candidates lists the backends of this program, best first.
+// Candidates returns the backends of this program, best first.
 func Candidates() []Candidate {
 	return []Candidate{
 		{
@@ -51,7 +51,7 @@ func Candidates() []Candidate {
 	}
 }
 
-// findTensorRT needs a GPU first: TensorRT does not load without its driver.
+// findTensorRT checks for a GPU first: TensorRT does not load without its driver.
 func findTensorRT(options engine.Options) (path, version string, err error) {
 	device, err := cuda.Open(options.Device)
 	if err != nil {

@@ -14,23 +14,23 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// Choice is what the user asked for.
+// Choice is the user's choice of a backend.
 type Choice struct {
-	// Engine is "auto" or empty for the first backend that runs the model, or the name of a backend, followed by "=address" where it needs
-	// one and by "=provider" where it has several, as onnxruntime=cuda. What was named is never replaced by another.
+	// Engine is "auto" or empty for the first backend that runs the model, or the name of a backend, followed by "=address" or "=provider"
+	// (onnxruntime=cuda) if it has several. A named backend is never replaced by another.
 	Engine string
-	// Reason is why Engine is named; empty where a user asked for it.
+	// Reason explains why Engine is set; empty if the user set it.
 	Reason string
-	// Candidates is where to choose from; nil means Candidates().
+	// Candidates are the backends to choose from; nil means Candidates().
 	Candidates []Candidate
-	// Yielding says that a plan which TensorRT lacks is built meanwhile: an engine that computes on the CPU then takes half of it, unless
-	// options.Threads says otherwise. The builder needs CPUs too, and took three times as long without any.
+	// Yielding is set while a missing TensorRT plan is built: an engine that computes on the CPU then uses half of the CPUs, unless
+	// options.Threads is set, because the builder took three times as long without any.
 	Yielding bool
 }
 
-// Open opens the model on the first backend that takes it. Refusals are logged as one short line, and each in full for who debugs;
-// Model().Reason tells them too. The error, when none takes it, is an *engine.Error with what each lacks. A broken model file ends the
-// search at once, because no backend would read it.
+// Open opens the model on the first backend that accepts it. Refusals are logged in one line, with details at debug level, and are part of
+// Model().Reason. If every backend refuses, the error is an *engine.Error with all reasons. An invalid model file ends the search at once,
+// because no backend could read it.
 func Open(ctx context.Context, options engine.Options, choice Choice, logger *slog.Logger) (engine.Engine, error) {
 	candidates, address, err := choice.candidates(options)
 	if err != nil {
@@ -62,22 +62,22 @@ func Open(ctx context.Context, options engine.Options, choice Choice, logger *sl
 		}
 		refused = append(refused, err)
 		short = append(short, c.Title+" ("+gist(err)+")")
-		// Joined errors are one a line.
+		// errors.Join separates errors by line breaks.
 		reasons = append(reasons, c.Title+" refused: "+strings.ReplaceAll(err.Error(), "\n", ", "))
 	}
 	return nil, none(refused, candidates)
 }
 
-// none says in a few words what each backend lacks.
+// none returns the error that lists briefly why each backend refused.
 func none(refused []error, candidates []Candidate) error {
 	var titles, reasons []string
 	for i, err := range refused {
-		reason, most := err.Error(), longest
+		reason, most := err.Error(), maxReason
 		if known, ok := errors.AsType[*engine.Error](err); ok && known.Message != "" {
 			reason = known.Message
-			if known.Err != nil && errors.Is(known.Kind, engine.ErrUnsupported) { // the backend is there, and says what is wrong with the model
+			if known.Err != nil && errors.Is(known.Kind, engine.ErrUnsupported) { // the backend works; the model is the problem
 				reason += ": " + known.Err.Error()
-				most = 3 * longest
+				most = 3 * maxReason
 			}
 		}
 		reason = shorten(strings.Join(strings.Fields(reason), " "), most)
@@ -96,8 +96,8 @@ func none(refused []error, candidates []Candidate) error {
 	}
 }
 
-// remedy is the first clause of what the last of them advises: the last one asks for the least, and a machine with nothing
-// needs to be told of that one only. Empty when it advises nothing.
+// remedy returns the first clause of the last hint, or "". The last candidate needs the least, so its hint is the one that helps on a
+// machine without any backend.
 func remedy(refused []error) string {
 	if known, ok := errors.AsType[*engine.Error](refused[len(refused)-1]); ok && known.Hint != "" {
 		return clause(known.Hint) + "; "
@@ -105,8 +105,8 @@ func remedy(refused []error) string {
 	return ""
 }
 
-// longest is how much of a backend's words an error tells, in characters.
-const longest = 120
+// maxReason limits a backend's reason in an error, in characters.
+const maxReason = 120
 
 func shorten(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
@@ -115,7 +115,7 @@ func shorten(text string, most int) string {
 	return text
 }
 
-// gist is the first clause of an error, without where it was looked for and what to do.
+// gist returns the first clause of an error, without paths and hints.
 func gist(err error) string {
 	text := err.Error()
 	if known, ok := errors.AsType[*engine.Error](err); ok && known.Message != "" {
@@ -124,7 +124,7 @@ func gist(err error) string {
 	return clause(text)
 }
 
-// clause is text up to its first mark.
+// clause returns text up to its first punctuation mark.
 func clause(text string) string {
 	if end := strings.IndexAny(text, ",:;(\n"); end > 0 {
 		text = text[:end]
@@ -132,7 +132,7 @@ func clause(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// candidates returns those that the choice allows, in their order.
+// candidates returns the candidates that the choice allows, in order.
 func (c Choice) candidates(options engine.Options) (allowed []Candidate, address string, err error) {
 	all := c.Candidates
 	if all == nil {
@@ -180,7 +180,7 @@ func (c Choice) candidates(options engine.Options) (allowed []Candidate, address
 	return allowed, address, err
 }
 
-// Remote reports whether the choice is a backend to which the model's file says nothing: it has the model already.
+// Remote reports whether the chosen backend has the model already, so that no model file is needed.
 func (c Choice) Remote() bool {
 	candidates, _, err := c.candidates(engine.Options{})
 	return err == nil && !slices.ContainsFunc(candidates, func(c Candidate) bool { return !c.Remote })
@@ -191,7 +191,7 @@ func (c Choice) automatic() bool {
 	return name == "" || name == "auto"
 }
 
-// shared is the kind that all refusals have in common, nil when there is none.
+// shared returns the error kind that all refusals have in common, or nil.
 func shared(refused []error) error {
 	for _, kind := range []error{engine.ErrUnavailable, engine.ErrUnsupported} {
 		if !slices.ContainsFunc(refused, func(err error) bool { return !errors.Is(err, kind) }) {
@@ -201,7 +201,7 @@ func shared(refused []error) error {
 	return nil
 }
 
-// reason puts the choice in one sentence.
+// reason explains the choice in one sentence.
 func reason(choice Choice, c Candidate, candidates []Candidate, refused []string) string {
 	switch {
 	case !choice.automatic() && choice.Reason != "":
@@ -220,7 +220,7 @@ type chosen struct {
 	reason string
 }
 
-// Unwrap gives the backend's own engine for one that Open returned, for what only that backend can do.
+// Unwrap returns the backend's engine behind an engine returned by Open, for backend-specific methods.
 func Unwrap(e engine.Engine) engine.Engine {
 	if c, ok := e.(*chosen); ok {
 		return c.Engine

@@ -2,19 +2,19 @@ package auto
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// Backend is one line of the report: a way to run models, and whether it can be used here.
+// Backend is one row of the report: a way to run models and whether it is available.
 type Backend struct {
 	Engine  string `json:"engine"`
 	Title   string `json:"title"`
 	Path    string `json:"path,omitempty"`    // of the library
 	Version string `json:"version,omitempty"` // of the library
 	Usable  bool   `json:"usable"`
-	Chosen  bool   `json:"chosen"`           // what automatic choice would try first
-	Reason  string `json:"reason,omitempty"` // why it cannot be used
+	Chosen  bool   `json:"chosen"`           // first candidate of automatic selection
+	Reason  string `json:"reason,omitempty"` // why it is unavailable
 }
 
-// Report looks for every backend and says which one Open would take for a model that all of them run. It opens no model; backends that can
-// only be told by connecting to them are left out.
+// Report checks every backend and marks the one that Open would use for a model that all of them support. It opens no model and skips
+// remote backends.
 func Report(options engine.Options, choice Choice) ([]Backend, error) {
 	candidates, _, err := choice.candidates(options)
 	if err != nil {

@@ -38,8 +38,8 @@ func copied(t testing.TB, e engine.Engine, im engine.Image) engine.Image {
 	return im
 }
 
-// sampled computes what the image networks answer: pixel (8x+5, 8y+3) of their input, in its layout. It is the plain definition of how a
-// image gets there, without any backend's arithmetic.
+// sampled computes the output of the image networks: pixel (8x+5, 8y+3) of their input, in its layout. It defines the preprocessing
+// independently of any backend.
 func sampled(im engine.Image, in *engine.ImageInput, tr engine.Transform) []float64 {
 	scale, bias := in.Affine()
 	value := func(x, y, c int) float64 {
@@ -68,13 +68,13 @@ func sampled(im engine.Image, in *engine.ImageInput, tr engine.Transform) []floa
 	return out
 }
 
-// level is the image's level at a pixel of the input: an average weighed by distance, or the border's.
+// level returns the image's value at a pixel of the input: a distance-weighted average, or the padding.
 func level(im engine.Image, in *engine.ImageInput, x, y, channel int, tr engine.Transform) float64 {
 	sx, sy := float64(float32(x)+0.5-tr.PadX)/float64(tr.ScaleX), float64(float32(y)+0.5-tr.PadY)/float64(tr.ScaleY)
 	if sx < 0 || sy < 0 || sx > float64(im.Width) || sy > float64(im.Height) {
 		return float64(in.Pad())
 	}
-	reach := func(scale float32) float64 { // how far a sample counts
+	reach := func(scale float32) float64 { // filter radius in samples
 		if in.Interpolation() == engine.Bilinear {
 			return 1
 		}
@@ -90,7 +90,7 @@ func level(im engine.Image, in *engine.ImageInput, x, y, channel int, tr engine.
 	return sum
 }
 
-// shares is how much the samples of an axis count for a point: less with their distance, nothing beyond reach.
+// shares returns the filter weights of the samples of an axis for a point: decreasing with distance, 0 beyond reach.
 func shares(at, reach float64, size int) map[int]float64 {
 	weights, sum := map[int]float64{}, 0.0
 	for i := max(int(at-reach)-1, 0); i < min(int(at+reach)+2, size); i++ {

@@ -1,4 +1,4 @@
-// Package enginetest is the contract suite of engine.Engine: what every backend must do alike. Only tests import it.
+// Package enginetest is the contract test suite of engine.Engine, which every backend must pass. Only tests import it.
 package enginetest
 
 import (
@@ -15,7 +15,7 @@ import (
 //go:embed testdata/*.onnx
 var networks embed.FS
 
-// Network returns the options that open one of the test networks; testdata/generate.py says what they compute.
+// Network returns the options that open one of the test networks; testdata/generate.py defines them.
 func Network(t testing.TB, name string) engine.Options {
 	data, err := networks.ReadFile("testdata/" + name + ".onnx")
 	require.NoError(t, err)

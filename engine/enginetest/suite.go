@@ -17,15 +17,15 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Backend is what the suite runs on.
+// Backend is the backend under test.
 type Backend struct {
-	// Open opens an engine on options of Network, with the backend's own settings added.
+	// Open opens an engine with options from Network, adding the backend's own settings.
 	Open func(engine.Options) (engine.Engine, error)
-	// SmallTypes says that tensors of 8 bits cross the border, FreeSides that sides without a number do.
+	// SmallTypes is set if the backend supports 8-bit tensors, FreeSides if it supports open dimensions.
 	SmallTypes, FreeSides bool
-	// BlocksThread is engine.Model's.
+	// BlocksThread is the expected value of engine.Model.BlocksThread.
 	BlocksThread bool
-	// AllocationsPerFrame is how many heap allocations one Submit and Wait may take in steady state.
+	// AllocationsPerFrame limits the heap allocations of one Submit and Wait in steady state.
 	AllocationsPerFrame float64
 }
 
@@ -35,7 +35,7 @@ func Run(t *testing.T, b Backend) {
 	t.Run("letterboxes and infers", b.infers)
 	t.Run("same image, same answer", b.repeats)
 	RunImages(t, b)
-	t.Run("no way of images", b.noWay)
+	t.Run("no way of images", b.unknownPreprocess)
 	t.Run("slots in any order", b.order)
 	t.Run("slots at the same time", b.concurrent)
 	t.Run("bad requests", b.refuses)
@@ -47,12 +47,12 @@ func Run(t *testing.T, b Backend) {
 	t.Run("allocations", b.allocations)
 }
 
-// RunImages runs the part of the suite that is about how images become inputs: on a real library for one it says more than the rest.
+// RunImages runs only the tests of preprocessing, for real libraries.
 func RunImages(t *testing.T, b Backend) {
 	t.Run("fixed batch", b.fixedBatch)
 	t.Run("half precision input", b.half)
 	t.Run("gray input", b.gray)
-	t.Run("every way of images", b.everyWay)
+	t.Run("every way of images", b.presets)
 	t.Run("channels last", b.channelsLast)
 	if b.FreeSides {
 		t.Run("free sides", b.freeSides)
@@ -128,7 +128,7 @@ func (b Backend) infers(t *testing.T) {
 	}
 }
 
-// requireSampled compares a batch position with the definition, to within the rounding of one level.
+// requireSampled compares a batch position with the definition, within the rounding of one pixel value.
 func requireSampled(t testing.TB, e engine.Engine, im engine.Image, tr engine.Transform, out *engine.Tensor, i int) {
 	in := e.Model().Image
 	want := sampled(im, in, tr)
@@ -171,7 +171,7 @@ func (b Backend) repeats(t *testing.T) {
 	for slot := range e.Slots() {
 		for n := 1; n <= 4; n++ {
 			for at := range n {
-				// Every position once, among other images, which also leaves borders of another geometry behind.
+				// Use each position once among other images, which also leaves padding of another geometry behind.
 				images := slices.Repeat([]engine.Image{other}, n)
 				images[at] = im
 				if slot == 1 {
@@ -223,8 +223,8 @@ func (b Backend) gray(t *testing.T) {
 	}
 }
 
-// everyWay gives the network its images in the ways of several projects.
-func (b Backend) everyWay(t *testing.T) {
+// presets tests the preprocessing of several projects.
+func (b Backend) presets(t *testing.T) {
 	for _, preset := range []string{
 		"ultralytics-classify", "torchvision", "imagenet", "yolox", "nanodet", "rtdetr", "ssd-mobilenet",
 		"keras",
@@ -239,7 +239,7 @@ func (b Backend) everyWay(t *testing.T) {
 			result := infer(t, e, 0, first, second)
 			requireSampled(t, e, first, result.Transforms[0], &result.Outputs[0], 0)
 			requireSampled(t, e, second, result.Transforms[1], &result.Outputs[0], 1)
-			// A border of another geometry must not stay.
+			// Padding of another geometry must not remain.
 			result = infer(t, e, 0, second, first)
 			requireSampled(t, e, second, result.Transforms[0], &result.Outputs[0], 0)
 			requireSampled(t, e, first, result.Transforms[1], &result.Outputs[0], 1)
@@ -247,7 +247,7 @@ func (b Backend) everyWay(t *testing.T) {
 	}
 }
 
-// channelsLast runs networks as TensorFlow's converters write them: bytes or numbers, the channels of a pixel side by side.
+// channelsLast tests networks as TensorFlow's converters write them: uint8 or float, interleaved channels.
 func (b Backend) channelsLast(t *testing.T) {
 	first, second := scene(300, 200, 1), scene(50, 100, 2)
 	e := b.open(t, "image_last", batch(2))
@@ -270,8 +270,8 @@ func (b Backend) channelsLast(t *testing.T) {
 	requireSampled(t, e, first, result.Transforms[0], &result.Outputs[0], 0)
 }
 
-// noWay opens networks that nothing says of how images get into them: they run by tensors, and say what is missing.
-func (b Backend) noWay(t *testing.T) {
+// unknownPreprocess tests networks without preprocessing metadata: they run on tensors and the error names what is missing.
+func (b Backend) unknownPreprocess(t *testing.T) {
 	im := scene(20, 10, 1)
 	for _, change := range []struct {
 		name, want string
@@ -336,7 +336,7 @@ func (b Backend) order(t *testing.T) {
 			requireSampled(t, e, images[slot][0], result.Transforms[0], &result.Outputs[0], 0)
 		}
 	}
-	// A result lives until its own slot is used again, whatever the other slot does.
+	// A result is valid until its own slot is used again, independently of other slots.
 	kept := infer(t, e, 0, images[0][0])
 	for range 3 {
 		infer(t, e, 1, images[1][0])
@@ -408,7 +408,7 @@ func requireKind(t testing.TB, kind, err error, what string) {
 	require.NotContains(t, err.Error(), "\n", what)
 }
 
-// floats and its like view numbers as a tensor's memory.
+// bytesOf returns the memory of values, as a tensor's data.
 func bytesOf[T any](values ...T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), len(values)*int(unsafe.Sizeof(values[0])))
 }
@@ -539,7 +539,7 @@ func (b Backend) closes(t *testing.T) {
 	requireKind(t, engine.ErrClosed, err, "wait")
 	assert.Equal(t, "image.onnx", e.Model().Path)
 
-	// Several engines live beside each other, and one after the other.
+	// Several engines work at the same time and one after the other.
 	first, second := b.open(t, "image", nil), b.open(t, "tensors", nil)
 	require.NoError(t, second.Close())
 	infer(t, first, 0, im)

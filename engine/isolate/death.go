@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// Death is how a child ended that did not do so in order.
+// Death describes how a child process failed.
 type Death struct {
-	Signal syscall.Signal // that killed it, 0 for none
-	Status int            // that it ended with
-	Said   string         // its last line on standard error
-	Crash  string         // what Go's runtime said of a signal that C code raised, "segmentation violation (SIGSEGV)"; else empty
+	Signal   syscall.Signal // signal that killed it, or 0
+	Status   int            // exit status
+	LastLine string         // last line of standard error
+	Crash    string         // what Go's runtime said of a signal that C code raised, "segmentation violation (SIGSEGV)"; else empty
 }
 
-// Error says it with the child as the subject.
+// Error returns a predicate whose subject is the child.
 func (d *Death) Error() string {
 	switch {
 	case d.Signal == syscall.SIGKILL:
@@ -26,17 +26,17 @@ func (d *Death) Error() string {
 		return fmt.Sprintf("crashes: %v", d.Signal)
 	case d.Crash != "":
 		return "crashes: " + d.Crash
-	case d.Said != "":
-		return fmt.Sprintf("ends the process with status %d: %s", d.Status, d.Said)
+	case d.LastLine != "":
+		return fmt.Sprintf("ends the process with status %d: %s", d.Status, d.LastLine)
 	}
 	return fmt.Sprintf("ends the process with status %d", d.Status)
 }
 
-// crash matches what Go's runtime says of a signal that C code raised; it ends the process with status 2 then.
+// crash matches the Go runtime's report of a signal raised by C code; the process then exits with status 2.
 var crash = regexp.MustCompile(`(?m)^(?:\[signal )?(SIG[A-Z]+): ([a-z ]+)`)
 
-// death says how a process ended that Wait tells of, nil when it did so in order.
-func death(err error, said *tail) error {
+// death converts an error of Wait to a *Death, nil for a normal exit.
+func death(err error, output *tail) error {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {
 		return err
@@ -44,10 +44,10 @@ func death(err error, said *tail) error {
 	d := &Death{Status: exit.ExitCode()}
 	if status, isWait := exit.Sys().(syscall.WaitStatus); isWait && status.Signaled() {
 		d.Signal = status.Signal()
-	} else if match := crash.FindStringSubmatch(said.String()); match != nil {
+	} else if match := crash.FindStringSubmatch(output.String()); match != nil {
 		d.Crash = fmt.Sprintf("%s (%s)", strings.TrimSpace(strings.TrimSuffix(match[2], " code")), match[1])
 	}
-	last := strings.TrimSpace(said.String())
-	d.Said = last[strings.LastIndexByte(last, '\n')+1:]
+	last := strings.TrimSpace(output.String())
+	d.LastLine = last[strings.LastIndexByte(last, '\n')+1:]
 	return d
 }

@@ -1,8 +1,7 @@
-// Package isolate makes library calls that may crash, hang or take all memory in a process of their own, and says how that process ended.
+// Package isolate runs library calls that may crash, hang or exhaust memory in a child process and reports how it ended.
 //
-// The protocol is the only one between this program and its children: on its standard input the child gets one JSON line, the request, and
-// the bytes that belong to it; the input stays open, and its end tells the child that nobody waits any more. It answers with one JSON
-// document a line on a descriptor of its own, because libraries print to the standard output.
+// The child reads one JSON line, the request, and its payload from standard input. The input stays open; its end means that the parent no
+// longer waits. The child answers with one JSON document per line on a separate descriptor, because libraries print to standard output.
 package isolate
 
 import (
@@ -18,28 +17,28 @@ import (
 	"time"
 )
 
-// killGrace is how long a killed child may take to end; one that a driver holds in the kernel never does.
+// killGrace limits the wait for a killed child; one blocked in a driver call never ends.
 const killGrace = 2 * time.Second
 
-// Process is a program whose process calls Serve, as a rule this one with a hidden command, and how long each run of it may take.
+// Process is a program that calls Serve, usually this one with a hidden command, and its time limits.
 type Process struct {
 	Program     []string
-	Environment []string      // added to this process' own
-	Timeout     time.Duration // 0 for none
-	// Grace is how long a child that is not wanted any more may take to tidy up before it is killed.
+	Environment []string      // added to this process's environment
+	Timeout     time.Duration // 0 for no limit
+	// Grace is the time a cancelled child has to clean up before it is killed.
 	Grace time.Duration
 }
 
-// header begins what a child reads.
+// header is the first line of the child's input.
 type header struct {
 	Request json.RawMessage `json:"request"`
 	Payload int64           `json:"payload"` // bytes that follow the line
 	Grace   time.Duration   `json:"grace"`
 }
 
-// Run starts the process, hands it the request with its payload, and each of its answers to each, in order and as they come. What was
-// answered before a process died counts; the error says how it ended, nil when it did so in order: a *Death, the context's cause, or that
-// it could not be started. The request travels over the standard input, because it may hold passwords.
+// Run starts the process, sends it the request with its payload, and calls each with every answer in order of arrival, including those
+// before a crash. The error is nil after a normal exit, otherwise a *Death, the context's cause, or the reason why the process did not
+// start. The request is passed on standard input because it may contain passwords.
 func (p Process) Run(ctx context.Context, request any, payload []byte, each func(answer json.RawMessage)) error {
 	asked, err := json.Marshal(request)
 	if err != nil {
@@ -58,10 +57,10 @@ func (p Process) Run(ctx context.Context, request any, payload []byte, each func
 	command := exec.Command(p.Program[0], p.Program[1:]...)
 	command.Env = append(append(os.Environ(), "GOTRACEBACK=none"), p.Environment...)
 	command.ExtraFiles = []*os.File{write}
-	var said tail
-	command.Stderr = &said
+	var output tail
+	command.Stderr = &output
 	command.WaitDelay = killGrace
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what it starts can be killed with it
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // to kill it together with its children
 	input, err := command.StdinPipe()
 	if err != nil {
 		return err
@@ -72,16 +71,16 @@ func (p Process) Run(ctx context.Context, request any, payload []byte, each func
 	}
 	write.Close()
 	go func() {
-		// A child that ends early closes the pipe; how it ended is the better error.
+		// If the child exited early, its exit status is the better error.
 		_, _ = input.Write(append(line, '\n'))
 		_, _ = input.Write(payload)
 	}()
 
-	child := &child{process: p, command: command, input: input, said: &said, ended: make(chan error, 1), answers: make(chan json.RawMessage)}
+	child := &child{process: p, command: command, input: input, output: &output, ended: make(chan error, 1), answers: make(chan json.RawMessage)}
 	go func() { child.ended <- command.Wait() }()
 	go child.decode(read)
 	err = child.await(ctx, each)
-	// Everything that it wrote is in the pipe by now. A grandchild may hold the other end.
+	// Everything it wrote is in the pipe by now. A grandchild may hold the other end.
 	_ = read.SetReadDeadline(time.Now().Add(killGrace))
 	for answer := range child.answers {
 		each(answer)
@@ -89,14 +88,14 @@ func (p Process) Run(ctx context.Context, request any, payload []byte, each func
 	return err
 }
 
-// child is a process that runs.
+// child is a running process.
 type child struct {
 	process Process
 	command *exec.Cmd
 	input   io.Closer
-	said    *tail // to be read when it has ended
+	output  *tail // valid after it has ended
 	ended   chan error
-	answers chan json.RawMessage // closed at their end
+	answers chan json.RawMessage // closed after the last one
 }
 
 func (c *child) decode(in io.Reader) {
@@ -111,7 +110,7 @@ func (c *child) decode(in io.Reader) {
 	}
 }
 
-// await hands out answers until the process has ended, or must.
+// await delivers answers until the process has ended or must be stopped.
 func (c *child) await(ctx context.Context, each func(json.RawMessage)) error {
 	var timeout <-chan time.Time
 	if c.process.Timeout > 0 {
@@ -129,7 +128,7 @@ func (c *child) await(ctx context.Context, each func(json.RawMessage)) error {
 			}
 			each(answer)
 		case err := <-c.ended:
-			return death(err, c.said)
+			return death(err, c.output)
 		case <-timeout:
 			return c.stop(each, fmt.Errorf("no answer in %v", c.process.Timeout))
 		case <-ctx.Done():
@@ -138,7 +137,7 @@ func (c *child) await(ctx context.Context, each func(json.RawMessage)) error {
 	}
 }
 
-// stop asks the child to end, and kills it and what it started when it does not in time.
+// stop ends the child by closing its input, then kills its process group after the grace period.
 func (c *child) stop(each func(json.RawMessage), why error) error {
 	_ = c.input.Close()
 	grace := time.NewTimer(c.process.Grace)
@@ -157,14 +156,14 @@ func (c *child) stop(each func(json.RawMessage), why error) error {
 		case <-c.ended:
 			return why
 		case <-grace.C:
-			_ = syscall.Kill(-c.command.Process.Pid, syscall.SIGKILL) // it may have ended by itself meanwhile
+			_ = syscall.Kill(-c.command.Process.Pid, syscall.SIGKILL) // it may have ended already
 		case <-killed.C:
 			return fmt.Errorf("%w, and it cannot be killed: a driver holds it", why)
 		}
 	}
 }
 
-// tail keeps the last bytes that are written. exec.Cmd writes from one goroutine and Wait ends that.
+// tail keeps the last bytes written. exec.Cmd writes from one goroutine, which ends before Wait returns.
 type tail struct{ bytes.Buffer }
 
 const tailSize = 64 << 10

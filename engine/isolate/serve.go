@@ -19,7 +19,7 @@ const (
 	maxPayload        = 4 << 30
 )
 
-// Answers is where a child process writes its answers; nobody reads them in a process that a person has started.
+// Answers returns the descriptor for a child's answers. It fails in a process that was not started by Run.
 func Answers() (io.WriteCloser, error) {
 	out := os.NewFile(answersDescriptor, "answers")
 	if _, err := out.Stat(); err != nil {
@@ -28,10 +28,10 @@ func Answers() (io.WriteCloser, error) {
 	return out, nil
 }
 
-// Serve is the child's side: it reads the request and its payload from in and has work answer with tell, from any goroutine. When the input
-// ends, work's context ends, and after the parent's grace so does the process, wherever it hangs.
+// Serve runs work in the child with the request and payload from in. answer sends an answer and may be called from any goroutine. When the
+// input ends, work's context is cancelled, and after the parent's grace period the process exits even if work hangs.
 func Serve(
-	ctx context.Context, in io.Reader, out io.Writer, request any, work func(ctx context.Context, payload []byte, tell func(answer any)) error,
+	ctx context.Context, in io.Reader, out io.Writer, request any, work func(ctx context.Context, payload []byte, answer func(answer any)) error,
 ) error {
 	reader := bufio.NewReader(in)
 	head, payload, err := readRequest(reader)
@@ -49,7 +49,7 @@ func Serve(
 		_, _ = io.Copy(io.Discard, reader)
 		cancel(errors.New("the parent process closed the pipe"))
 		select {
-		case <-finished: // before the pipe was closed: without grace both are ready
+		case <-finished: // work finished first; without grace both channels may be ready
 			return
 		default:
 		}
@@ -68,7 +68,7 @@ func Serve(
 type answers struct {
 	mu      sync.Mutex
 	encoder *json.Encoder
-	failed  error // the first
+	failed  error // first error
 }
 
 func (a *answers) tell(answer any) {
@@ -100,7 +100,7 @@ func readRequest(reader *bufio.Reader) (head header, payload []byte, err error) 
 	if head.Payload < 0 || head.Payload > maxPayload {
 		return head, nil, fmt.Errorf("request: payload of %d bytes", head.Payload)
 	}
-	var data bytes.Buffer // grows with what arrives, whatever the request claims
+	var data bytes.Buffer // grows with the bytes received, not by the announced size
 	if n, err := io.CopyN(&data, reader, head.Payload); err != nil {
 		return head, nil, fmt.Errorf("request: %d of %d bytes of the payload: %w", n, head.Payload, err)
 	}

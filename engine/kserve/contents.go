@@ -26,7 +26,7 @@ func unpack(datatype string, contents []byte) ([]byte, error) {
 			for packed := f.data; len(packed) > 0; {
 				v, n := protowire.ConsumeVarint(packed)
 				if n < 0 {
-					return errDamaged
+					return errMalformed
 				}
 				packed, data = packed[n:], appendLittle(data, v, size)
 			}

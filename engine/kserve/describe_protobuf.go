@@ -6,14 +6,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Named asks about a model; an empty version is the server's choice.
-type Named struct{ Name, Version string }
+// ModelRequest asks about a model; an empty version is the server's choice.
+type ModelRequest struct{ Name, Version string }
 
 // Marshal writes the question.
-func (n *Named) Marshal(b []byte) []byte { return appendText(appendText(b, 1, n.Name), 2, n.Version) }
+func (n *ModelRequest) Marshal(b []byte) []byte {
+	return appendText(appendText(b, 1, n.Name), 2, n.Version)
+}
 
 // Unmarshal reads the question.
-func (n *Named) Unmarshal(b []byte) error {
+func (n *ModelRequest) Unmarshal(b []byte) error {
 	return each(b, func(f *field) error {
 		switch f.number {
 		case 1:
@@ -25,14 +27,14 @@ func (n *Named) Unmarshal(b []byte) error {
 	})
 }
 
-// Truth is the answer to whether a server lives or is ready.
-type Truth bool
+// BoolResponse is the answer to whether a server lives or is ready.
+type BoolResponse bool
 
 // Marshal writes the answer.
-func (t *Truth) Marshal(b []byte) []byte { return appendBool(b, 1, bool(*t)) }
+func (t *BoolResponse) Marshal(b []byte) []byte { return appendBool(b, 1, bool(*t)) }
 
 // Unmarshal reads the answer.
-func (t *Truth) Unmarshal(b []byte) error {
+func (t *BoolResponse) Unmarshal(b []byte) error {
 	*t = false
 	return each(b, func(f *field) error {
 		if f.number == 1 {
@@ -110,7 +112,7 @@ func (m *ServerMetadata) Unmarshal(b []byte) error {
 // appendEntry appends to a list that another machine makes as long as it likes.
 func appendEntry[T any](list []T, entry T) ([]T, error) {
 	if len(list) == maxEntries {
-		return list, fmt.Errorf("%w: more than %d entries of a list", errDamaged, maxEntries)
+		return list, fmt.Errorf("%w: more than %d entries of a list", errMalformed, maxEntries)
 	}
 	return append(list, entry), nil
 }
@@ -172,7 +174,7 @@ func appendDescription(list []TensorMetadata, b []byte) ([]TensorMetadata, error
 
 func orDamaged(err error) error {
 	if err == nil {
-		return errDamaged
+		return errMalformed
 	}
 	return err
 }

@@ -110,7 +110,7 @@ func (r *InferRequest) UnmarshalHTTP(b []byte, head int) error {
 		return fmt.Errorf("request: %w", plain(err))
 	}
 	if len(body.Inputs) > maxTensors || len(body.Outputs) > maxTensors {
-		return fmt.Errorf("%w: more than %d tensors", errDamaged, maxTensors)
+		return fmt.Errorf("%w: more than %d tensors", errMalformed, maxTensors)
 	}
 	*r = InferRequest{ID: body.ID}
 	if p := body.Parameters; p != nil && p.BinaryOutput != nil {
@@ -131,7 +131,7 @@ func (r *InferRequest) UnmarshalHTTP(b []byte, head int) error {
 		}
 	}
 	if len(binary) > 0 {
-		return fmt.Errorf("%w: %d bytes behind the last tensor", errDamaged, len(binary))
+		return fmt.Errorf("%w: %d bytes behind the last tensor", errMalformed, len(binary))
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (r *InferResponse) UnmarshalHTTP(b []byte, head int) error {
 		return fmt.Errorf("answer: %w", plain(err))
 	}
 	if len(body.Outputs) > maxTensors {
-		return fmt.Errorf("%w: more than %d tensors", errDamaged, maxTensors)
+		return fmt.Errorf("%w: more than %d tensors", errMalformed, maxTensors)
 	}
 	r.Model, r.Version, r.ID, r.Outputs = body.Model, body.Version, body.ID, r.Outputs[:0]
 	for i := range body.Outputs {
@@ -206,7 +206,7 @@ func cut(b []byte, head int) (text, binary []byte, err error) {
 		return b, nil, nil
 	}
 	if head > len(b) {
-		return nil, nil, fmt.Errorf("%w: %d bytes of JSON announced, %d are there", errDamaged, head, len(b))
+		return nil, nil, fmt.Errorf("%w: %d bytes of JSON announced, %d are there", errMalformed, head, len(b))
 	}
 	return b[:head], b[head:], nil
 }

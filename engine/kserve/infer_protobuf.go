@@ -145,7 +145,7 @@ func (r *InferResponse) Unmarshal(b []byte) error {
 
 func appendRaw(raws [][]byte, f *field) ([][]byte, error) {
 	if len(raws) == maxTensors {
-		return raws, fmt.Errorf("%w: more than %d tensors", errDamaged, maxTensors)
+		return raws, fmt.Errorf("%w: more than %d tensors", errMalformed, maxTensors)
 	}
 	return append(raws, f.data), f.expect(protowire.BytesType)
 }
@@ -161,7 +161,7 @@ func distribute(tensors []Tensor, raws [][]byte) error {
 		switch {
 		case t.Region.Name != "":
 		case given == len(raws):
-			return fmt.Errorf("%w: %d raw tensors are too few", errDamaged, given)
+			return fmt.Errorf("%w: %d raw tensors are too few", errMalformed, given)
 		default:
 			t.Data = raws[given]
 			given++
@@ -170,7 +170,7 @@ func distribute(tensors []Tensor, raws [][]byte) error {
 	// Servers give tensors in shared memory an empty raw one, or none.
 	for _, raw := range raws[given:] {
 		if len(raw) > 0 {
-			return fmt.Errorf("%w: more raw tensors than tensors", errDamaged)
+			return fmt.Errorf("%w: more raw tensors than tensors", errMalformed)
 		}
 	}
 	return nil
@@ -182,7 +182,7 @@ func appendTensor(list []Tensor, f *field, parameters protowire.Number, wanted b
 		return list, err
 	}
 	if len(list) == maxTensors {
-		return list, fmt.Errorf("%w: more than %d tensors", errDamaged, maxTensors)
+		return list, fmt.Errorf("%w: more than %d tensors", errMalformed, maxTensors)
 	}
 	list, t := extend(list)
 	var name, datatype string

@@ -237,8 +237,8 @@ func FuzzDescriptions(f *testing.F) {
 		_ = new(ServerMetadata).Unmarshal(b)
 		_ = new(ModelMetadata).Unmarshal(b)
 		_ = new(ModelConfig).Unmarshal(b)
-		_ = new(Named).Unmarshal(b)
+		_ = new(ModelRequest).Unmarshal(b)
 		_ = new(Registration).Unmarshal(b, true)
-		_ = new(Truth).Unmarshal(b)
+		_ = new(BoolResponse).Unmarshal(b)
 	})
 }

@@ -25,7 +25,7 @@ func FrameLength(head []byte) (int, error) {
 	return int(binary.BigEndian.Uint32(head[1:FrameHead])), nil
 }
 
-var errDamaged = errors.New("no message of this protocol")
+var errMalformed = errors.New("no message of this protocol")
 
 // field is one field of a message.
 type field struct {
@@ -43,7 +43,7 @@ func next(data *[]byte) (f field, ok bool, err error) {
 	b := *data
 	number, kind, n := protowire.ConsumeTag(b)
 	if n < 0 {
-		return f, false, errDamaged
+		return f, false, errMalformed
 	}
 	b = b[n:]
 	f = field{number: number, kind: kind}
@@ -59,10 +59,10 @@ func next(data *[]byte) (f field, ok bool, err error) {
 	case protowire.BytesType:
 		f.data, n = protowire.ConsumeBytes(b)
 	default:
-		return f, false, errDamaged
+		return f, false, errMalformed
 	}
 	if n < 0 {
-		return f, false, errDamaged
+		return f, false, errMalformed
 	}
 	*data = b[n:]
 	return f, true, nil
@@ -84,7 +84,7 @@ func each(data []byte, visit func(f *field) error) error {
 // expect reports a field that is of another kind than the message has it.
 func (f *field) expect(kind protowire.Type) error {
 	if f.kind != kind {
-		return fmt.Errorf("%w: field %d is of kind %d", errDamaged, f.number, f.kind)
+		return fmt.Errorf("%w: field %d is of kind %d", errMalformed, f.number, f.kind)
 	}
 	return nil
 }
@@ -100,12 +100,12 @@ func (f *field) numbers(list []int64, most int) ([]int64, error) {
 			}
 			var n int
 			if v, n = protowire.ConsumeVarint(data); n < 0 {
-				return list, errDamaged
+				return list, errMalformed
 			}
 			data = data[n:]
 		}
 		if len(list) == most {
-			return list, fmt.Errorf("%w: more than %d sizes", errDamaged, most)
+			return list, fmt.Errorf("%w: more than %d sizes", errMalformed, most)
 		}
 		list = append(list, int64(v))
 		if f.kind != protowire.BytesType {

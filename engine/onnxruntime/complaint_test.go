@@ -42,7 +42,7 @@ func TestComplaintTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 			complaint: "Invalid model. Node input 'x' is not a graph input.", remedy: "export or fetch the file again",
 		},
 	} {
-		assert.Equal(t, test.complaint, complaint(test.text))
+		assert.Equal(t, test.complaint, cleanMessage(test.text))
 		assert.Equal(t, test.remedy, remedy(outside, test.complaint))
 	}
 }

@@ -34,7 +34,7 @@ type Engine struct {
 	session      *ort.DynamicAdvancedSession
 	exposed      exposed
 	slots        []*slot
-	turn         chan struct{} // held by the slot whose network runs
+	inference    chan struct{} // held by the slot whose network runs
 	memory       engine.Memory
 	requests     worker.Slots
 
@@ -49,7 +49,7 @@ var _ engine.Engine = (*Engine)(nil)
 // Threads defaults to the number of CPUs: the network is all that keeps a CPU busy here, twice the threads nearly halve its time, and
 // threads that wait sleep (Spin is off), which leaves the CPUs to capture and publishing in between.
 func Open(options engine.Options) (engine.Engine, error) {
-	e := &Engine{turn: make(chan struct{}, 1)}
+	e := &Engine{inference: make(chan struct{}, 1)}
 	if err := e.open(options); err != nil {
 		_ = e.Close() // what kept it from opening is the better answer
 		return nil, e.fail("open", err)
@@ -259,7 +259,7 @@ func (e *Engine) load(file *onnx.Model, options engine.Options) error {
 		e.session, err = ort.NewDynamicAdvancedSessionWithONNXData(data, x.inputs, x.outputs, settings)
 	}
 	if err != nil {
-		said := complaint(err.Error())
+		said := cleanMessage(err.Error())
 		return &engine.Error{
 			Kind: engine.ErrUnsupported, Message: "ONNX Runtime " + e.model.BackendVersion + " refuses the model",
 			Err: errors.New(said), Hint: remedy(file, said),
@@ -268,13 +268,13 @@ func (e *Engine) load(file *onnx.Model, options engine.Options) error {
 	return nil
 }
 
-// noise is what ONNX Runtime says of its own source files, with or without a function's signature, and of its error codes.
-var noise = regexp.MustCompile(`Error creating C session(?: from file)?: |\[ONNXRuntimeError\] : \d+ : \w+ : |` +
+// logPrefixes is what ONNX Runtime says of its own source files, with or without a function's signature, and of its error codes.
+var logPrefixes = regexp.MustCompile(`Error creating C session(?: from file)?: |\[ONNXRuntimeError\] : \d+ : \w+ : |` +
 	`\S+\.(?:cc|h):\d+ (?:(?:[^():]|::)+\([^()]*\)(?: const)? |\S+ )`)
 
-// complaint is what the library says of the model, in one line and without noise.
-func complaint(text string) string {
-	return strings.TrimSpace(noise.ReplaceAllString(oneLine(text), ""))
+// cleanMessage is what the library says of the model, in one line and without noise.
+func cleanMessage(text string) string {
+	return strings.TrimSpace(logPrefixes.ReplaceAllString(oneLine(text), ""))
 }
 
 // remedy says what to do about a well-formed model that is refused: about weights that are missing, somebody's own operators, else a form
@@ -377,7 +377,7 @@ func (e *Engine) unfit(err error) error {
 		return err
 	}
 	return &engine.Error{
-		Kind: engine.ErrUnsupported, Err: errors.New(complaint(err.Error())),
+		Kind: engine.ErrUnsupported, Err: errors.New(cleanMessage(err.Error())),
 		Message: fmt.Sprintf("it leaves the size of its images open and does not run at %dx%d", e.img.Width, e.img.Height),
 		Hint:    "give the size that it was made for with --imgsz HEIGHTxWIDTH",
 	}

@@ -18,8 +18,8 @@ import (
 // libraryVariable is the environment variable that names the shared library.
 const libraryVariable = "EDGE_INFER_ONNXRUNTIME"
 
-// oldest is the first ONNX Runtime whose interface covers what onnxruntime_go v1.27 asks for.
-const oldest = "1.24"
+// minVersion is the first ONNX Runtime whose interface covers what onnxruntime_go v1.27 asks for.
+const minVersion = "1.24"
 
 // candidates lists the libraries to try, best first. A library that somebody named is the only candidate: another one must not take its
 // place unnoticed.
@@ -79,7 +79,7 @@ func acquire(named string) (path string, err error) {
 	return "", &engine.Error{
 		Op: "open", Backend: backend, Kind: engine.ErrUnavailable,
 		Message: "no usable libonnxruntime, tried " + strings.Join(tried, "; "),
-		Hint: fmt.Sprintf("install ONNX Runtime %s or newer, or name its library with --engine onnxruntime --library FILE or $%s", oldest,
+		Hint: fmt.Sprintf("install ONNX Runtime %s or newer, or name its library with --engine onnxruntime --library FILE or $%s", minVersion,
 			libraryVariable),
 	}
 }
@@ -108,9 +108,9 @@ func load(path string) error {
 	case strings.Contains(err.Error(), "setting ORT API base"):
 		// The module has unloaded it again, so only its file name can still tell the version.
 		if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
-			return fmt.Errorf("%s: %s is older than %s", path, filepath.Base(real), oldest)
+			return fmt.Errorf("%s: %s is older than %s", path, filepath.Base(real), minVersion)
 		}
-		return fmt.Errorf("%s: older than %s", path, oldest)
+		return fmt.Errorf("%s: older than %s", path, minVersion)
 	case strings.Contains(err.Error(), "looking up OrtGetApiBase"):
 		return fmt.Errorf("%s: not an ONNX Runtime library", path)
 	}

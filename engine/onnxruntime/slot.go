@@ -43,11 +43,11 @@ func (s *slot) work() error {
 	}
 	// One network at a time, in the order of arrival: a second one would compete for the same threads and make both slower. The other
 	// slot's letterbox runs meanwhile.
-	e.turn <- struct{}{}
+	e.inference <- struct{}{}
 	ready := clock.Monotonic()
 	err = s.run(r)
 	done := clock.Monotonic()
-	<-e.turn
+	<-e.inference
 	if err != nil {
 		return e.fail("wait", err)
 	}

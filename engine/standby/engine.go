@@ -1,4 +1,4 @@
-// Package standby is an engine of two: one that runs on other machines, and one here that takes over while those do not answer.
+// Package standby combines a remote engine with a local one that takes over while the servers do not answer.
 package standby
 
 import (
@@ -14,25 +14,26 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Remote is an engine that may be away. Its Submit never waits, and its Wait ends within a bounded time.
+// Remote is an engine that may be unavailable. Submit must not block and Wait must return within a bounded time.
 type Remote interface {
 	engine.Engine
-	// Well reports whether a request would go anywhere.
+	// Well reports whether any server accepts requests.
 	Well() bool
 }
 
-// Options say what stands by for what.
+// Options configures Open.
 type Options struct {
-	// Remote is used whenever it is well; nil when it could not be opened, for the reason Refused. Then Reopen is tried until it works.
+	// Remote is used while it is well. It is nil if it could not be opened, with the reason in Refused; Reopen is then retried until it
+	// succeeds.
 	Remote  Remote
 	Refused error
 	Reopen  func(ctx context.Context) (Remote, error)
-	// Local runs the same model. Both belong to the engine from Open on.
+	// Local runs the same model. Open takes ownership of both engines.
 	Local engine.Engine
 	Log   *slog.Logger
 }
 
-// Engine runs requests on Remote while it is well, and on Local otherwise. A request that Remote fails is done again by Local, so none is
+// Engine runs requests on Remote while it is well and on Local otherwise. A request that fails on Remote is repeated on Local, so none is
 // lost.
 type Engine struct {
 	Options
@@ -46,21 +47,21 @@ type Engine struct {
 	status Status
 }
 
-// Status is which of the two works.
+// Status reports which engine is in use.
 type Status struct {
-	Local    bool      `json:"local"`            // the last request was done here
-	Since    time.Time `json:"since,omitzero"`   // the last change between the two
-	Reason   string    `json:"reason,omitempty"` // of the last request that was done here
-	Requests uint64    `json:"requests"`         // done here
-	Changes  uint64    `json:"changes"`          // from there to here
+	Local    bool      `json:"local"`            // the last request ran locally
+	Since    time.Time `json:"since,omitzero"`   // time of the last change
+	Reason   string    `json:"reason,omitempty"` // why the last local request was not remote
+	Requests uint64    `json:"requests"`         // run locally
+	Changes  uint64    `json:"changes"`          // from remote to local
 }
 
-// slot is where a request is. One goroutine at a time uses it.
+// slot is the state of one slot. One goroutine at a time uses it.
 type slot struct {
 	images  []engine.Image
 	tensors []engine.Tensor
-	remote  Remote // that has it; nil when Local does
-	busy    bool   // a request is in flight, wherever
+	remote  Remote // engine of the request; nil for Local
+	busy    bool   // a request is in flight
 }
 
 const (
@@ -68,7 +69,7 @@ const (
 	lastReopen  = 30 * time.Second
 )
 
-// Open makes one engine of two. An error closes neither.
+// Open combines both engines. After an error the caller still owns them.
 func Open(o Options) (*Engine, error) {
 	e := &Engine{Options: o, model: o.Local.Model(), slots: make([]slot, o.Local.Slots())}
 	local := e.model.Device
@@ -92,14 +93,14 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// fits reports a remote model that is not the local one.
+// fits returns an error if the remote model differs from the local one.
 func (e *Engine) fits(r Remote) error {
 	here, there := e.Local.Model(), r.Model()
 	same := func(a, b engine.TensorInfo) bool {
 		return a.Name == b.Name && a.Type == b.Type &&
 			slices.EqualFunc(a.Shape, b.Shape, func(a, b int64) bool { return a == b || a == -1 || b == -1 })
 	}
-	// An image may go there as something else than what the network here takes, as long as it has the same size.
+	// The encoding of images may differ as long as their size is the same.
 	images := here.Image != nil && there.Image != nil && here.Image.Channels == there.Image.Channels &&
 		here.Width == there.Width && here.Height == there.Height
 	what := ""
@@ -121,7 +122,7 @@ func (e *Engine) fits(r Remote) error {
 	}
 }
 
-// reopen tries for the remote engine until it is there.
+// reopen retries opening the remote engine until it succeeds.
 func (e *Engine) reopen(ctx context.Context) {
 	last := ""
 	for pause := firstReopen; ; pause = min(2*pause, lastReopen) {
@@ -146,7 +147,7 @@ func (e *Engine) reopen(ctx context.Context) {
 	}
 }
 
-// note counts a request by where it was done.
+// note counts a request and where it ran.
 func (e *Engine) note(local bool, reason error) {
 	e.mu.Lock()
 	changed := local != e.status.Local
@@ -173,14 +174,14 @@ func (e *Engine) note(local bool, reason error) {
 	}
 }
 
-// Status says which of the two works.
+// Status returns which engine is in use.
 func (e *Engine) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.status
 }
 
-// Unwrap is the remote engine, nil while it could not be opened.
+// Unwrap returns the remote engine, or nil if it is not open yet.
 func (e *Engine) Unwrap() engine.Engine {
 	if r := e.remote.Load(); r != nil {
 		return *r
@@ -188,10 +189,10 @@ func (e *Engine) Unwrap() engine.Engine {
 	return nil
 }
 
-// Model implements engine.Engine: the local model's description, run by the remote backend.
+// Model implements engine.Engine. It describes the local model, run by the remote backend.
 func (e *Engine) Model() engine.Model { return e.model }
 
-// Alloc implements engine.Engine: what the local engine reads without a copy.
+// Alloc implements engine.Engine with memory of the local engine.
 func (e *Engine) Alloc(size int) (*engine.Buffer, error) { return e.Local.Alloc(size) }
 
 // Slots implements engine.Engine.
@@ -200,7 +201,7 @@ func (e *Engine) Slots() int { return len(e.slots) }
 // Submit implements engine.Engine.
 func (e *Engine) Submit(number int, images []engine.Image) error {
 	if number < 0 || number >= len(e.slots) {
-		return e.Local.Submit(number, images) // which says it best
+		return e.Local.Submit(number, images) // which returns the best error
 	}
 	s := &e.slots[number]
 	if s.busy {
@@ -223,14 +224,14 @@ func (e *Engine) SubmitTensors(number int, inputs []engine.Tensor) error {
 	return e.submit(number, s)
 }
 
-// inFlight refuses a second request: the other engine's slot would take it when the servers have gone in between.
+// inFlight returns an error if the slot is busy: after a change of engines the other engine would accept the request.
 func (e *Engine) inFlight(number int) error {
 	return &engine.Error{
 		Op: "submit", Backend: e.model.Backend, Message: fmt.Sprintf("slot %d has a request in flight, wait for it first", number),
 	}
 }
 
-// on gives a request to one of the two.
+// on runs a request on one of the engines.
 func (s *slot) on(e engine.Engine, number int) error {
 	if len(s.tensors) > 0 {
 		return e.SubmitTensors(number, s.tensors)
@@ -251,7 +252,7 @@ func (e *Engine) submit(number int, s *slot) error {
 	return err
 }
 
-// takes reports whether the request is one for the servers: tensors are the inputs of the network here.
+// takes reports whether the servers can run the request: tensors have the format of the local network.
 func (e *Engine) takes(r Remote, s *slot) bool {
 	return len(s.tensors) == 0 || engine.CheckTensors(r.Model().Inputs, s.tensors) == nil
 }
@@ -286,7 +287,7 @@ func (e *Engine) Wait(number int) (*engine.Result, error) {
 	return result, err
 }
 
-// Close implements engine.Engine. It closes both.
+// Close implements engine.Engine. It closes both engines.
 func (e *Engine) Close() error {
 	e.cancel()
 	e.done.Wait()

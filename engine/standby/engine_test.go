@@ -107,8 +107,7 @@ func TestASecondRequestIsRefusedWhereverTheFirstIs(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An image may go to the servers as another type of numbers than the network here takes, but not in another size; tensors are those of
-// the network here.
+// The encoding of images may differ as long as their size is the same.
 func TestTheServersMayTakeImagesAsAnotherType(t *testing.T) {
 	describe := func(kind engine.DataType, side int64) engine.Model {
 		m := engine.Model{Inputs: []engine.TensorInfo{{Name: "images", Type: kind, Shape: []int64{-1, 3, side, side}}}, MaxBatch: 1}

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	lookPause  = 2 * time.Second        // between two looks at a server that is well
-	firstRetry = 100 * time.Millisecond // before the first look at one that is not; doubled each time
-	lastRetry  = 2 * time.Second
+	probeInterval = 2 * time.Second        // between two looks at a server that is well
+	firstRetry    = 100 * time.Millisecond // before the first look at one that is not; doubled each time
+	lastRetry     = 2 * time.Second
 )
 
 // endpoint is one server. A request that fails there suspends it; it comes back when a request of its own maker has passed: what a camera
@@ -49,8 +49,8 @@ type endpoint struct {
 	shared, onGPU atomic.Bool // lanes are in use; their images are in a GPU's memory
 	// lanes are those of the slots, nil when tensors are sent. Slots read them while the endpoint is well and hold users; the watcher changes
 	// them when nobody does.
-	lanes []*lane
-	users sync.RWMutex
+	regions []*regionPair
+	users   sync.RWMutex
 }
 
 // state of an endpoint.
@@ -75,10 +75,10 @@ func (p *endpoint) suspend(reason error) {
 	if changed {
 		p.engine.log.Warn("server suspended", "server", p.address.String(), "reason", text)
 	}
-	p.rouse()
+	p.wakeUp()
 }
 
-func (p *endpoint) rouse() {
+func (p *endpoint) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -102,7 +102,7 @@ func (p *endpoint) resume() {
 
 // watch looks after the server until ctx ends.
 func (p *endpoint) watch(ctx context.Context) {
-	pause := lookPause
+	pause := probeInterval
 	if well, _ := p.state(); !well {
 		pause = firstRetry
 	}
@@ -124,8 +124,8 @@ func (p *endpoint) watch(ctx context.Context) {
 		}
 		p.engine.renewToken()
 		if well, _ := p.state(); well {
-			p.look(ctx)
-			pause = lookPause
+			p.probe(ctx)
+			pause = probeInterval
 			continue
 		}
 		if err := p.recover(ctx); err != nil {
@@ -135,7 +135,7 @@ func (p *endpoint) watch(ctx context.Context) {
 			continue
 		}
 		p.resume()
-		pause = lookPause
+		pause = probeInterval
 	}
 }
 
@@ -156,8 +156,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look asks a server that is well whether it still is, and whether its model is still the one that was opened.
-func (p *endpoint) look(ctx context.Context) {
+// probe asks a server that is well whether it still is, and whether its model is still the one that was opened.
+func (p *endpoint) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.engine.timeout)
 	defer cancel()
 	p.mu.Lock()
@@ -276,7 +276,7 @@ func (p *endpoint) try(ctx context.Context) ([]engine.Tensor, error) {
 			return nil, err
 		}
 	}
-	r.Inputs = p.engine.withBeside(r.Inputs, batch)
+	r.Inputs = p.engine.withAuxiliary(r.Inputs, batch)
 	a := &answer{limit: answerLimit}
 	if err := p.wire.infer(ctx, r, a); err != nil {
 		return nil, err
@@ -296,7 +296,7 @@ func (p *endpoint) noteVersion(version string) {
 	p.mu.Unlock()
 	if changed && was != "" {
 		p.engine.log.Info("server has another version of the model", "server", p.address.String(), "was", was, "is", version)
-		p.rouse()
+		p.wakeUp()
 	}
 }
 
@@ -336,24 +336,24 @@ func (p *endpoint) infer(ctx context.Context, s *slot) error {
 	return nil
 }
 
-// verdict says what a failed request means.
-type verdict int
+// failure says what a failed request means.
+type failure int
 
 const (
-	refused verdict = iota // the request is at fault
-	busy                   // the server has too much to do: another one may have less
-	lost                   // a connection is gone
-	ill                    // the server is at fault, or away
+	refused   failure = iota // the request is at fault
+	busy                     // the server has too much to do: another one may have less
+	lost                     // a connection is gone
+	unhealthy                // the server is at fault, or away
 )
 
-// judge tells whose fault an error is.
-func judge(err error) verdict {
+// classify tells whose fault an error is.
+func classify(err error) failure {
 	var s *kserve.Status
 	if !errors.As(err, &s) {
 		var mismatch *engine.Error
 		switch {
 		case errors.As(err, &mismatch), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-			return ill
+			return unhealthy
 		}
 		return lost
 	}
@@ -369,12 +369,12 @@ func judge(err error) verdict {
 	case kserve.InvalidArgument, kserve.OutOfRange:
 		return refused
 	}
-	return ill
+	return unhealthy
 }
 
-// revisit is of how many requests one goes to the server that has had the fewest, of those with the least to do: the latency of one that is
+// explorationInterval is of how many requests one goes to the server that has had the fewest, of those with the least to do: the latency of one that is
 // never asked would be what it once was for ever, and so would its health.
-const revisit = 8
+const explorationInterval = 8
 
 // choose returns the server with the least to do that is well and was not tried, nil for none; the fastest of several, but for a request
 // now and then.
@@ -388,7 +388,7 @@ func (e *Engine) choose(tried []*endpoint) *endpoint {
 		switch {
 		case load != others:
 			return load < others
-		case asked%revisit == 0:
+		case asked%explorationInterval == 0:
 			return p.requests.Load() < other.requests.Load()
 		}
 		return p.latency.Load() < other.latency.Load()

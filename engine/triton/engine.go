@@ -40,7 +40,7 @@ type Engine struct {
 	model     engine.Model
 	remote    engine.Remote
 	img       *engine.ImageInput // nil when there is none
-	beside    []kserve.Tensor    // the inputs behind it, for the largest batch
+	auxiliary []kserve.Tensor    // the inputs behind it, for the largest batch
 	jpeg      bool               // images are compressed
 	layout    layout
 	gpu       *preprocess.Device // nil where images do not stay on one
@@ -135,7 +135,7 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 		if p == first {
 			p.resume()
 		} else {
-			p.rouse() // it may be as well as the first one: looked at at once
+			p.wakeUp() // it may be as well as the first one: looked at at once
 		}
 		e.watches.Go(func() { p.watch(e.context) })
 	}
@@ -250,9 +250,9 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 	if d.config.MaxBatch > 0 {
 		e.model.MaxBatch = min(e.model.MaxBatch, d.config.MaxBatch)
 	}
-	alone, beside := split(inputs, func(in engine.TensorInfo) bool { return !engine.Beside(in) })
+	alone, beside := split(inputs, func(in engine.TensorInfo) bool { return !engine.IsAuxiliary(in) })
 	if e.img, err = engine.FindImageInput(alone, known); err == nil {
-		err = e.fillBeside(beside)
+		err = e.fillAuxiliary(beside)
 	}
 	if err != nil {
 		e.img = nil

@@ -123,11 +123,11 @@ func nothing(b []byte) []byte { return b }
 
 // ready implements wire.
 func (w *grpcWire) ready(ctx context.Context) error {
-	data, err := w.call(ctx, "ModelReady", (&kserve.Named{Name: w.address.model, Version: w.address.version}).Marshal)
+	data, err := w.call(ctx, "ModelReady", (&kserve.ModelRequest{Name: w.address.model, Version: w.address.version}).Marshal)
 	if err != nil {
 		return err
 	}
-	var ready kserve.Truth
+	var ready kserve.BoolResponse
 	if err := ready.Unmarshal(data); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (w *grpcWire) ready(ctx context.Context) error {
 // describe implements wire.
 func (w *grpcWire) describe(ctx context.Context) (*description, error) {
 	d := &description{}
-	named := (&kserve.Named{Name: w.address.model, Version: w.address.version}).Marshal
+	named := (&kserve.ModelRequest{Name: w.address.model, Version: w.address.version}).Marshal
 	for _, question := range []struct {
 		method   string
 		message  func([]byte) []byte
@@ -182,7 +182,7 @@ func (w *grpcWire) unregister(ctx context.Context, r kserve.Registration) error 
 	if r.Handle != nil {
 		method = "CudaSharedMemoryUnregister"
 	}
-	_, err := w.call(ctx, method, (&kserve.Named{Name: r.Name}).Marshal)
+	_, err := w.call(ctx, method, (&kserve.ModelRequest{Name: r.Name}).Marshal)
 	return err
 }
 

@@ -44,9 +44,9 @@ type region struct {
 	memory []byte // nil for a GPU's, which is its slot's
 }
 
-// lane is what a slot's request to one server goes through: the images, and where their sizes are known the outputs. These are always in
+// regionPair is what a slot's request to one server goes through: the images, and where their sizes are known the outputs. These are always in
 // the system's memory, for they are read here by the CPU.
-type lane struct{ input, outputs *region }
+type regionPair struct{ input, outputs *region }
 
 const (
 	sharedDir    = "/dev/shm"
@@ -116,7 +116,7 @@ func (p *endpoint) share(ctx context.Context) (unshared string, err error) {
 	unshared = e.withoutGPU()
 	if e.remote.SharedMemory == CUDAMemory && unshared == "" {
 		if err = p.register(ctx, true); err == nil {
-			err = p.tryLane(ctx, p.lanes[0])
+			err = p.tryShared(ctx, p.regions[0])
 		}
 		if err == nil {
 			p.onGPU.Store(true)
@@ -136,8 +136,8 @@ func (p *endpoint) share(ctx context.Context) (unshared string, err error) {
 func (p *endpoint) register(ctx context.Context, onGPU bool) error {
 	e := p.engine
 	for _, s := range e.slots {
-		l := &lane{}
-		p.lanes = append(p.lanes, l)
+		l := &regionPair{}
+		p.regions = append(p.regions, l)
 		var err error
 		if onGPU {
 			l.input = &region{Registration: kserve.Registration{
@@ -166,7 +166,7 @@ func (p *endpoint) register(ctx context.Context, onGPU bool) error {
 // unshare takes the registrations back. What the server still does for an abandoned request it does in memory that is not written again,
 // but for images on a GPU: nobody takes an answer to those.
 func (p *endpoint) unshare(ctx context.Context) {
-	for _, l := range p.lanes {
+	for _, l := range p.regions {
 		for _, r := range []*region{l.input, l.outputs} {
 			if r != nil {
 				_ = p.wire.unregister(ctx, r.Registration) // a server that was started again has none
@@ -174,13 +174,13 @@ func (p *endpoint) unshare(ctx context.Context) {
 			}
 		}
 	}
-	p.lanes = nil
+	p.regions = nil
 	p.shared.Store(false)
 	p.onGPU.Store(false)
 }
 
-// tryLane has the server run what lies in a lane.
-func (p *endpoint) tryLane(ctx context.Context, l *lane) error {
+// tryShared has the server run what lies in a lane.
+func (p *endpoint) tryShared(ctx context.Context, l *regionPair) error {
 	e := p.engine
 	batch := max(e.img.Batch, 1)
 	r, a := &request{}, &answer{limit: answerLimit}
@@ -188,7 +188,7 @@ func (p *endpoint) tryLane(ctx context.Context, l *lane) error {
 		Name: e.model.Inputs[0].Name, Datatype: kserve.Datatype(e.img.Type), Shape: e.img.Shape(batch),
 	}}
 	l.place(e, r, batch)
-	r.Inputs = e.withBeside(r.Inputs, batch)
+	r.Inputs = e.withAuxiliary(r.Inputs, batch)
 	err := p.wire.infer(ctx, r, a)
 	if err == nil {
 		err = l.collect(e, r, a)
@@ -200,7 +200,7 @@ func (p *endpoint) tryLane(ctx context.Context, l *lane) error {
 }
 
 // place makes a request, which describes the input, take it from the lane, and ask for the outputs there where their sizes are known.
-func (l *lane) place(e *Engine, r *request, batch int) {
+func (l *regionPair) place(e *Engine, r *request, batch int) {
 	r.Inputs[0].Data = nil
 	r.Inputs[0].Region = kserve.Region{Name: l.input.Name, Size: int64(batch * e.img.ImageBytes())}
 	r.Outputs = r.Outputs[:0]
@@ -213,7 +213,7 @@ func (l *lane) place(e *Engine, r *request, batch int) {
 }
 
 // collect finds the outputs of an answer in the lane.
-func (l *lane) collect(e *Engine, r *request, a *answer) error {
+func (l *regionPair) collect(e *Engine, r *request, a *answer) error {
 	for i := range a.Outputs {
 		t := &a.Outputs[i]
 		for k := range r.Outputs {

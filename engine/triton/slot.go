@@ -21,18 +21,18 @@ type slot struct {
 	worker.Slot
 
 	// The worker's.
-	images  preprocess.Batch
-	input   *engine.Buffer
-	device  *preprocess.DeviceBatch // nil without a GPU whose memory is shared
-	here    bool                    // the request's images are in input
-	there   bool                    // and in device
-	drawing int64                   // nanoseconds that getting them there took
-	dims    []int64
-	batch   int64
-	request request
-	jpeg    compressor
-	answer  answer
-	tried   []*endpoint
+	images        preprocess.Batch
+	input         *engine.Buffer
+	device        *preprocess.DeviceBatch // nil without a GPU whose memory is shared
+	onHost        bool                    // the request's images are in input
+	onDevice      bool                    // and in device
+	letterboxTime int64                   // nanoseconds that getting them there took
+	dims          []int64
+	batch         int64
+	request       request
+	jpeg          compressor
+	answer        answer
+	tried         []*endpoint
 }
 
 func (e *Engine) newSlot(number int) (*slot, error) {
@@ -52,13 +52,13 @@ func (e *Engine) newSlot(number int) (*slot, error) {
 // work carries out the request in the slot.
 func (s *slot) work() error {
 	began := clock.Monotonic()
-	s.here, s.there, s.drawing, s.batch = false, false, 0, 0
+	s.onHost, s.onDevice, s.letterboxTime, s.batch = false, false, 0, 0
 	s.Result.Transforms = s.Result.Transforms[:0]
 	if err := s.infer(); err != nil {
 		return err
 	}
 	done := clock.Monotonic()
-	s.Result.Timing = engine.Timing{Submitted: s.Submitted, Done: done, Preprocess: s.drawing, Inference: done - began - s.drawing}
+	s.Result.Timing = engine.Timing{Submitted: s.Submitted, Done: done, Preprocess: s.letterboxTime, Inference: done - began - s.letterboxTime}
 	return nil
 }
 
@@ -66,27 +66,27 @@ func (s *slot) work() error {
 type imageError struct{ error }
 
 // load makes the request carry its tensors to a server: in the lane that is returned, or nil when they are sent.
-func (s *slot) load(p *endpoint) (*lane, error) {
+func (s *slot) load(p *endpoint) (*regionPair, error) {
 	if len(s.Images) == 0 {
 		return nil, s.send()
 	}
-	var l *lane
-	if s.number < len(p.lanes) {
-		l = p.lanes[s.number]
+	var l *regionPair
+	if s.number < len(p.regions) {
+		l = p.regions[s.number]
 	}
 	if l != nil && l.input.memory == nil {
 		if s.engine.withoutGPU() == "" {
-			err := s.drawThere()
+			err := s.letterboxDevice()
 			if err == nil {
 				s.enter(l)
 				return l, nil
 			}
 			s.engine.giveUpGPU(err)
-			p.rouse()
+			p.wakeUp()
 		}
 		l = nil // its watcher finds another way
 	}
-	if err := s.drawHere(); err != nil {
+	if err := s.letterboxHost(); err != nil {
 		return nil, imageError{err}
 	}
 	if l == nil {
@@ -97,28 +97,28 @@ func (s *slot) load(p *endpoint) (*lane, error) {
 	return l, nil
 }
 
-// drawHere letterboxes the images into the batch positions of the input.
-func (s *slot) drawHere() error {
-	if s.here {
+// letterboxHost letterboxes the images into the batch positions of the input.
+func (s *slot) letterboxHost() error {
+	if s.onHost {
 		return nil
 	}
 	began := clock.Monotonic()
 	batch, transforms, err := s.images.Run(s.Images, s.input.Data, s.Result.Transforms[:0])
-	return s.drawn(&s.here, began, batch, transforms, err)
+	return s.drawn(&s.onHost, began, batch, transforms, err)
 }
 
-// drawThere letterboxes them on the GPU.
-func (s *slot) drawThere() error {
-	if s.there {
+// letterboxDevice letterboxes them on the GPU.
+func (s *slot) letterboxDevice() error {
+	if s.onDevice {
 		return nil
 	}
 	began := clock.Monotonic()
 	batch, transforms, err := s.device.Run(s.Images, s.Result.Transforms[:0])
-	return s.drawn(&s.there, began, batch, transforms, err)
+	return s.drawn(&s.onDevice, began, batch, transforms, err)
 }
 
 func (s *slot) drawn(where *bool, began int64, batch int, transforms []engine.Transform, err error) error {
-	s.drawing += clock.Monotonic() - began
+	s.letterboxTime += clock.Monotonic() - began
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (s *slot) send() error {
 	if len(s.Images) > 0 {
 		img := s.described()
 		img.Data = s.input.Data[:int(s.batch)*e.img.ImageBytes()]
-		inputs = e.withBeside(append(inputs, img), int(s.batch))
+		inputs = e.withAuxiliary(append(inputs, img), int(s.batch))
 		s.request.key = requestKey{batch: int(s.batch)}
 	}
 	var err error
@@ -158,9 +158,9 @@ func (s *slot) described() kserve.Tensor {
 }
 
 // enter makes the request take its images from a lane.
-func (s *slot) enter(l *lane) {
+func (s *slot) enter(l *regionPair) {
 	s.request.key = requestKey{slot: s.number + 1, batch: int(s.batch)}
-	s.request.Inputs = s.engine.withBeside(append(s.request.Inputs[:0], s.described()), int(s.batch))
+	s.request.Inputs = s.engine.withAuxiliary(append(s.request.Inputs[:0], s.described()), int(s.batch))
 	l.place(s.engine, &s.request, int(s.batch))
 }
 
@@ -193,7 +193,7 @@ func (s *slot) infer() error {
 			return e.fail("submit", wrong.error)
 		}
 		last = err
-		switch judge(err) {
+		switch classify(err) {
 		case refused:
 			if len(s.Images) > 0 { // an image is never at fault: the server's model is another one
 				p.suspend(err)
@@ -206,7 +206,7 @@ func (s *slot) infer() error {
 				continue
 			}
 			p.suspend(err)
-		case ill:
+		case unhealthy:
 			p.suspend(err)
 		}
 	}

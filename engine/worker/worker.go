@@ -1,5 +1,5 @@
-// Package worker is what the backends share that carry each request out in a goroutine of its slot: the order of Submit and Wait that
-// engine.Engine promises, and the checks of what is submitted.
+// Package worker implements the slots of backends that run each request in a goroutine per slot: the order of Submit and Wait that
+// engine.Engine promises, and the checks of submitted data.
 package worker
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/edge-infer/edge-infer/internal/clock"
 )
 
-// Slot holds a request in flight and its result. A backend embeds it in a slot of its own. Images, Tensors and Submitted are written by
-// Submit before the work begins and read by the work; Result is the work's until Wait, then the caller's until the next Submit.
+// Slot holds a request in flight and its result. A backend embeds it in its own slot type. Submit writes Images, Tensors and Submitted
+// before work starts; work owns Result until Wait, then the caller until the next Submit.
 type Slot struct {
-	Images    []engine.Image  // empty for a request of tensors
+	Images    []engine.Image  // empty for SubmitTensors
 	Tensors   []engine.Tensor // in the model's order
 	Submitted int64           // CLOCK_MONOTONIC, ns
 	Result    engine.Result
@@ -22,12 +22,12 @@ type Slot struct {
 	busy  bool          // guarded by Slots.mu
 	start chan struct{} // Submit to work; closed by End
 	done  chan struct{} // work to Wait; one element, so that the work never blocks
-	err   error         // the work's, until done
+	err   error         // written by work before done
 }
 
-// Slots are those of an engine. The zero value has none.
+// Slots are the slots of an engine. The zero value has none.
 type Slots struct {
-	// Backend and Model are set before Start. Fail makes an error one of the backend's.
+	// Backend, Model and Fail are set before Start. Fail converts an error to one of the backend.
 	Backend string
 	Model   *engine.Model
 	Fail    func(op string, err error) error
@@ -39,7 +39,7 @@ type Slots struct {
 	closed bool
 }
 
-// Start adds a slot whose requests work carries out, one after another, until End.
+// Start adds a slot and a goroutine that runs work for each of its requests until End.
 func (s *Slots) Start(slot *Slot, work func() error) {
 	slot.Images, slot.Tensors = make([]engine.Image, 0, s.Model.MaxBatch), make([]engine.Tensor, len(s.Model.Inputs))
 	slot.start, slot.done = make(chan struct{}, 1), make(chan struct{}, 1)
@@ -52,10 +52,10 @@ func (s *Slots) Start(slot *Slot, work func() error) {
 	})
 }
 
-// Len is the number of slots.
+// Len returns the number of slots.
 func (s *Slots) Len() int { return len(s.list) }
 
-// Submit is engine.Engine's.
+// Submit implements engine.Engine.
 func (s *Slots) Submit(number int, images []engine.Image) error {
 	const op = "submit"
 	if err := s.Model.RefusesImages(op); err != nil {
@@ -72,7 +72,7 @@ func (s *Slots) Submit(number int, images []engine.Image) error {
 	return s.submit(op, number, images, nil)
 }
 
-// SubmitTensors is engine.Engine's.
+// SubmitTensors implements engine.Engine.
 func (s *Slots) SubmitTensors(number int, inputs []engine.Tensor) error {
 	const op = "submit"
 	if err := engine.CheckTensors(s.Model.Inputs, inputs); err != nil {
@@ -81,7 +81,7 @@ func (s *Slots) SubmitTensors(number int, inputs []engine.Tensor) error {
 	return s.submit(op, number, nil, inputs)
 }
 
-// submit fills a free slot and wakes its work.
+// submit fills a free slot and wakes its goroutine.
 func (s *Slots) submit(op string, number int, images []engine.Image, inputs []engine.Tensor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *Slots) submit(op string, number int, images []engine.Image, inputs []en
 	return nil
 }
 
-// slot is one of those that End has not closed; mu is held.
+// slot returns a slot unless End was called; mu is held.
 func (s *Slots) slot(op string, number int) (*Slot, error) {
 	if s.closed {
 		return nil, s.refuse(op, engine.ErrClosed, "the engine is closed")
@@ -113,7 +113,7 @@ func (s *Slots) slot(op string, number int) (*Slot, error) {
 	return s.list[number], nil
 }
 
-// Wait is engine.Engine's.
+// Wait implements engine.Engine.
 func (s *Slots) Wait(number int) (*engine.Result, error) {
 	const op = "wait"
 	s.mu.Lock()
@@ -138,7 +138,7 @@ func (s *Slots) Wait(number int) (*engine.Result, error) {
 	return &slot.Result, nil
 }
 
-// End refuses every further request. Those in flight are carried out; Finish waits for them. It is called once.
+// End rejects further requests. Requests in flight are completed; Finish waits for them. It must be called once.
 func (s *Slots) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Slots) End() {
 	}
 }
 
-// Finish returns when no work runs any more.
+// Finish waits until all goroutines have ended.
 func (s *Slots) Finish() { s.group.Wait() }
 
 func (s *Slots) refuse(op string, kind error, format string, arguments ...any) error {

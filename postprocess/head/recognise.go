@@ -93,7 +93,7 @@ func recognise(model *engine.Model, layout Layout) (match, error) {
 		return match{}, layoutError{err}
 	}
 	if what := found.describe().Unspecified; what != "" && model.Image != nil && model.Image.Assumed {
-		return match{}, layoutError{engine.UnsaidPreprocess(what)}
+		return match{}, layoutError{engine.UnknownPreprocess(what)}
 	}
 	return found, nil
 }

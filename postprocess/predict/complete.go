@@ -22,8 +22,8 @@ func (o *Options) complete(model *onnx.Model) error {
 	if err != nil {
 		return nil //nolint:nilerr // the backend's error is more precise
 	}
-	known := slices.DeleteFunc(slices.Clone(inputs), func(in engine.TensorInfo) bool { return !engine.Beside(in) })
-	inputs = slices.DeleteFunc(inputs, engine.Beside)
+	known := slices.DeleteFunc(slices.Clone(inputs), func(in engine.TensorInfo) bool { return !engine.IsAuxiliary(in) })
+	inputs = slices.DeleteFunc(inputs, engine.IsAuxiliary)
 	img, err := engine.FindImageInput(inputs, sides)
 	if err != nil {
 		return nil //nolint:nilerr // Open returns the error of the inputs
@@ -126,7 +126,7 @@ func (o *Options) reopenSize(ctx context.Context, e engine.Engine) (engine.Engin
 
 // makeConstant replaces a further input with known values by a constant, which serves batches of any size.
 func makeConstant(g *onnx.GraphProto, in *engine.TensorInfo, img *engine.ImageInput) {
-	shape, values, ok := engine.BesideValues(*in, img)
+	shape, values, ok := engine.AuxiliaryValues(*in, img)
 	if !ok {
 		return
 	}

@@ -285,7 +285,7 @@ func corpus() []family {
 		},
 		{
 			name: "torchvision classifier with labels", side: 224, outputs: []tensor{out("logits", 1, 1000)}, labels: 1000,
-			refusal: engine.UnsaidPreprocess("how a classifier's images are cropped and scaled").Error(),
+			refusal: engine.UnknownPreprocess("how a classifier's images are cropped and scaled").Error(),
 		},
 		{
 			name: "torchvision classifier that says how it sees", side: 224, outputs: []tensor{out("logits", 1, 1000)}, labels: 1000,
@@ -428,7 +428,7 @@ func corpus() []family {
 		{
 			name: "RT-DETRv2 of Hugging Face", outputs: []tensor{out("logits:logits", 1, 300, 80), out("pred_boxes", 1, 300, 4)},
 			labels:  80,
-			refusal: engine.UnsaidPreprocess("how the images of detr-sigmoid are scaled, which its networks differ in").Error(),
+			refusal: engine.UnknownPreprocess("how the images of detr-sigmoid are scaled, which its networks differ in").Error(),
 		},
 		{
 			name:    "RT-DETRv2 of Hugging Face that says how it sees",
@@ -552,7 +552,7 @@ func corpus() []family {
 		},
 		{
 			name: "depth whose images nothing is said of", side: 518, outputs: []tensor{out("predicted_depth", 1, 518, 518)},
-			refusal: engine.UnsaidPreprocess("how the images of depth are scaled, which its networks differ in").Error(),
+			refusal: engine.UnknownPreprocess("how the images of depth are scaled, which its networks differ in").Error(),
 		},
 		{
 			name: "a map of numbers", side: 384, outputs: []tensor{out("output", 1, 1, 384, 384)},
@@ -583,7 +583,7 @@ func corpus() []family {
 		},
 		{
 			name: "a vector whose images nothing is said of", side: 256, outputs: []tensor{out("output", 1, 512)}, layout: "embedding",
-			refusal: engine.UnsaidPreprocess("how the images of a network that embeds are scaled").Error(),
+			refusal: engine.UnknownPreprocess("how the images of a network that embeds are scaled").Error(),
 		},
 	}
 }

@@ -205,7 +205,7 @@ func (m *Memory) serveGRPC(model *Model, w http.ResponseWriter, r *http.Request,
 			err = m.register(about)
 		}
 	case what == "Unregister":
-		var about kserve.Named
+		var about kserve.ModelRequest
 		if err = about.Unmarshal(message); err == nil {
 			m.unregister(about.Name)
 		}

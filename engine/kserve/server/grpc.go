@@ -147,12 +147,12 @@ func (s *Server) modelInfer(ctx context.Context, w http.ResponseWriter, message 
 // answer answers the calls without tensors, with room for the head of the message before it.
 func (s *Server) answer(method string, message []byte) ([]byte, error) {
 	b := make([]byte, kserve.FrameHead, 256)
-	truth := func(t kserve.Truth) ([]byte, error) { return t.Marshal(b), nil }
+	truth := func(t kserve.BoolResponse) ([]byte, error) { return t.Marshal(b), nil }
 	switch method {
 	case "ServerLive":
 		return truth(true)
 	case "ServerReady":
-		return truth(kserve.Truth(s.ready() == nil))
+		return truth(kserve.BoolResponse(s.ready() == nil))
 	case "ServerMetadata":
 		return s.About.Marshal(b), nil
 	case "ModelReady", "ModelMetadata", "ModelConfig", "ModelStatistics":
@@ -167,7 +167,7 @@ func (s *Server) answer(method string, message []byte) ([]byte, error) {
 	default:
 		return nil, kserve.Statusf(kserve.Unimplemented, "%.64s is not answered by this server", method)
 	}
-	var named kserve.Named
+	var named kserve.ModelRequest
 	if err := named.Unmarshal(message); err != nil {
 		return nil, kserve.Statusf(kserve.InvalidArgument, "%v", err)
 	}
@@ -184,7 +184,7 @@ func (s *Server) answer(method string, message []byte) ([]byte, error) {
 	}
 	switch method {
 	case "ModelReady":
-		return truth(kserve.Truth(m.Ready() == nil))
+		return truth(kserve.BoolResponse(m.Ready() == nil))
 	case "ModelMetadata":
 		metadata := m.Metadata()
 		return metadata.Marshal(b), nil

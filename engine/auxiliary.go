@@ -8,8 +8,8 @@ const (
 	maskInput  = "pixel_mask"        // DETR of Hugging Face
 )
 
-// Beside reports whether an input is an auxiliary one whose values follow from the image input; see BesideValues.
-func Beside(in TensorInfo) bool {
+// IsAuxiliary reports whether the values of an input follow from the image input; see AuxiliaryValues.
+func IsAuxiliary(in TensorInfo) bool {
 	switch in.Name {
 	case sizesInput:
 		return in.Type == Int64 && len(in.Shape) == 2 && (in.Shape[1] == 2 || in.Shape[1] == -1)
@@ -19,13 +19,12 @@ func Beside(in TensorInfo) bool {
 	return false
 }
 
-// mostPixels is the largest mask in pixels that a file or a server may require.
-const mostPixels = 1 << 22
+// maxMaskPixels is the size in pixels of the largest mask that a file or a server may require.
+const maxMaskPixels = 1 << 22
 
-// BesideValues are the values of such an input for one image, and their shape, whose first dimension is 1: boxes are to be in pixels of
-// the network's own input, from where they are taken to the image as those of any other network are, and all of it is image. false for
-// a mask that is too large.
-func BesideValues(in TensorInfo, img *ImageInput) (shape, values []int64, ok bool) {
+// AuxiliaryValues returns the shape, with a batch of 1, and the values of an auxiliary input for one image. The values request boxes in
+// input pixels and mark all of the input as image. ok is false if the mask would be too large.
+func AuxiliaryValues(in TensorInfo, img *ImageInput) (shape, values []int64, ok bool) {
 	if in.Name != maskInput {
 		return []int64{1, 2}, []int64{int64(img.Width), int64(img.Height)}, true
 	}
@@ -35,7 +34,7 @@ func BesideValues(in TensorInfo, img *ImageInput) (shape, values []int64, ok boo
 			shape[axis] = size
 		}
 	}
-	if shape[1] > mostPixels || shape[2] > mostPixels/shape[1] {
+	if shape[1] > maxMaskPixels || shape[2] > maxMaskPixels/shape[1] {
 		return nil, nil, false
 	}
 	return shape, slices.Repeat([]int64{1}, int(shape[1]*shape[2])), true

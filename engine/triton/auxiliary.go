@@ -28,13 +28,13 @@ func imagesFirst(inputs []kserve.TensorMetadata) []kserve.TensorMetadata {
 
 func beside(in kserve.TensorMetadata) bool {
 	kind, ok := kserve.ElementType(in.Datatype)
-	return ok && engine.Beside(engine.TensorInfo{Name: in.Name, Type: kind, Shape: in.Shape})
+	return ok && engine.IsAuxiliary(engine.TensorInfo{Name: in.Name, Type: kind, Shape: in.Shape})
 }
 
-// fillBeside makes the tensors that go beside images. They are the same in every request, but for the size of the batch.
-func (e *Engine) fillBeside(inputs []engine.TensorInfo) error {
+// fillAuxiliary makes the tensors that go beside images. They are the same in every request, but for the size of the batch.
+func (e *Engine) fillAuxiliary(inputs []engine.TensorInfo) error {
 	for _, in := range inputs {
-		shape, values, ok := engine.BesideValues(in, e.img)
+		shape, values, ok := engine.AuxiliaryValues(in, e.img)
 		if !ok {
 			return fmt.Errorf("input %q is %v, which is too large", in.Name, in.Shape)
 		}
@@ -44,14 +44,14 @@ func (e *Engine) fillBeside(inputs []engine.TensorInfo) error {
 				tensor.Data = binary.LittleEndian.AppendUint64(tensor.Data, uint64(value))
 			}
 		}
-		e.beside = append(e.beside, tensor)
+		e.auxiliary = append(e.auxiliary, tensor)
 	}
 	return nil
 }
 
-// withBeside appends what goes beside so many images to the inputs of a request.
-func (e *Engine) withBeside(inputs []kserve.Tensor, batch int) []kserve.Tensor {
-	for _, t := range e.beside {
+// withAuxiliary appends what goes beside so many images to the inputs of a request.
+func (e *Engine) withAuxiliary(inputs []kserve.Tensor, batch int) []kserve.Tensor {
+	for _, t := range e.auxiliary {
 		shape := append(make([]int64, 0, 3), t.Shape...)
 		shape[0] = int64(batch)
 		t.Shape = shape
