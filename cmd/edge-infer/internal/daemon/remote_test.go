@@ -204,7 +204,10 @@ func TestAnEmptySetOfClassesIsReported(t *testing.T) {
 	labels, _ := d.detected(3)
 	require.Empty(t, labels)
 	d.set("labels", "", "*")
-	programtest.Until(t, d.received, `gate/status {"v":1`)
+	require.Eventually(t, func() bool {
+		retained, err := exec.Command(programtest.Tool(t, "mosquitto_sub"), "-p", fmt.Sprint(d.port), "-t", "edge-infer/gate/status", "-C", "1").Output()
+		return err == nil && len(retained) > 0 && !strings.Contains(string(retained), reason)
+	}, programtest.Patience, 100*time.Millisecond)
 	require.NoError(t, d.Stop(syscall.SIGTERM))
 }
 
