@@ -46,10 +46,10 @@ build: deps-build ## build bin/edge-infer
 demo: build ## build, then detect parts on the demo conveyor belt with an embedded MQTT broker
 	bin/edge-infer --camera demo $(DEMO_FLAGS)
 
-test: deps-test ## install what is missing and run every test; under 10 minutes on two idle cores
+test: deps-test ## install what is missing and run every test; many tests wait for processes, so four run at once
 	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go vet ./...
-	go test -timeout 30m ./...
+	go test -parallel 4 -timeout 30m ./...
 
 test-race: deps-test ## every test with the race detector, about 13 minutes on two idle cores
 	@$(MAKE) -s $(deps)/lib/libcuda.a

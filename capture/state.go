@@ -38,7 +38,7 @@ type Stats struct {
 	FPS       float64            `json:"fps"` // measured
 
 	Captured   uint64 `json:"captured"`         // good images received
-	Dropped    uint64 `json:"displaced"`        // of these, not taken by the consumer in time
+	Dropped    uint64 `json:"dropped_newer"`    // of these, replaced by a newer one before the consumer took them
 	Damaged    uint64 `json:"damaged"`          // images that cannot be decoded or exceed a limit
 	LastDamage string `json:"damage,omitempty"` // reason of the last one
 	Reconnects uint64 `json:"reconnects"`       // times the source was reopened

@@ -86,7 +86,7 @@ func TestFrigateActiveAndStatus(t *testing.T) {
 	c.FrigateActive("gate", "", "person", 2)
 	c.FrigateActive("gate", "yard", "person", 1)
 	c.Stats(&payload.Stats{Started: time.Now(), Engine: 4 * time.Millisecond, Cameras: []payload.CameraStats{
-		{Name: "gate", Captured: 30, Inferred: 20, Gated: 4, Displaced: 6}, {Name: "yard", Captured: 10, Inferred: 10},
+		{Name: "gate", Captured: 30, Inferred: 20, DroppedMotion: 4, DroppedNewer: 6}, {Name: "yard", Captured: 10, Inferred: 10},
 	}})
 	for topic, want := range map[string]string{
 		"status/detect": "online", "person/active": "2",

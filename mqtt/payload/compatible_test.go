@@ -84,7 +84,7 @@ func TestFrigateEvent(t *testing.T) {
 func TestFrigateStats(t *testing.T) {
 	start := time.Date(2026, 11, 20, 10, 11, 12, 0, time.UTC)
 	s := Stats{Started: start, Engine: 4 * time.Millisecond, Cameras: []CameraStats{
-		{Name: "gate", Captured: 30, Inferred: 20, Gated: 4, Displaced: 6}, {Name: `y"d`, Captured: 10, Inferred: 10},
+		{Name: "gate", Captured: 30, Inferred: 20, DroppedMotion: 4, DroppedNewer: 6}, {Name: `y"d`, Captured: 10, Inferred: 10},
 	}}
 	assert.JSONEq(t, `{"cameras":{"gate":{"camera_fps":30,"process_fps":24,"skipped_fps":6,"detection_fps":20},
 			"y\"d":{"camera_fps":10,"process_fps":10,"skipped_fps":0,"detection_fps":10}},

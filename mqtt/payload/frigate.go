@@ -96,8 +96,8 @@ func (s *Stats) AppendFrigate(buf []byte, now time.Time) []byte {
 		buf = append(c.appendFrigate(append(buf, ':', '{')), '}')
 		all.Captured += c.Captured
 		all.Inferred += c.Inferred
-		all.Displaced += c.Displaced
-		all.Gated += c.Gated
+		all.DroppedNewer += c.DroppedNewer
+		all.DroppedMotion += c.DroppedMotion
 	}
 	buf = append(buf, `},"detectors":{"edge-infer":{"inference_speed":`...)
 	buf = AppendMilliseconds(buf, s.Engine)
@@ -109,7 +109,7 @@ func (s *Stats) AppendFrigate(buf []byte, now time.Time) []byte {
 // appendFrigate appends the rates: process_fps are the frames that were taken, detection_fps those of them that the network saw.
 func (c *CameraStats) appendFrigate(buf []byte) []byte {
 	buf = AppendDecimal(append(buf, `"camera_fps":`...), c.Captured)
-	buf = AppendDecimal(append(buf, `,"process_fps":`...), c.Inferred+c.Gated)
-	buf = AppendDecimal(append(buf, `,"skipped_fps":`...), c.Displaced)
+	buf = AppendDecimal(append(buf, `,"process_fps":`...), c.Inferred+c.DroppedMotion)
+	buf = AppendDecimal(append(buf, `,"skipped_fps":`...), c.DroppedNewer)
 	return AppendDecimal(append(buf, `,"detection_fps":`...), c.Inferred)
 }

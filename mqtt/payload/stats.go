@@ -20,13 +20,14 @@ type Stats struct {
 
 // CameraStats is one camera's part of Stats: rates are per second over the interval, latencies from capture to hand-off.
 type CameraStats struct {
-	Name                          string
-	Captured, Inferred, Displaced float64
-	Gated                         float64 // left out because nothing moved
-	Late                          uint64  // results and frames that were older than the camera's deadline, since the start
-	Slowdown                      int     // by what the time between two inferences is multiplied, 1 at full speed
-	LatencyP50, LatencyP99        time.Duration
-	Queue                         int // frames waiting for the engine
+	Name                   string
+	Captured, Inferred     float64
+	DroppedNewer           float64 // replaced by a newer frame before the engine was free
+	DroppedMotion          float64 // nothing moved
+	DeadlineMissed         uint64  // frames and results older than the camera's deadline, since the start
+	Slowdown               int     // factor applied to the time between two inferences, 1 at full speed
+	LatencyP50, LatencyP99 time.Duration
+	Queue                  int // frames waiting for the engine
 }
 
 // StageStats is how long one stage of a frame's way took over the interval.
@@ -100,12 +101,13 @@ func (c *CameraStats) appendJSON(buf []byte) []byte {
 	buf = AppendDecimal(buf, c.Captured)
 	buf = append(buf, `,"fps_inferred":`...)
 	buf = AppendDecimal(buf, c.Inferred)
-	buf = append(buf, `,"fps_displaced":`...)
-	buf = AppendDecimal(buf, c.Displaced)
-	buf = append(buf, `,"fps_gated":`...)
-	buf = AppendDecimal(buf, c.Gated)
-	buf = append(buf, `,"late":`...)
-	buf = strconv.AppendUint(buf, c.Late, 10)
+	buf = append(buf, `,"fps_dropped_newer":`...)
+	buf = AppendDecimal(buf, c.DroppedNewer)
+	buf = append(buf, `,"fps_dropped_motion":`...)
+	buf = AppendDecimal(buf, c.DroppedMotion)
+	buf = append(buf, `,"deadline_missed":`...)
+	buf = strconv.AppendUint(buf, c.DeadlineMissed, 10)
+	buf = c.appendDeprecated(buf)
 	buf = append(buf, `,"slowdown":`...)
 	buf = strconv.AppendInt(buf, int64(max(c.Slowdown, 1)), 10)
 	buf = append(buf, `,"latency_p50_ms":`...)

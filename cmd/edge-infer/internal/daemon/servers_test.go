@@ -66,7 +66,7 @@ func TestTheEngineHereTakesOver(t *testing.T) {
 	_, stats := p.Rest()
 	require.NoError(t, p.Wait())
 	require.Zero(t, stats.Cameras[0].Failed, p.Stderr)
-	require.LessOrEqual(t, stats.Cameras[0].Captured-stats.Cameras[0].Inferred-stats.Cameras[0].Displaced, uint64(3), "in flight at the end")
+	require.LessOrEqual(t, stats.Cameras[0].Captured-stats.Cameras[0].Inferred-stats.Cameras[0].Dropped, uint64(3), "in flight at the end")
 }
 
 // Servers that are away at the start are waited for by the engine here.
@@ -97,5 +97,5 @@ func TestFramesAreDroppedWhileNoServerAnswers(t *testing.T) {
 	require.NoError(t, p.Wait())
 	c := stats.Cameras[0]
 	require.Positive(t, c.Failed, p.Stderr)
-	require.LessOrEqual(t, c.Captured-c.Inferred-c.Displaced-c.Failed, uint64(3), "in flight at the end")
+	require.LessOrEqual(t, c.Captured-c.Inferred-c.Dropped-c.Failed, uint64(3), "in flight at the end")
 }

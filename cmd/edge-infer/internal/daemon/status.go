@@ -79,8 +79,9 @@ func (o *outputs) publishStats(stats []pipeline.CameraStats) {
 	for i := range stats {
 		camera := o.cameras.Captured(stats[i].Camera)
 		message.Cameras = append(message.Cameras, payload.CameraStats{
-			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, Displaced: max(0, camera.FPS-stats[i].FPS-stats[i].DroppedMotionFPS),
-			Gated: stats[i].DroppedMotionFPS, Late: stats[i].DroppedDeadline, Slowdown: stats[i].Slowdown,
+			Name: camera.Name, Captured: camera.FPS, Inferred: stats[i].FPS, DroppedMotion: stats[i].DroppedMotionFPS,
+			DroppedNewer:   max(0, camera.FPS-stats[i].FPS-stats[i].DroppedMotionFPS),
+			DeadlineMissed: stats[i].DeadlineMissed + stats[i].DroppedDeadline, Slowdown: stats[i].Slowdown,
 			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
 		})
 	}
@@ -96,12 +97,12 @@ func (o *outputs) statusLine(stats []pipeline.CameraStats) string {
 	var line strings.Builder
 	var fps float64
 	var p50, p99 time.Duration
-	var displaced uint64
+	var dropped uint64
 	for i := range stats {
 		fps += stats[i].FPS
 		p50, p99 = max(p50, stats[i].P50), max(p99, stats[i].P99)
 		camera := o.cameras.Captured(stats[i].Camera)
-		displaced += camera.Dropped
+		dropped += camera.Dropped
 		if camera.State != capture.Running {
 			fmt.Fprintf(&line, "%s %s  ", camera.Name, camera.State)
 		}
@@ -112,7 +113,7 @@ func (o *outputs) statusLine(stats []pipeline.CameraStats) string {
 	if o.intervalFactor() > 1 {
 		fmt.Fprintf(&line, "cooling down: %d times the interval  ", o.intervalFactor())
 	}
-	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  dropped %d  ", fps, milliseconds(p50), milliseconds(p99), displaced)
+	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  dropped %d  ", fps, milliseconds(p50), milliseconds(p99), dropped)
 	if text, _ := o.upgrade(); text != "" {
 		line.WriteString(text + "  ")
 	}
@@ -161,7 +162,7 @@ type cameraTotals struct {
 	Hardware   string `json:"hardware"`        // that the network runs on
 	Model      string `json:"model,omitempty"` // where not all cameras have the same
 	Captured   uint64 `json:"captured"`
-	Displaced  uint64 `json:"displaced"`
+	Dropped    uint64 `json:"dropped_newer"`
 	Damaged    uint64 `json:"damaged"`
 	Reconnects uint64 `json:"reconnects"`
 	// As it was when the run came to its end.
@@ -185,7 +186,7 @@ func (o *outputs) totals() map[string]any {
 		camera := o.cameras.Last(totals.Camera)
 		cameras = append(cameras, cameraTotals{
 			CameraStats: totals, Hardware: o.groups.Hardware(totals.Camera), Model: o.groups.Describe(totals.Camera),
-			Captured: camera.Captured, Displaced: camera.Dropped,
+			Captured: camera.Captured, Dropped: camera.Dropped,
 			Damaged: camera.Damaged, Reconnects: camera.Reconnects, State: camera.State, Since: camera.Since, Reason: camera.Reason,
 			Last: camera.LastImage, NextTry: camera.NextTry, Tries: camera.Tries, P50: milliseconds(totals.P50), P99: milliseconds(totals.P99),
 			P999: milliseconds(totals.P999),

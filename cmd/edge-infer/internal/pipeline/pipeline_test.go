@@ -258,7 +258,7 @@ func TestIntervalSkipsFrames(t *testing.T) {
 	}()
 	require.NoError(t, p.Run(t.Context(), ended))
 	require.Equal(t, []uint64{0, 3, 6, 9}, seen.seqs["a"])
-	require.EqualValues(t, 6, p.Totals()[0].Skipped)
+	require.EqualValues(t, 6, p.Totals()[0].DroppedInterval)
 }
 
 func TestAFailingEngineLosesFramesAndRecovers(t *testing.T) {

@@ -268,11 +268,11 @@ func TestCamerasWithADeadlineAreRelievedOfTheOthers(t *testing.T) {
 		highest = max(highest, w.schedule.relief.factor())
 		if framesBefore == 0 && w.now > simulated/2 {
 			before := w.Totals()[0]
-			lateBefore, framesBefore = before.DroppedDeadline, before.Inferred
+			lateBefore, framesBefore = before.DeadlineMissed+before.DroppedDeadline, before.Inferred
 		}
 	})
 	total := w.Totals()[0]
-	share := float64(total.DroppedDeadline-lateBefore) / float64(total.Inferred-framesBefore)
+	share := float64(total.DeadlineMissed+total.DroppedDeadline-lateBefore) / float64(total.Inferred-framesBefore)
 	assert.Greater(t, highest, 1)
 	assert.Less(t, share, 0.2, "late frames of the second half: %+v", total)
 	assert.Greater(t, w.counts()[0], w.counts()[1])
@@ -287,8 +287,9 @@ func TestAFrameThatIsTooOldIsLeftOut(t *testing.T) {
 	w.camera(10, 0, Scheduling{})
 	w.run(t, every(45*time.Millisecond), nil)
 	total := w.Totals()[0]
-	assert.Equal(t, total.Skipped+total.Inferred, total.DroppedDeadline, "a request takes longer than the deadline, so all are late")
-	assert.Positive(t, total.Skipped)
+	assert.Equal(t, total.Inferred, total.DeadlineMissed, "a request takes longer than the deadline, so all results are late")
+	assert.Positive(t, total.DroppedDeadline)
+	assert.Zero(t, total.DroppedInterval, "each frame is dropped for one reason")
 	for i := range w.ages {
 		assert.LessOrEqual(t, w.ages[i], 100*time.Millisecond)
 	}
@@ -303,7 +304,7 @@ func TestAStillImageIsLeftOutButForTheFloor(t *testing.T) {
 	total := w.Totals()[0]
 	assert.InEpsilon(t, 10*30+49, float64(total.Inferred), 0.03, "every frame while something moves, one a second while nothing does")
 	assert.EqualValues(t, c.captured-c.displaced, total.Inferred+total.DroppedMotion)
-	assert.Zero(t, total.Skipped)
+	assert.Zero(t, total.DroppedInterval)
 }
 
 func TestReliefRisesFastAndFallsSlowly(t *testing.T) {

@@ -20,18 +20,19 @@ const (
 type meter struct {
 	mutex      sync.Mutex
 	inferred   uint64
-	skipped    uint64
-	gated      uint64
-	late       uint64
-	detections uint64
+	missed     uint64 // of inferred, results older than the deadline
+	interval   uint64 // dropped, each with its reason
+	motion     uint64
+	deadline   uint64
 	failed     uint64
+	detections uint64
 	latency    *hdrhistogram.Histogram // since the start
 	recent     *hdrhistogram.Histogram // since the last Stats
 	buckets    Histogram               // since the start
 	started    time.Time
 	since      time.Time // of the last Stats
 	base       uint64    // inferred at since
-	baseGated  uint64    // gated at since
+	baseMotion uint64    // motion at since
 	through    int64     // when the newest frame came through, or the camera came; CLOCK_MONOTONIC
 }
 
@@ -51,7 +52,7 @@ func (m *meter) frame(latency time.Duration, detections int, tooLate bool) {
 	m.mutex.Lock()
 	m.inferred++
 	if tooLate {
-		m.late++
+		m.missed++
 	}
 	m.through = capture.Monotonic()
 	m.detections += uint64(detections)
@@ -66,12 +67,11 @@ func (m *meter) leaveOut(why verdict) {
 	m.mutex.Lock()
 	switch why {
 	case gate:
-		m.gated++
+		m.motion++
 	case late:
-		m.late++
-		m.skipped++
+		m.deadline++
 	default:
-		m.skipped++
+		m.interval++
 	}
 	m.through = capture.Monotonic()
 	m.mutex.Unlock()
@@ -83,18 +83,19 @@ func (m *meter) fail() {
 	m.mutex.Unlock()
 }
 
-// CameraStats is what one camera's frames came to. Counters run from the start; FPS, P50 and P99 cover the time since the previous call of
-// Pipeline.Stats, or the whole run for Pipeline.Totals.
+// CameraStats counts one camera's frames. Each frame is either inferred or dropped for one reason. Counters run from the start; FPS, P50 and
+// P99 cover the time since the previous call of Pipeline.Stats, or the whole run for Pipeline.Totals.
 type CameraStats struct {
 	Camera           string        `json:"camera"`
 	Inferred         uint64        `json:"inferred"`
-	Skipped          uint64        `json:"skipped"` // left out by the camera's interval, rate or deadline
-	DroppedMotion    uint64        `json:"gated"`   // left out because nothing moved
-	DroppedDeadline  uint64        `json:"late"`    // results older than the deadline, and frames that were skipped for it
-	DroppedError     uint64        `json:"failed"`  // lost to an engine error
+	DeadlineMissed   uint64        `json:"deadline_missed"`  // of Inferred, results older than the camera's deadline
+	DroppedInterval  uint64        `json:"dropped_interval"` // not due by the camera's interval or rate
+	DroppedMotion    uint64        `json:"dropped_motion"`   // nothing moved
+	DroppedDeadline  uint64        `json:"dropped_deadline"` // older than the camera's deadline before inference
+	DroppedError     uint64        `json:"dropped_error"`    // an engine error
 	Detections       uint64        `json:"detections"`
 	FPS              float64       `json:"fps"`
-	DroppedMotionFPS float64       `json:"-"` // gated a second, since the previous call of Pipeline.Stats
+	DroppedMotionFPS float64       `json:"-"` // frames per second, since the previous call of Pipeline.Stats
 	P50              time.Duration `json:"-"`
 	P99              time.Duration `json:"-"`
 	P999             time.Duration `json:"-"`
@@ -111,8 +112,8 @@ func (m *meter) snapshot(name string, now time.Time) CameraStats {
 	defer m.mutex.Unlock()
 	stats := m.read(name, m.recent, m.inferred-m.base, now.Sub(m.since))
 	m.recent.Reset()
-	stats.DroppedMotionFPS = float64(m.gated-m.baseGated) / max(now.Sub(m.since).Seconds(), 1e-9)
-	m.base, m.baseGated, m.since = m.inferred, m.gated, now
+	stats.DroppedMotionFPS = float64(m.motion-m.baseMotion) / max(now.Sub(m.since).Seconds(), 1e-9)
+	m.base, m.baseMotion, m.since = m.inferred, m.motion, now
 	return stats
 }
 
@@ -127,9 +128,9 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 		return time.Duration(histogram.ValueAtQuantile(quantile)) * time.Microsecond
 	}
 	return CameraStats{
-		Camera: name, Inferred: m.inferred, Skipped: m.skipped, DroppedMotion: m.gated, DroppedDeadline: m.late, DroppedError: m.failed,
-		Detections: m.detections,
-		FPS:        float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
+		Camera: name, Inferred: m.inferred, DeadlineMissed: m.missed, DroppedInterval: m.interval, DroppedMotion: m.motion,
+		DroppedDeadline: m.deadline, DroppedError: m.failed, Detections: m.detections,
+		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,
 		Idle: time.Duration(capture.Monotonic() - m.through),
 	}

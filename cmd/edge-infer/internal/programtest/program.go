@@ -164,7 +164,9 @@ func (p *Program) Rest() (frames []Frame, stats Totals) {
 // Totals is the statistics line of run --json.
 type Totals struct {
 	Cameras []struct {
-		Captured, Inferred, Displaced, Reconnects, Failed uint64
+		Captured, Inferred, Reconnects uint64
+		Dropped                        uint64 `json:"dropped_newer"`
+		Failed                         uint64 `json:"dropped_error"`
 		Hardware                                          string
 	}
 	MQTT struct {

@@ -41,8 +41,8 @@ func (s *Summary) Print(out io.Writer) error {
 		if c.DroppedMotion > 0 {
 			text = fmt.Appendf(text, " %d (motion)", c.DroppedMotion)
 		}
-		if c.DroppedDeadline > 0 {
-			text = fmt.Appendf(text, " %d (deadline)", c.DroppedDeadline)
+		if deadline := c.DeadlineMissed + c.DroppedDeadline; deadline > 0 {
+			text = fmt.Appendf(text, " %d (deadline)", deadline)
 		}
 		text = append(text, "; "...)
 		if c.Inferred > 0 {

@@ -93,7 +93,7 @@ func (w *watched) end() programtest.Totals {
 	}
 	require.NoError(w.t, w.Wait(), w.Stderr)
 	c := stats.Cameras[0]
-	require.LessOrEqual(w.t, c.Captured-c.Inferred-c.Displaced-c.Failed, uint64(3), "in flight at the end: %+v", c)
+	require.LessOrEqual(w.t, c.Captured-c.Inferred-c.Dropped-c.Failed, uint64(3), "in flight at the end: %+v", c)
 	return stats
 }
 
@@ -253,7 +253,7 @@ func TestNoFrameIsLostUncounted(t *testing.T) {
 	stats := w.end()
 	c := stats.Cameras[0]
 	t.Logf("%v with %d kills: captured %d (%.3f a second), done %d, displaced %d, failed %d, in flight at the end %d, printed %d, lines dropped %d",
-		long, kills, c.Captured, w.captured(), c.Inferred, c.Displaced, c.Failed, c.Captured-c.Inferred-c.Displaced-c.Failed, len(w.frames),
+		long, kills, c.Captured, w.captured(), c.Inferred, c.Dropped, c.Failed, c.Captured-c.Inferred-c.Dropped-c.Failed, len(w.frames),
 		stats.Dropped)
 	require.EqualValues(t, c.Inferred, uint64(len(w.frames))+stats.Dropped, "every frame that was done is printed or counted as dropped")
 }

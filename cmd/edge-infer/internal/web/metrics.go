@@ -20,13 +20,13 @@ type collector struct {
 
 // metrics are the descriptions of the frame metrics.
 type metrics struct {
-	info, engine, started, inference, memory                  *prometheus.Desc
-	captured, droppedNewer, damaged, reconnects, running, fps *prometheus.Desc
-	inferred, skipped, droppedError, detections, latency      *prometheus.Desc
-	messages, queued                                          *prometheus.Desc
-	temperature, power, load, clock, throttled                *prometheus.Desc
-	viewers, images, imagesMissed, messagesLost, opening      *prometheus.Desc
-	droppedMotion, droppedDeadline, slowdown, stages          *prometheus.Desc
+	info, engine, started, inference, memory               *prometheus.Desc
+	captured, damaged, reconnects, running, fps            *prometheus.Desc
+	inferred, dropped, deadlineMissed, detections, latency *prometheus.Desc
+	messages, queued                                       *prometheus.Desc
+	temperature, power, load, clock, throttled             *prometheus.Desc
+	viewers, images, imagesMissed, messagesLost, opening   *prometheus.Desc
+	slowdown, stages                                       *prometheus.Desc
 }
 
 func newMetrics() metrics {
@@ -37,50 +37,42 @@ func newMetrics() metrics {
 		info: describe("info", "Always 1; the labels are version and device.", "version", "device"),
 		engine: describe("engine_info", "Always 1; the labels describe the engine.", "backend", "backend_version", "hardware",
 			"model", "precision"),
-		started:       describe("start_time_seconds", "When the daemon started, Unix time."),
-		inference:     describe("inference_seconds", "Smoothed time of one request to the engine."),
-		memory:        describe("frame_memory_bytes", "Engine memory held by the frames of cameras."),
-		captured:      describe("frames_captured_total", "Frames that arrived from the camera.", "camera"),
-		droppedNewer:  describe("frames_displaced_total", "Frames dropped because a newer one arrived before the engine was free.", "camera"),
-		inferred:      describe("frames_inferred_total", "Frames processed by the network.", "camera"),
-		skipped:       describe("frames_skipped_total", "Frames skipped by the camera's interval, rate or deadline.", "camera"),
-		droppedError:  describe("frames_failed_total", "Frames dropped because of an engine error.", "camera"),
-		detections:    describe("detections_total", "Objects reported.", "camera"),
-		latency:       describe("latency_seconds", "Time from a frame's arrival to its detections.", "camera"),
-		damaged:       describe("camera_damaged_total", "Images that could not be decoded or exceeded a limit.", "camera"),
-		reconnects:    describe("camera_reconnects_total", "Times the camera was opened again.", "camera"),
-		running:       describe("camera_running", "1 while the camera delivers frames.", "camera"),
-		fps:           describe("camera_fps", "Measured frame rate of the camera.", "camera"),
-		messages:      describe("messages_total", "MQTT messages by outcome.", "queue", "outcome"),
-		queued:        describe("messages_queued", "MQTT messages waiting for the broker.", "queue"),
-		temperature:   describe("temperature_celsius", "Temperature by sensor.", "sensor"),
-		power:         describe("power_watts", "Power by rail.", "rail"),
-		load:          describe("load_ratio", "Load by unit, 0 to 1.", "unit"),
-		clock:         describe("clock_hertz", "Clock rate by unit.", "unit"),
-		throttled:     describe("throttled", "1 while the part is throttled; absent otherwise.", "part"),
-		droppedMotion: describe("frames_gated_total", "Frames dropped because nothing moved in them.", "camera"),
-		droppedDeadline: describe(
-			"frames_late_total",
-			"Results and frames dropped because they were older than the camera's deadline.",
-			"camera",
-		),
-		slowdown:     describe("camera_slowdown", "Factor applied to the time between two inferences; 1 at full speed.", "camera"),
-		stages:       describe("stage_seconds", "Latency of a processing stage.", "stage"),
-		viewers:      describe("web_viewers", "Open streams of the web page."),
-		images:       describe("web_images_total", "Images encoded for the web page."),
-		imagesMissed: describe("web_images_missed_total", "Images skipped because the encoder was busy."),
-		opening:      describe("opening", "1 while an engine plan is being built and no frames are processed yet."),
-		messagesLost: describe("web_messages_lost_total", "Messages dropped because a viewer of the web page was too slow."),
+		started:        describe("start_time_seconds", "When the daemon started, Unix time."),
+		inference:      describe("inference_seconds", "Smoothed time of one request to the engine."),
+		memory:         describe("frame_memory_bytes", "Engine memory held by the frames of cameras."),
+		captured:       describe("frames_captured_total", "Frames that arrived from the camera.", "camera"),
+		inferred:       describe("frames_inferred_total", "Frames processed by the network.", "camera"),
+		dropped:        describe("frames_dropped_total", "Frames that were not processed, by reason.", "camera", "reason"),
+		deadlineMissed: describe("deadline_missed_total", "Results older than the camera's deadline.", "camera"),
+		detections:     describe("detections_total", "Objects reported.", "camera"),
+		latency:        describe("latency_seconds", "Time from a frame's arrival to its detections.", "camera"),
+		damaged:        describe("camera_damaged_total", "Images that could not be decoded or exceeded a limit.", "camera"),
+		reconnects:     describe("camera_reconnects_total", "Times the camera was opened again.", "camera"),
+		running:        describe("camera_running", "1 while the camera delivers frames.", "camera"),
+		fps:            describe("camera_fps", "Measured frame rate of the camera.", "camera"),
+		messages:       describe("messages_total", "MQTT messages by outcome.", "queue", "outcome"),
+		queued:         describe("messages_queued", "MQTT messages waiting for the broker.", "queue"),
+		temperature:    describe("temperature_celsius", "Temperature by sensor.", "sensor"),
+		power:          describe("power_watts", "Power by rail.", "rail"),
+		load:           describe("load_ratio", "Load by unit, 0 to 1.", "unit"),
+		clock:          describe("clock_hertz", "Clock rate by unit.", "unit"),
+		throttled:      describe("throttled", "1 while the part is throttled; absent otherwise.", "part"),
+		slowdown:       describe("camera_slowdown", "Factor applied to the time between two inferences; 1 at full speed.", "camera"),
+		stages:         describe("stage_seconds", "Latency of a processing stage.", "stage"),
+		viewers:        describe("web_viewers", "Open streams of the web page."),
+		images:         describe("web_images_total", "Images encoded for the web page."),
+		imagesMissed:   describe("web_images_missed_total", "Images skipped because the encoder was busy."),
+		opening:        describe("opening", "1 while an engine plan is being built and no frames are processed yet."),
+		messagesLost:   describe("web_messages_lost_total", "Messages dropped because a viewer of the web page was too slow."),
 	}
 }
 
 // all returns all descriptions.
 func (m *metrics) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.droppedNewer, m.inferred, m.skipped, m.droppedError, m.detections,
-		m.latency,
-		m.damaged, m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock,
-		m.throttled, m.viewers, m.images, m.imagesMissed, m.messagesLost, m.opening, m.droppedMotion, m.droppedDeadline, m.slowdown, m.stages,
+		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.inferred, m.dropped, m.deadlineMissed,
+		m.detections, m.latency, m.damaged, m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock,
+		m.throttled, m.viewers, m.images, m.imagesMissed, m.messagesLost, m.opening, m.slowdown, m.stages,
 	}
 }
 
@@ -122,7 +114,6 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for i := range status.Cameras {
 		name, camera, frames := status.Cameras[i].Capture.Name, &status.Cameras[i].Capture, &status.Cameras[i].Pipeline
 		counter(c.captured, camera.Captured, name)
-		counter(c.droppedNewer, camera.Dropped, name)
 		counter(c.damaged, camera.Damaged, name)
 		counter(c.reconnects, camera.Reconnects, name)
 		running := 0.0
@@ -132,11 +123,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.running, running, name)
 		gauge(c.fps, camera.FPS, name)
 		counter(c.inferred, frames.Inferred, name)
-		counter(c.skipped, frames.Skipped, name)
-		counter(c.droppedMotion, frames.DroppedMotion, name)
-		counter(c.droppedDeadline, frames.DroppedDeadline, name)
+		counter(c.dropped, camera.Dropped, name, "newer")
+		counter(c.dropped, frames.DroppedInterval, name, "interval")
+		counter(c.dropped, frames.DroppedMotion, name, "motion")
+		counter(c.dropped, frames.DroppedDeadline, name, "deadline")
+		counter(c.dropped, frames.DroppedError, name, "error")
+		counter(c.deadlineMissed, frames.DeadlineMissed, name)
 		gauge(c.slowdown, float64(max(frames.Slowdown, 1)), name)
-		counter(c.droppedError, frames.DroppedError, name)
 		counter(c.detections, frames.Detections, name)
 		out <- histogram(c.latency, &frames.Latency, readable([]string{name})[0])
 	}

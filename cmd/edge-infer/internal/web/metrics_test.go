@@ -33,7 +33,8 @@ func busy() *still {
 			},
 			Pipeline: pipeline.CameraStats{
 				Inferred:        16,
-				Skipped:         1,
+				DeadlineMissed:  5,
+				DroppedInterval: 1,
 				DroppedMotion:   7,
 				DroppedDeadline: 2,
 				Slowdown:        4,
@@ -98,18 +99,19 @@ edge_infer_server_retries_total 3
 edge_infer_standby_active 1
 edge_infer_standby_requests_total 4
 edge_infer_standby_changes_total 5
-edge_infer_frames_displaced_total{camera="cam0"} 3
 edge_infer_frames_inferred_total{camera="cam0"} 16
-edge_infer_frames_skipped_total{camera="cam0"} 1
-edge_infer_frames_gated_total{camera="cam0"} 7
-edge_infer_frames_late_total{camera="cam0"} 2
+edge_infer_frames_dropped_total{camera="cam0",reason="deadline"} 2
+edge_infer_frames_dropped_total{camera="cam0",reason="error"} 4
+edge_infer_frames_dropped_total{camera="cam0",reason="interval"} 1
+edge_infer_frames_dropped_total{camera="cam0",reason="motion"} 7
+edge_infer_frames_dropped_total{camera="cam0",reason="newer"} 3
+edge_infer_deadline_missed_total{camera="cam0"} 5
 edge_infer_camera_slowdown{camera="cam0"} 4
 edge_infer_stage_seconds{stage="decode",quantile="0.5"} 0.001
 edge_infer_stage_seconds{stage="decode",quantile="0.999"} 0.003
 edge_infer_stage_seconds{stage="decode",quantile="1"} 0.004
 edge_infer_stage_seconds_sum{stage="decode"} 0.006
 edge_infer_stage_seconds_count{stage="decode"} 3
-edge_infer_frames_failed_total{camera="cam0"} 4
 edge_infer_detections_total{camera="cam0"} 40
 edge_infer_camera_damaged_total{camera="cam0"} 2
 edge_infer_camera_reconnects_total{camera="cam0"} 1

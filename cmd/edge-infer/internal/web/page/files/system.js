@@ -52,7 +52,7 @@ export class System {
     this.cameras.replaceChildren(...status.cameras.map((c) => row(
       c.capture.name, stateOf(c), [c.hardware, c.model].filter(Boolean).join(", "),
       c.capture.width ? `${c.capture.width} x ${c.capture.height} ${c.capture.format}` : "",
-      c.capture.captured, c.pipeline.inferred, c.capture["displaced"], c.pipeline.skipped, c.pipeline.gated, c.pipeline.late, c.pipeline.failed, c.capture.damaged, c.capture.reconnects)));
+      c.capture.captured, c.pipeline.inferred, c.capture.dropped_newer, c.pipeline.dropped_interval, c.pipeline.dropped_motion, c.pipeline.dropped_deadline + c.pipeline.deadline_missed, c.pipeline.dropped_error, c.capture.damaged, c.capture.reconnects)));
     this.stages.replaceChildren(...(status.stages ?? []).map((s) => row(s.name.replace("_", " "), s.p50_ms, s.p99_ms)));
     const counts = (status.bounds_ms ?? []).concat([0]).map((_, i) => (status.latencies ?? []).reduce((sum, c) => sum + c[i], 0));
     plot.histogram(this.plot, status.bounds_ms ?? [], counts);
