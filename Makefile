@@ -53,7 +53,7 @@ test: deps-test ## install what is missing and run every test; many tests wait f
 
 test-race: deps-test ## every test with the race detector, about 13 minutes on two idle cores
 	@$(MAKE) -s $(deps)/lib/libcuda.a
-	go test -race -timeout 40m ./...
+	go test -race -parallel 4 -timeout 40m ./...
 
 test-load: deps-test ## the tests TEST_LOAD_RUNS (20) times next to six busy loops and a build; prints how many passed and the longest
 	@$(MAKE) -s $(deps)/lib/libcuda.a
