@@ -49,7 +49,7 @@ func messagesOf(t *testing.T) []byte {
 	page.WriteString(`# MQTT messages, field by field
 
 Made by ` + "`go test ./mqtt -run TestMessagesPage -update`" + ` from the schemas in [mqtt/schema](../mqtt/schema) and from the encoders of the program; edit those.
-A test compares. [MQTT](mqtt.md) has the topics and what is retained. A field without "always" is left out where it says nothing.
+A test compares them. [MQTT](mqtt.md) lists topics and retention. A field without "always" is absent if it does not apply.
 `)
 	compiled := schemas(t)
 	for _, m := range messageExamples() {
