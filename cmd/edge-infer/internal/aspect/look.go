@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Probe takes one image of every source that the URIs name, all at the same time, and gives their sizes in that order: a zero one where
-// none came within the limit. A decoder that hangs is left behind, as a camera would leave it.
+// Probe takes one image of every source, all at the same time, and returns their sizes in order: zero if none arrived within the limit. A
+// decoder that hangs is abandoned.
 func Probe(ctx context.Context, uris []string, limit time.Duration) []engine.Size {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -37,11 +37,11 @@ func Probe(ctx context.Context, uris []string, limit time.Duration) []engine.Siz
 	return sizes
 }
 
-// filesLooked is how many files are looked at to fit a network's size to all of them.
+// filesLooked is the number of files probed to fit a network's input size.
 const filesLooked = 16
 
-// ProbeFiles gives the sizes of images from all over the files, or that of a tile, where the network sees squares of tile pixels; 0 is
-// none. What cannot be read has none, and is told when its turn comes.
+// ProbeFiles returns the sizes of images sampled evenly from the files, or that of a tile if tile is above 0, in pixels. Unreadable files
+// are skipped here; opening them later reports the error.
 func ProbeFiles(ctx context.Context, files []string, tile int) []engine.Size {
 	if tile > 0 {
 		return []engine.Size{{Width: tile, Height: tile}}
@@ -53,7 +53,7 @@ func ProbeFiles(ctx context.Context, files []string, tile int) []engine.Size {
 	return slices.DeleteFunc(Probe(ctx, some, patience), func(s engine.Size) bool { return s.Width == 0 })
 }
 
-// look takes one image. What is wrong with a source is told when it is opened to be used.
+// look takes one image. Errors are reported later, when the source is opened for use.
 func look(ctx context.Context, uri string, limit time.Duration) engine.Size {
 	opened, err := source.Open(ctx, uri, capture.Options{EveryFrame: true, OpenTimeout: limit, ReadTimeout: limit})
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
-// patience is how long a start waits for the first images of cameras and files that it does not know.
+// patience is how long a start waits for the first images of new cameras and files.
 const patience = 10 * time.Second
 
 // Camera is one whose images' size matters.
 type Camera struct{ Name, URI string }
 
-// Cache knows from earlier runs how large the images of cameras are, so that a camera that is away at a start does not change the
-// network's shape, which would have its engine plan built anew. One goroutine at a time.
+// Cache remembers the image sizes of cameras between runs, so that a camera that is unavailable at a start does not change the network's
+// shape, which would rebuild its engine plan. One goroutine at a time.
 type Cache struct {
 	path  string // empty: it forgets
 	known map[string]known
@@ -32,7 +32,7 @@ type known struct {
 	Height int    `json:"height"`
 }
 
-// Open reads what the directory holds; an empty one keeps nothing. What cannot be read is found out again.
+// Open reads the directory; an empty path keeps nothing. Unreadable entries are probed again.
 func Open(dir string) *Cache {
 	m := &Cache{known: map[string]known{}}
 	if dir == "" {
@@ -45,8 +45,8 @@ func Open(dir string) *Cache {
 	return m
 }
 
-// Sizes are those of the cameras' images, which are looked at where they are not known. They are nil unless all of them are: a shape that
-// fits some would show the others smaller than they need be.
+// Sizes returns the image sizes of the cameras and probes those that are unknown. It returns nil unless all are known: a shape that fits
+// only some would scale the others down more than needed.
 func (m *Cache) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logger) []engine.Size {
 	sizes := make([]engine.Size, len(cameras))
 	var uris []string
@@ -72,7 +72,7 @@ func (m *Cache) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logger
 	return sizes
 }
 
-// Size is that of a camera's images, zero where it is not known.
+// Size returns the size of a camera's images; zero if unknown.
 func (m *Cache) Size(c Camera) engine.Size {
 	if was := m.known[c.Name]; was.URI == capture.Redact(c.URI) && was.Width > 0 && was.Height > 0 {
 		return engine.Size{Width: was.Width, Height: was.Height}
@@ -90,7 +90,7 @@ func (m *Cache) Update(c Camera, size engine.Size) bool {
 	return true
 }
 
-// Save keeps what is known for the next run.
+// Save writes the known sizes for the next run.
 func (m *Cache) Save() error {
 	if m.path == "" {
 		return nil

@@ -12,7 +12,7 @@ const (
 	Rows    = 36
 )
 
-// Day is what one camera has counted in one day of the local calendar.
+// Day holds the counts of one camera for one day of the local calendar.
 type Day struct {
 	Camera string          `json:"camera"`
 	Day    string          `json:"day"`   // as in 2026-11-22
@@ -20,7 +20,7 @@ type Day struct {
 	Heat   *Heat           `json:"heat"`
 }
 
-// Counts is what happened in some time.
+// Counts are the counts of some period.
 type Counts struct {
 	Objects map[string]int   `json:"objects"` // that came, by label
 	Zones   map[string]*Zone `json:"zones"`
@@ -28,7 +28,7 @@ type Counts struct {
 	Way     Way              `json:"way"`
 }
 
-// Zone is what happened at a zone.
+// Zone holds the counts of a zone.
 type Zone struct {
 	Entered int     `json:"entered"`
 	Visits  int     `json:"visits"`  // stays that are over
@@ -41,15 +41,15 @@ type Line struct {
 	Out int `json:"out"`
 }
 
-// Way is how objects have moved that are gone; only with a calibrated ground.
+// Way sums up the movement of ended objects; only with a calibrated ground plane.
 type Way struct {
 	Objects  int     `json:"objects"`
 	Distance float64 `json:"distance_m"` // of all together, in metres
 	Time     float64 `json:"time_s"`     // that they were there, together
 }
 
-// Heat is for how many seconds objects have stood or gone in each cell of the image, by the middle of their lower edge. Two objects in one
-// cell count twice.
+// Heat is the number of seconds that objects were in each cell of the image, by the middle of their lower edge. Two objects in one cell
+// count twice.
 type Heat [Columns * Rows]float32
 
 // MarshalJSON writes hundredths of a second, which are as exact as frames are.
@@ -69,7 +69,7 @@ func newCounts() *Counts {
 	return &Counts{Objects: map[string]int{}, Zones: map[string]*Zone{}, Lines: map[string]*Line{}}
 }
 
-// hour gives an hour's counts to add to.
+// hour returns the counts of an hour.
 func (d *Day) hour(hour int) *Counts {
 	c := d.Hours[hour]
 	if c == nil {
@@ -79,7 +79,7 @@ func (d *Day) hour(hour int) *Counts {
 	return c
 }
 
-// entry gives an entry of a map to add to.
+// entry returns an entry of a map, adding it if necessary.
 func entry[T any](all map[string]*T, name string) *T {
 	one := all[name]
 	if one == nil {
@@ -115,7 +115,7 @@ func (c *Counts) add(more *Counts) {
 	to.Objects, to.Distance, to.Time = to.Objects+way.Objects, to.Distance+way.Distance, to.Time+way.Time
 }
 
-// fillDefaults fills in what a file may leave out, so that nothing of it is nil.
+// fillDefaults sets the fields that a file may omit, so that none is nil.
 func (d *Day) fillDefaults() {
 	if d.Hours == nil {
 		d.Hours = map[int]*Counts{}
@@ -142,5 +142,5 @@ func dropNil[T any](all map[string]*T) {
 	}
 }
 
-// dayLayout is how days are written; their order is that of the calendar.
+// dayLayout is the format of days, which sorts by date.
 const dayLayout = time.DateOnly

@@ -18,7 +18,7 @@ func (r *Recorder) dir(camera string) string { return filepath.Join(r.Directory,
 
 const suffix = ".json"
 
-// days are those of a camera that have a file, oldest first.
+// days returns the days of a camera that have a file, oldest first.
 func (r *Recorder) days(camera string) (days []string, err error) {
 	if r.Directory == "" {
 		return nil, nil
@@ -36,7 +36,7 @@ func (r *Recorder) days(camera string) (days []string, err error) {
 	return days, nil
 }
 
-// read gives what the file of a day says; an empty day where there is none.
+// read returns the file of a day; an empty day if there is none.
 func (r *Recorder) read(camera, day string) (*Day, error) {
 	if _, err := time.Parse(dayLayout, day); err != nil || r.Directory == "" {
 		return newDay(camera, day), nil //nolint:nilerr // there is no file of such a day

@@ -1,5 +1,5 @@
-// Package history keeps what was counted over time: by hour how many objects came, entered zones and crossed lines and how far they went,
-// and by day where on the image they were. It is a file for each camera and day.
+// Package history stores counts over time: per hour the objects that appeared, entered zones and crossed lines and their speed, and per day
+// a heat map of their positions. There is one file per camera and day.
 package history
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// saveInterval is how often what was counted goes to the disk: a power cut loses so much, and flash memory wears little.
+// saveInterval is the interval between writes: a power cut loses at most this much, and flash memory wears little.
 const saveInterval = 5 * time.Minute
 
-// maxStep is the most time that one frame stands for in the heat map; after a longer gap nobody knows where objects were.
+// maxStep is the longest time that one frame represents in the heat map; after a longer gap the positions in between are unknown.
 const maxStep = time.Second
 
 // Recorder counts. Set the fields, have it be a sink, and call Run. Frame belongs to the frame goroutine, everything else may be called
@@ -34,7 +34,7 @@ type Recorder struct {
 	finished []*Day // of days that are over, on their way to the disk
 }
 
-// camera is what one has counted since it was last saved.
+// camera holds the counts of one camera since the last save.
 type camera struct {
 	day     *Day
 	date    int // of now, year and day of the year
@@ -65,7 +65,7 @@ func (r *Recorder) Frame(in *pipeline.Result) {
 	}
 }
 
-// camera gives a camera's counts of the day. The lock is held.
+// camera returns a camera's counts of the day. The lock is held.
 func (r *Recorder) camera(name string, local time.Time) *camera {
 	if r.cameras == nil {
 		r.cameras = map[string]*camera{}
@@ -142,7 +142,7 @@ func (r *Recorder) Totals() map[string]*Counts {
 	return all
 }
 
-// Run saves what is counted every few minutes, and when ctx ends.
+// Run saves the counts every few minutes, and when ctx ends.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r.Directory == "" {
 		return nil
@@ -160,7 +160,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// save adds what was counted since the last time to the files. What cannot be written stays in memory for the next time.
+// save adds the counts since the last save to the files. What cannot be written stays in memory until the next save.
 func (r *Recorder) save() {
 	r.files.Lock()
 	defer r.files.Unlock()
@@ -185,8 +185,8 @@ func (r *Recorder) save() {
 	}
 }
 
-// Day is what a camera has counted on a day, as in 2026-11-22; the newest one when it is empty. days are those that there are, oldest
-// first. A day of which nothing is known is empty.
+// Day returns the counts of a camera on a day such as 2026-11-22; of the newest day if empty. days lists the stored days, oldest first. An
+// unknown day is empty.
 func (r *Recorder) Day(camera, day string) (found *Day, days []string, err error) {
 	r.files.Lock()
 	defer r.files.Unlock()

@@ -26,7 +26,7 @@ type PlanBuilder struct {
 	Task     string // is being done, in the notes of the progress; "building the engine plan" when empty
 }
 
-// Build builds a plan into the cache; it is what predict.Options.Build wants.
+// Build builds a plan into the cache; it implements predict.Options.Build.
 func (b PlanBuilder) Build(ctx context.Context, options tensorrt.BuildOptions) error {
 	_, err := b.BuildTo(ctx, options, "", tensorrt.Cache{})
 	return err
@@ -48,7 +48,7 @@ func (b PlanBuilder) BuildTo(ctx context.Context, options tensorrt.BuildOptions,
 	return child.Build(ctx, options, file, cache, func(p tensorrt.Progress) { step.Note(what + phase(p)) })
 }
 
-// phase says in words how far a build is.
+// phase describes the progress of a build.
 func phase(p tensorrt.Progress) (text string) {
 	if p.Phase != "" {
 		text = ": " + p.Phase

@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// ServerProbe is what one of the servers that a configuration names says of itself and of the model.
+// ServerProbe is the state of an inference server and of the model on it.
 type ServerProbe struct {
 	Address  string `json:"address"`
 	Software string `json:"about,omitempty"`         // its name and version
@@ -23,15 +23,15 @@ type ServerProbe struct {
 	Wire     string `json:"wire,omitempty"`          // what an image is sent as
 	Shared   bool   `json:"shared_memory"`           // instead of being sent
 	OnGPU    bool   `json:"shared_gpu_memory"`       // that memory is a GPU's
-	// NotOnGPUReason is why it is not a GPU's memory, where that was asked for.
+	// NotOnGPUReason is why shared memory is not GPU memory, if that was configured.
 	NotOnGPUReason string  `json:"unshared,omitempty"`
 	Latency        float64 `json:"latency_ms"`       // of a request with a gray image; 0 where the model takes none
 	Reason         string  `json:"reason,omitempty"` // why the server cannot be used; the rest is empty then
 	Hint           string  `json:"hint,omitempty"`
 }
 
-// ProbeServers asks each server that c names, all at once, and has it run a gray image. It gives them in c's order, none where the network
-// runs here.
+// ProbeServers probes each configured server concurrently with a gray image. It returns them in the order of c; none if the network runs
+// locally.
 func ProbeServers(ctx context.Context, c *config.Config) []ServerProbe {
 	addresses, remote := strings.CutPrefix(c.Engine.Backend, triton.Name+"=")
 	if !remote {
@@ -95,7 +95,7 @@ func (s *ServerProbe) look(ctx context.Context, options predict.Options) (err er
 	return nil
 }
 
-// String says in a line what a server that can be used does.
+// String describes a working server in one line.
 func (s *ServerProbe) String() string {
 	text := s.Software
 	if s.Version != "" {

@@ -10,14 +10,14 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
-// PredictorBuilder opens what looks at images as a configuration says.
+// PredictorBuilder opens the network, ensemble and secondary networks of a configuration.
 type PredictorBuilder struct {
 	look.Inference
 	// OpenNetwork opens each network; predict.Open when nil.
 	OpenNetwork func(context.Context, predict.Options) (predict.Predictor, error)
 }
 
-// AsPredictor is what opening a network gave, as a Predictor; nil where that failed.
+// AsPredictor returns a network as a Predictor; nil if opening it failed.
 func AsPredictor(n *predict.Network, err error) (predict.Predictor, error) {
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (s *PredictorBuilder) networks(ctx context.Context, options predict.Options
 	return e, nil
 }
 
-// others are the options of the networks beside the model.
+// others returns the options of the ensemble's other networks.
 func (s *PredictorBuilder) others(options *predict.Options) (all []predict.Options) {
 	for _, path := range s.Ensemble {
 		all = append(all, options.ForModel(path))

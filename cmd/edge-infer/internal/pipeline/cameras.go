@@ -9,13 +9,13 @@ import (
 
 // arrangement is the queues of a new set of cameras, waiting to be taken over by the frame goroutine.
 type arrangement struct {
-	lanes []*lane
+	lanes []*stream
 	done  chan<- struct{}
 }
 
-// Arrange makes the frame loop go on with these cameras as soon as the requests in flight are done. A camera with the name and source of an
-// earlier one keeps its counters; tracks of a tracker that is gone are ended. It returns when removed cameras are no longer used, or when
-// ctx ends. An error about settings changes nothing. One goroutine at a time may call Arrange and SetSettings.
+// Arrange makes the frame loop continue with these cameras as soon as the requests in flight are done. A camera with the name and source of
+// an earlier one keeps its counters; tracks of a removed tracker are ended. It returns when removed cameras are no longer used, or when ctx
+// ends. After an error about settings nothing has changed. One goroutine at a time may call Arrange and SetSettings.
 func (p *Pipeline) Arrange(ctx context.Context, cameras []Camera) error {
 	lanes, err := p.arrange(*p.lanes.Load(), cameras)
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *Pipeline) rearrange(change *arrangement) {
 		}
 	}
 	for _, camera := range old {
-		if !slices.ContainsFunc(change.lanes, func(l *lane) bool { return l.Name == camera.Name && l.Tracker == camera.Tracker }) {
+		if !slices.ContainsFunc(change.lanes, func(l *stream) bool { return l.Name == camera.Name && l.Tracker == camera.Tracker }) {
 			p.end(camera)
 		}
 	}
@@ -51,8 +51,8 @@ func (p *Pipeline) rearrange(change *arrangement) {
 }
 
 // arrange makes the queues of cameras, which take over the counters of the old ones with the same name and source.
-func (p *Pipeline) arrange(old []*lane, cameras []Camera) ([]*lane, error) {
-	lanes := make([]*lane, len(cameras))
+func (p *Pipeline) arrange(old []*stream, cameras []Camera) ([]*stream, error) {
+	lanes := make([]*stream, len(cameras))
 	for i, camera := range cameras {
 		settings := Settings{Detect: true, Confidence: p.Confidence, Interval: 1}
 		if camera.Settings != nil {
@@ -61,7 +61,7 @@ func (p *Pipeline) arrange(old []*lane, cameras []Camera) ([]*lane, error) {
 		if err := p.complete(&settings); err != nil {
 			return nil, fmt.Errorf("camera %s: %w", camera.Name, err)
 		}
-		l := &lane{Camera: camera, settings: new(atomic.Pointer[Settings])}
+		l := &stream{Camera: camera, settings: new(atomic.Pointer[Settings])}
 		l.settings.Store(&settings)
 		if same := find(old, camera.Name, camera.Source); same != nil {
 			l.meter = same.meter
@@ -75,7 +75,7 @@ func (p *Pipeline) arrange(old []*lane, cameras []Camera) ([]*lane, error) {
 	return lanes, nil
 }
 
-func find(lanes []*lane, name string, source Source) *lane {
+func find(lanes []*stream, name string, source Source) *stream {
 	for _, l := range lanes {
 		if l.Name == name && l.Source == source {
 			return l

@@ -28,7 +28,7 @@ func (f *failures) add(logger *slog.Logger, err error) {
 
 func (f *failures) clear() { f.last = nil }
 
-// exceeded says whether nothing has succeeded for that long.
+// exceeded reports whether nothing has succeeded for that long.
 func (f *failures) exceeded(limit time.Duration) bool {
 	return f.last != nil && time.Since(f.since) > limit
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// Heartbeat tells a loop that works from one that is stuck. The loop beats on its way round and rests while it waits for something to do.
-// Others may read it at any time.
+// Heartbeat shows whether a loop is working, waiting or stuck. The loop calls Beat once per iteration and Rest before it waits. Others may
+// read it at any time.
 type Heartbeat struct{ at atomic.Int64 } // CLOCK_MONOTONIC of the latest beat, 0 while it rests
 
-// Beat says that the loop has got on.
+// Beat records that the loop made progress.
 func (h *Heartbeat) Beat() { h.at.Store(capture.Monotonic()) }
 
-// Rest says that the loop waits for something to do.
+// Rest records that the loop is waiting.
 func (h *Heartbeat) Rest() { h.at.Store(0) }
 
 // Stalled is how long ago the latest beat was, 0 while the loop rests.

@@ -1,5 +1,5 @@
-// Package pipeline is the frame loop: it gathers the newest frame of every camera, keeps the predictor's slots busy, follows what is found
-// and hands it on. One goroutine does all of it; nothing on its way allocates or blocks but the predictor.
+// Package pipeline is the frame loop: it takes the newest frame of every camera, keeps the predictor's slots busy, tracks the detections
+// and passes the results to sinks. A single goroutine does all of it; nothing but the predictor allocates or blocks.
 package pipeline
 
 import (
@@ -50,34 +50,34 @@ type Camera struct {
 	Settings *Settings
 	// Region is the part of its images that the predictor is given; detections are in pixels of the whole image all the same.
 	Region Region
-	// Lossless says that the camera waits until its frames are taken.
+	// Lossless makes the camera wait until its frames are taken.
 	Lossless bool
-	// Tracker tracks what the camera sees; nil leaves it at detections.
+	// Tracker tracks the camera's objects; nil for detections only.
 	Tracker *Tracker
-	// MapStats sums up what a network says of every place of the camera's images; nil for networks that do not.
+	// MapStats summarizes the dense maps of segmentation and depth networks; nil for other networks.
 	MapStats *zone.MapStats
 }
 
-// lane is one camera in the loop with what belongs to it.
-type lane struct {
+// stream is the state of one camera in the loop.
+type stream struct {
 	Camera
 	meter    *meter
 	settings *atomic.Pointer[Settings]
 	left     *atomic.Int64 // when the camera's images stopped, CLOCK_MONOTONIC, until that is seen to; else 0
 	suspect  bool          // the engine has refused its newest image: the next one goes alone; frame goroutine only
-	turn     turn
+	turn     fairShare
 }
 
 // Pipeline is the frame loop of one predictor. The exported fields are set before Open and not changed by others after.
 type Pipeline struct {
 	Predictor Predictor
-	// Cameras are those of the beginning; Arrange changes them later.
+	// Cameras are the initial cameras; Arrange changes them.
 	Cameras []Camera
 	Sinks   []Sink
 	Labels  []string
 	// Confidence is the reported threshold, Decoded the decoded one, as package postprocess names them.
 	Confidence, MinScore float32
-	// Wakeup is rung when a camera has a frame, and by the pipeline itself; nil for a *capture.Bell of its own.
+	// Wakeup is signalled when a camera has a frame, and by the pipeline itself; nil for a *capture.Bell of its own.
 	Wakeup Wakeup
 	// Thread is called by a thread that from then on carries out Run and nothing else, so that it may have a scheduling of its own, once a
 	// predictor waits for a device in the caller's thread; the thread calls what it returns in every round. Nil for none.
@@ -90,7 +90,7 @@ type Pipeline struct {
 	Secondary *SecondaryStage
 	Logger    *slog.Logger
 
-	lanes       atomic.Pointer[[]*lane]
+	lanes       atomic.Pointer[[]*stream]
 	slowdown    atomic.Int32 // multiplies the time between two frames of every camera; 0 is 1
 	relief      atomic.Int32 // the schedule's, of cameras without a deadline
 	cameras     atomic.Pointer[arrangement]
@@ -106,7 +106,7 @@ type Pipeline struct {
 	busy     int // requests in flight
 	schedule schedule
 	inferred Result
-	// secondary is Secondary if it knows the classes of the predictor; attributes is memory of its results.
+	// secondary is Secondary if it knows the predictor's classes; attributes holds its results.
 	secondary  *SecondaryStage
 	attributes Attributes
 	failures   failures
@@ -115,10 +115,10 @@ type Pipeline struct {
 	contradiction *predict.Contradiction
 }
 
-// request is what is under way in one slot of the predictor.
+// request is a request in flight in one slot of the predictor.
 type request struct {
 	frames    []capture.Frame
-	lanes     []*lane
+	lanes     []*stream
 	images    []engine.Image
 	corners   []image.Point // of the images in their frames
 	copies    [][]byte      // memory of images that are copies, by place
@@ -135,8 +135,8 @@ type replacement struct {
 	done      chan<- struct{}
 }
 
-// Replace has the frame loop go on with another predictor as soon as what is in flight is through; no frame is lost by it. It returns when
-// the old one is not used any more, or when ctx ends. Buffers of the old one stay in use until the cameras have given them up.
+// Replace makes the frame loop continue with another predictor as soon as the requests in flight are done; no frame is lost. It returns
+// when the old predictor is no longer used, or when ctx ends. Buffers of the old one stay in use until the cameras release them.
 func (p *Pipeline) Replace(ctx context.Context, next Predictor) error {
 	done := make(chan struct{})
 	p.replacement.Store(&replacement{next, done})
@@ -158,14 +158,14 @@ func (p *Pipeline) takeOver(r *replacement) {
 	close(r.done)
 }
 
-// prepare makes what the frame loop works with, so that it allocates nothing later.
+// prepare allocates everything the frame loop needs.
 func (p *Pipeline) prepare() {
 	model := p.Predictor.Model()
 	p.model.Store(&model.Model)
 	batch := model.MaxBatch
 	p.requests = make([]request, p.Predictor.Slots())
 	for i := range p.requests {
-		p.requests[i] = request{frames: make([]capture.Frame, 0, batch), lanes: make([]*lane, 0, batch), images: make([]engine.Image, 0, batch)}
+		p.requests[i] = request{frames: make([]capture.Frame, 0, batch), lanes: make([]*stream, 0, batch), images: make([]engine.Image, 0, batch)}
 		p.requests[i].corners, p.requests[i].copies = make([]image.Point, 0, batch), make([][]byte, batch)
 	}
 }
@@ -182,7 +182,7 @@ func (p *Pipeline) Open() error {
 	if p.Wakeup == nil {
 		p.Wakeup = new(capture.Wakeup)
 	}
-	p.DeviceShare.tell(p.Wakeup)
+	p.DeviceShare.notify(p.Wakeup)
 	lanes, err := p.arrange(nil, p.Cameras)
 	if err != nil {
 		return err
@@ -199,9 +199,9 @@ func (p *Pipeline) Open() error {
 	return nil
 }
 
-// Run works until ctx ends, until ended is closed and every frame that was captured before is through, until the engine has failed for ten
-// seconds without a break, or until what comes out of the network contradicts what it was recognised as: the error is a
-// *predict.Contradiction then. It finishes what is in flight before it returns.
+// Run processes frames until ctx ends, until ended is closed and every frame captured before is done, until the engine has failed for ten
+// seconds without a break, or until the network's output contradicts the recognised layout; then the error is a *predict.Contradiction. It
+// finishes the requests in flight before it returns.
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	defer p.listen(ctx, ended)()
 	p.settle()
@@ -279,17 +279,17 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	return nil
 }
 
-// settle gives the loop its thread where that is worth it. Backends that compute in goroutines of their own share a thread with an ordinary
-// loop, one after the other. Locked to a thread it would hand every frame to another one and wait twice for a CPU that others want too.
+// settle locks the loop to its thread if that helps. Backends that compute in goroutines of their own share a thread with an ordinary loop.
+// A locked loop would pass every frame to another thread and wait twice for a busy CPU.
 func (p *Pipeline) settle() {
 	if p.SetupThread == nil || p.review != nil || !p.Model().BlocksThread {
 		return
 	}
-	runtime.LockOSThread() // for good: the thread ends with this goroutine, and nobody inherits what it was given
+	runtime.LockOSThread() // runtime.LockOSThread() // never unlocked: the thread ends with this goroutine, so that no other inherits its scheduling
 	p.review = p.SetupThread()
 }
 
-// listen rings the bell when ctx or what ended stands for ends, until its result is called.
+// listen signals the loop when ctx ends or ended is closed, until stop is called.
 func (p *Pipeline) listen(ctx context.Context, ended <-chan struct{}) (stop func()) {
 	over := make(chan struct{})
 	go func() {
@@ -309,9 +309,8 @@ func (p *Pipeline) listen(ctx context.Context, ended <-chan struct{}) (stop func
 // slowInference is the engine time from which a frame submitted ahead would wait long enough to be stale.
 const slowInference = 4 * time.Millisecond
 
-// ahead says whether another request should be queued behind the one in flight. With a fast engine it hides the host's work. With a slow
-// one the frame would only grow old in the queue, so the mailbox keeps replacing it until the engine is free, except where no frame may
-// be lost and age means nothing.
+// ahead reports whether another request should be queued behind the one in flight. With a fast engine this hides the host's work. With a
+// slow one the frame would age in the queue, so the mailbox keeps replacing it until the engine is free, unless the camera is lossless.
 func (p *Pipeline) ahead(current *request) bool {
 	if known := p.InferenceTime(); known > 0 && known < slowInference {
 		return true
@@ -358,8 +357,8 @@ func (p *Pipeline) gather(f *request) bool {
 	return len(f.frames) > 0
 }
 
-// leaveOut gives back a frame that the predictor does not get.
-func (l *lane) leaveOut(frame *capture.Frame, why verdict) {
+// leaveOut releases a frame that is not inferred, and counts it.
+func (l *stream) leaveOut(frame *capture.Frame, why verdict) {
 	switch {
 	case l.Tracker == nil:
 	case why == gate:
@@ -381,7 +380,7 @@ func (p *Pipeline) relieve() {
 	p.Logger.Warn("rate changed for cameras with a deadline", "others_interval_factor", r.factor())
 }
 
-// submit starts a request. Its error waits until what was submitted before is through.
+// submit starts a request. Its error is reported after the earlier requests are done.
 func (p *Pipeline) submit(slot int) {
 	f := &p.requests[slot]
 	f.submitted = time.Now()
@@ -453,8 +452,9 @@ func (p *Pipeline) clock(f *request, result *predict.BatchResult) {
 	p.Stages.Record(stage.Decode, result.Decoding)
 }
 
-// hand gives what one image shows to the sinks. Where objects were in images of another size says nothing about this one.
-func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Result, timing engine.Timing) {
+// hand passes the result of one image to the sinks. Positions in images of another size are meaningless here, so the objects are ended
+// first.
+func (p *Pipeline) hand(camera *stream, frame *capture.Frame, seen *predict.Result, timing engine.Timing) {
 	p.returned(camera, frame)
 	if camera.Tracker != nil && camera.Tracker.resized(frame.Width, frame.Height) {
 		p.end(camera)
@@ -481,7 +481,7 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Result
 	} else {
 		begun := capture.Monotonic()
 		img := frame.Image()
-		if err := camera.Tracker.follow(in, &img, settings, p.secondary); err != nil {
+		if err := camera.Tracker.track(in, &img, settings, p.secondary); err != nil {
 			p.failures.add(p.Logger, err)
 		}
 		if p.secondary != nil {
@@ -506,8 +506,8 @@ func (p *Pipeline) hand(camera *lane, frame *capture.Frame, seen *predict.Result
 	in.Detections = detections
 }
 
-// end tells the sinks what is over because the camera's images are.
-func (p *Pipeline) end(camera *lane) {
+// end makes the sinks end the objects of a camera whose images have stopped.
+func (p *Pipeline) end(camera *stream) {
 	if camera.Tracker == nil {
 		return
 	}
@@ -545,7 +545,7 @@ func (p *Pipeline) fail(slot int, err error) {
 	}
 }
 
-// lose gives the frames of a request back from which nothing came.
+// lose releases the frames of a failed request.
 func (p *Pipeline) lose(f *request) {
 	for i := range f.frames {
 		f.lanes[i].meter.fail()
@@ -557,7 +557,7 @@ func (p *Pipeline) lose(f *request) {
 // SetSlowdown multiplies the time between two frames of every camera by factor, 1 for full speed.
 func (p *Pipeline) SetSlowdown(factor int) { p.slowdown.Store(int32(factor)) }
 
-// Stats is what each camera came to since the previous call.
+// Stats returns the counters of each camera, with rates since the previous call.
 func (p *Pipeline) Stats() []CameraStats {
 	now := time.Now()
 	lanes := *p.lanes.Load()
@@ -569,7 +569,7 @@ func (p *Pipeline) Stats() []CameraStats {
 	return stats
 }
 
-// Totals is what each camera came to since it was there.
+// Totals returns the counters of each camera since it was added.
 func (p *Pipeline) Totals() []CameraStats {
 	lanes := *p.lanes.Load()
 	stats := make([]CameraStats, len(lanes))
@@ -589,7 +589,7 @@ func (p *Pipeline) Slowdown(camera string) int {
 }
 
 // slowed is by how much the time between two frames of a camera is multiplied, for heat or for cameras with a deadline.
-func (p *Pipeline) slowed(l *lane) int {
+func (p *Pipeline) slowed(l *stream) int {
 	factor := int(max(p.slowdown.Load(), 1))
 	if l.Deadline == 0 {
 		factor *= int(max(p.relief.Load(), 1))
@@ -597,7 +597,7 @@ func (p *Pipeline) slowed(l *lane) int {
 	return factor
 }
 
-// Model is what runs at the moment. It may be called after Open.
+// Model returns the current model. It may be called after Open.
 func (p *Pipeline) Model() engine.Model { return *p.model.Load() }
 
 // InferenceTime is how long a request takes from Submit to the end of Wait, smoothed.

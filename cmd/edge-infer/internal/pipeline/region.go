@@ -9,7 +9,7 @@ import (
 // Region is the part of a camera's images that the predictor is given, as shares of their sides. The zero value is all of it.
 type Region struct{ X, Y, Width, Height float64 }
 
-// of gives the region's pixels in an image of that size: even ones, as formats with shared colours need.
+// of returns the region in an image of that size, in pixels. Sides are even, as formats with subsampled chroma require.
 func (r Region) of(width, height int) image.Rectangle {
 	if r.Width <= 0 || r.Height <= 0 {
 		return image.Rect(0, 0, width, height)

@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// Scheduling says how much of the predictor a camera gets.
+// Scheduling is a camera's share of the predictor.
 type Scheduling struct {
 	// Rate is the most inferences a second, 0 for every frame.
 	Rate float64
@@ -17,33 +17,33 @@ type Scheduling struct {
 	// Deadline is the age at which a frame is not given to the predictor any more; a result that is older counts as late. 0 is never. While
 	// cameras with a deadline are late, those without get fewer inferences.
 	Deadline time.Duration
-	// MinRate is the least inferences a second while nothing moves; what is between is left out, and what was found last holds.
+	// MinRate is the lowest rate of inferences per second while nothing moves; other frames are dropped and the last result holds.
 	MinRate float64
 }
 
-// turn is what the schedule knows of a lane. Frame goroutine only.
-type turn struct {
-	served float64 // frames that it was given, by weight: the lane that has least is next
-	last   uint64  // number of its latest turn
+// fairShare is the schedule's state of a lane. Frame goroutine only.
+type fairShare struct {
+	served float64 // served float64 // frames inferred, divided by priority: the lane with the least is next
+	last   uint64 // last   uint64 // number of its latest turn
 	due    int64   // when the next frame of a camera with a rate is wanted, CLOCK_MONOTONIC
 	looked int64   // when the frame was captured that the predictor had last
 }
 
-// schedule chooses whose frame is next: start-time fair queueing (Goyal, Vin and Cheng, 1996) over frames of equal cost, with priorities as
-// weights. It takes frames when a slot is free and not before, so nothing queues; a camera without a frame loses no more than one turn by
-// it. Frame goroutine only.
+// schedule chooses the camera of the next frame by start-time fair queueing (Goyal, Vin and Cheng, 1996) over frames of equal cost, with
+// priorities as weights. It takes a frame only when a slot is free, so nothing queues; a camera without a frame loses at most one turn.
+// Frame goroutine only.
 type schedule struct {
-	line   []*lane // in the order of their turns, memory of order
+	line   []*stream // in the order of their turns, memory of order
 	now    func() int64
-	served float64 // of the lane that was chosen last, when it was
+	served float64 // served float64 // of the lane chosen last, at that time
 	turns  uint64
 	relief relief
 }
 
-// order gives the lanes in the order in which they are asked for a frame.
-func (s *schedule) order(lanes []*lane) []*lane {
+// order returns the lanes in the order in which they may offer a frame.
+func (s *schedule) order(lanes []*stream) []*stream {
 	s.line = append(s.line[:0], lanes...)
-	slices.SortFunc(s.line, func(a, b *lane) int {
+	slices.SortFunc(s.line, func(a, b *stream) int {
 		return cmp.Or(
 			cmp.Compare(s.start(a), s.start(b)),
 			cmp.Compare(a.urgency(), b.urgency()),
@@ -53,11 +53,11 @@ func (s *schedule) order(lanes []*lane) []*lane {
 	return s.line
 }
 
-// start is where a lane stands: one that had no frames for a while has not saved up more than one turn.
-func (s *schedule) start(l *lane) float64 { return max(l.turn.served, s.served-l.cost()) }
+// start returns a lane's virtual start time: a lane that had no frames for a while has saved at most one turn.
+func (s *schedule) start(l *stream) float64 { return max(l.turn.served, s.served-l.cost()) }
 
-// chose notes that a lane's frame goes to the predictor.
-func (s *schedule) chose(l *lane, captured int64) {
+// chose records that a lane's frame goes to the predictor.
+func (s *schedule) chose(l *stream, captured int64) {
 	start := s.start(l)
 	l.turn.served = start + l.cost()
 	s.served = max(s.served, start)
@@ -65,18 +65,18 @@ func (s *schedule) chose(l *lane, captured int64) {
 	l.turn.last, l.turn.looked = s.turns, captured
 }
 
-// cost is what one frame adds to what a lane was served.
-func (l *lane) cost() float64 { return 1 / float64(max(l.Priority, 1)) }
+// cost is the virtual time of one frame.
+func (l *stream) cost() float64 { return 1 / float64(max(l.Priority, 1)) }
 
-// urgency orders lanes that were served alike: the shortest deadline first.
-func (l *lane) urgency() time.Duration {
+// urgency orders lanes with equal service: the shortest deadline first.
+func (l *stream) urgency() time.Duration {
 	if l.Deadline <= 0 {
 		return time.Hour
 	}
 	return l.Deadline
 }
 
-// verdict is what becomes of a frame that a camera has.
+// verdict is the decision about a frame.
 type verdict uint8
 
 const (
@@ -86,8 +86,8 @@ const (
 	late          // it is too old
 )
 
-// judge says what becomes of a frame. slowdown multiplies the time between two frames of every camera.
-func (s *schedule) judge(l *lane, frame *capture.Frame, slowdown int) verdict {
+// judge decides about a frame. slowdown multiplies the time between two frames of every camera.
+func (s *schedule) judge(l *stream, frame *capture.Frame, slowdown int) verdict {
 	settings := l.settings.Load()
 	if l.Deadline == 0 {
 		slowdown *= s.relief.factor()
@@ -107,15 +107,15 @@ func (s *schedule) judge(l *lane, frame *capture.Frame, slowdown int) verdict {
 }
 
 // stride is by how much the interval is multiplied: a camera with a rate has that lowered instead.
-func (l *lane) stride(slowdown int) int {
+func (l *stream) stride(slowdown int) int {
 	if l.Rate > 0 {
 		return 1
 	}
 	return slowdown
 }
 
-// isDue says whether a frame is wanted at a rate, and when the next one is. The mean rate holds also where no frame comes at the very time.
-func (l *lane) isDue(captured, period int64) bool {
+// isDue reports whether a frame is due at a rate, and when the next one is. The mean rate holds even if no frame arrives exactly on time.
+func (l *stream) isDue(captured, period int64) bool {
 	t := &l.turn
 	if t.due-captured > period { // the rate has become higher since
 		t.due = captured
@@ -152,8 +152,8 @@ func (r *relief) count(late bool) {
 	}
 }
 
-// step looks at what has been counted once a period: more than one frame of a hundred that is late halves the others' rate. It reports
-// whether the factor is another one.
+// step evaluates the counters once per period: if more than one frame in a hundred is late, the others' rate is halved. It reports whether
+// the factor changed.
 func (r *relief) step(now int64) bool {
 	if now-r.since < int64(reliefPeriod) {
 		return false

@@ -9,7 +9,7 @@ import (
 )
 
 // SecondaryNetworks classify tracked objects; *cascade.Secondary implements it. They work asynchronously: Process takes the objects of a
-// frame and returns the tracks with a new attribute since the camera's last frame. What is returned is valid until the next call.
+// frame and returns the tracks with a new attribute since the camera's last frame. The result is valid until the next call.
 type SecondaryNetworks interface {
 	Process(*cascade.Frame) (changed []uint64)
 	Attributes(camera string, track uint64) []postprocess.Attribute
@@ -42,7 +42,7 @@ func (s *SecondaryStage) process(in *Result, t *Tracker, img *engine.Image) {
 	}
 }
 
-// collect copies what is known of the tracks of a frame and of the objects of its events into the result.
+// collect copies the attributes of a frame's tracks and events into the result.
 func (s *SecondaryStage) collect(in *Result, to *Attributes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *SecondaryStage) collect(in *Result, to *Attributes) {
 	in.Attributes = to
 }
 
-// Attributes is what secondary networks know of the objects of one frame. A nil *Attributes knows nothing.
+// Attributes holds the attributes of the objects of one frame. A nil *Attributes is empty.
 type Attributes struct{ objects []objectAttributes }
 
 type objectAttributes struct {

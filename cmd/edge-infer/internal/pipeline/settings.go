@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// Settings are what can be changed on a running camera.
+// Settings can be changed on a running camera.
 type Settings struct {
 	// Detect off leaves the camera's frames without inference.
 	Detect bool
@@ -21,7 +21,7 @@ type Settings struct {
 	classes []bool // by class number, nil for all
 }
 
-// wants reports whether a detection is one that the settings let through.
+// wants reports whether the settings let a detection through.
 func (s *Settings) wants(d *postprocess.Detection) bool {
 	return d.Score >= s.Confidence && s.wantsClass(d.Class)
 }
@@ -30,7 +30,7 @@ func (s *Settings) wantsClass(class int) bool {
 	return s.classes == nil || class < len(s.classes) && s.classes[class]
 }
 
-// Settings are those of a camera as they are now; false for a camera that the pipeline has not.
+// Settings returns a camera's current settings; false for an unknown camera.
 func (p *Pipeline) Settings(camera string) (Settings, bool) {
 	found := p.lane(camera)
 	if found == nil {
@@ -53,7 +53,7 @@ func (p *Pipeline) SetSettings(camera string, s Settings) error {
 	return nil
 }
 
-func (p *Pipeline) lane(camera string) *lane {
+func (p *Pipeline) lane(camera string) *stream {
 	for _, found := range *p.lanes.Load() {
 		if found.Name == camera {
 			return found

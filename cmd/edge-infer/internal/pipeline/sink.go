@@ -20,26 +20,26 @@ type Result struct {
 	Latency       time.Duration
 	Timing        engine.Timing // of the request that the frame was in
 	Detections    []postprocess.Detection
-	// Map is what the image shows at every place of it, and Survey what that comes to, for networks that say so; else nil. There are no
-	// detections then.
+	// Map is the dense result of segmentation and depth networks, and Survey its summary; nil for other networks. There are no detections
+	// then.
 	Map      *postprocess.DenseMap
 	MapStats *zone.MapStats
 	// Tracks are the followed objects as of this frame, lost ones with a predicted box; nil where nothing is tracked.
 	Tracks []postprocess.Track
 	// IDs are the track numbers of the detections, 0 for none; empty where nothing is tracked.
 	IDs []uint64
-	// Events is what zones, lines and objects gave; nil where nothing is tracked.
+	// Events are the events of zones, lines and objects; nil without a tracker.
 	Events *zone.Result
 	// Tracker is the camera's, for its counts; nil where nothing is tracked.
 	Tracker *Tracker
-	// Attributes is what secondary networks know of tracked objects; nil without such networks.
+	// Attributes are the results of secondary networks; nil without such networks.
 	Attributes *Attributes
 	// Frame holds the pixels.
 	Frame  *capture.Frame
 	Labels []string // by class number
 	// Stages take the times of what sinks do with it; they may be nil.
 	Stages *stage.Times
-	// Lossless says that the camera waits for the consumer: a sink may block instead of dropping.
+	// Lossless means that the camera waits for the consumer: a sink may block instead of dropping.
 	Lossless bool
 }
 

@@ -29,7 +29,7 @@ type ThreadScheduling struct {
 	refused atomic.Pointer[string] // by the kernel
 }
 
-// plan takes over what is asked for and what is permitted.
+// plan combines what is configured with what is permitted.
 func (c *ThreadScheduling) plan(s Settings, root string) {
 	if s.CaptureCPUs == Auto {
 		if set, some := isolated(root); some {
@@ -52,8 +52,8 @@ func (c *ThreadScheduling) plan(s Settings, root string) {
 	c.priority = wanted
 }
 
-// try asks the kernel itself, on a thread that ends with the question. In a container, its control group or a filter of system calls may
-// refuse what the rules permit, and what is said at the start should be so.
+// try asks the kernel, on a thread that ends afterwards. In a container, its control group or a system call filter may refuse what the
+// rules permit, and the log at the start should be right.
 func (c *ThreadScheduling) try() {
 	if c.priority == 0 {
 		return
@@ -68,15 +68,15 @@ func (c *ThreadScheduling) try() {
 	}
 }
 
-// Expect tells how many cameras there are. Where they are as many as the CPUs or more, Auto leaves the threads as they are: decoding on
-// every CPU with priority would keep the network from running.
+// SetCameraCount sets the number of cameras. With at least as many cameras as CPUs, Auto leaves the threads as they are: decoding with
+// priority on every CPU would starve the network.
 func (c *ThreadScheduling) SetCameraCount(cameras int) { c.cameras.Store(int64(cameras)) }
 
-// crowded says that a priority of our own choice would leave nothing to the others.
+// crowded reports whether an automatic priority would starve other threads.
 func (c *ThreadScheduling) crowded() bool { return c.auto && c.cameras.Load() >= int64(c.cpuCount) }
 
-// Enter gives the calling thread, to which its goroutine is locked, what is planned. What the kernel refuses is left as it was and told
-// once, in the log and by State. Threads that it starts later inherit the CPUs and not the priority.
+// SetupCaptureThread applies the plan to the calling thread, to which its goroutine is locked. What the kernel refuses stays as it was and
+// is reported once, in the log and by State. Threads started by it later inherit the CPUs but not the priority.
 func (c *ThreadScheduling) SetupCaptureThread() {
 	if c == nil {
 		return
@@ -98,7 +98,7 @@ func fifo(priority int) *unix.SchedAttr {
 	}
 }
 
-// schedule gives the calling thread its scheduling.
+// schedule sets the scheduling of the calling thread.
 func (c *ThreadScheduling) schedule(a *unix.SchedAttr) {
 	if err := unix.SchedSetAttr(0, a, 0); err != nil {
 		c.tell(fmt.Sprintf("SCHED_FIFO %d refused: %v", a.Priority, err))
@@ -111,7 +111,7 @@ func (c *ThreadScheduling) tell(refusal string) {
 	}
 }
 
-// State says how the threads of live cameras run, and why where that is not what was asked for.
+// State describes the scheduling of capture threads, with a reason if it differs from the configuration.
 func (c *ThreadScheduling) State() string {
 	if refused := c.refused.Load(); refused != nil {
 		return "as the others: " + *refused

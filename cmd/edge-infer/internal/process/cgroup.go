@@ -24,20 +24,20 @@ func cgroupLimit(root string) int64 {
 		switch {
 		case !found:
 		case controllers == "":
-			least = lesser(least, narrowest(root, "sys/fs/cgroup", path, "memory.max", "memory.high"))
+			least = lesser(least, smallest(root, "sys/fs/cgroup", path, "memory.max", "memory.high"))
 		case slices.Contains(strings.Split(controllers, ","), "memory"):
-			least = lesser(least, narrowest(root, "sys/fs/cgroup/memory", path, "memory.limit_in_bytes"))
+			least = lesser(least, smallest(root, "sys/fs/cgroup/memory", path, "memory.limit_in_bytes"))
 		}
 	}
 	return least
 }
 
-// unlimited is what version 1 says without a limit, and anything near it.
+// unlimited is the value of version 1 without a limit; anything near it counts too.
 const unlimited = int64(1) << 60
 
-// narrowest is the least number that the files hold on the way from a group up to the mount; 0 for none. In a container the group may
-// have a path that is not below its mount: then the mount's own files count.
-func narrowest(root, mount, group string, names ...string) int64 {
+// smallest is the smallest number in the files from a group up to the mount; 0 for none. In a container the group's path may not be below
+// its mount: then the mount's own files count.
+func smallest(root, mount, group string, names ...string) int64 {
 	least := int64(0)
 	for at := filepath.Clean("/" + group); ; at = filepath.Dir(at) {
 		for _, name := range names {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Runtime is what the process runs with.
+// Runtime is the configuration in force.
 type Runtime struct {
 	Processors  int   // of Go
 	GC          int   // GOGC, below 0 while the collector works towards the memory limit only
@@ -29,8 +29,8 @@ type Runtime struct {
 // share is the part of the control group's memory that Go may have: the network, images and OpenCV are not in Go's hands.
 const share = 2
 
-// Apply puts valid settings in force, for the process that calls it. What the environment says in GOMAXPROCS, GOGC and GOMEMLIMIT goes
-// before a choice of our own, and settings go before both. root is the directory of proc and sys, / when empty.
+// Apply puts valid settings in force for the calling process. GOMAXPROCS, GOGC and GOMEMLIMIT in the environment precede automatic choices,
+// and settings precede both. root is the directory of proc and sys, / if empty.
 func Apply(s Settings, root string, logger *slog.Logger) *Runtime {
 	c := &Runtime{}
 	if n, err := strconv.Atoi(s.Processors); err == nil {
@@ -100,7 +100,7 @@ func (c *Runtime) LimitText() string {
 	return text
 }
 
-// isolated are the CPUs that the kernel was told to keep free for work that is put there by name (isolcpus=); false for none.
+// isolated returns the CPUs reserved by the kernel parameter isolcpus=; false for none.
 func isolated(root string) (unix.CPUSet, bool) {
 	text, err := os.ReadFile(filepath.Join("/", root, "sys/devices/system/cpu/isolated"))
 	if err != nil || strings.TrimSpace(string(text)) == "" {
@@ -110,8 +110,8 @@ func isolated(root string) (unix.CPUSet, bool) {
 	return set, err == nil
 }
 
-// mayFIFO says whether the kernel's rules let this process have threads of that SCHED_FIFO priority: by CAP_SYS_NICE or the limit RTPRIO.
-// The kernel may refuse it all the same, see try.
+// mayFIFO reports whether the kernel's rules permit this process threads of that SCHED_FIFO priority: by CAP_SYS_NICE or the limit RTPRIO.
+// The kernel may still refuse, see try.
 func mayFIFO(root string, priority int) bool {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_RTPRIO, &limit) == nil && limit.Cur >= uint64(priority) {

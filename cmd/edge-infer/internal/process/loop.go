@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	loopReview = 200 * time.Millisecond // between two looks at how long a frame loop had a CPU
+	loopReview = 200 * time.Millisecond // loopReview = 200 * time.Millisecond // between two measurements of a frame loop's CPU time
 	busyLoop   = 0.5                    // the share of a look from which on it loses its priority
 	loopRest   = time.Minute            // for how long
 )
@@ -22,10 +22,10 @@ type loopThread struct {
 	rest         time.Time // until then it runs as the others
 }
 
-// EnterLoop gives the calling thread, to which a frame loop's goroutine is locked, the priority below that of Enter, on any CPU. A loop
-// works for a fraction of a millisecond at a time and sleeps while the network computes: it starves nobody, however many cameras there are.
-// One that does not sleep, since it waits for a GPU busily or works off a file, runs as the others for a while: it would keep a CPU
-// from them, and the kernel stops such a thread for 50 ms of every second, see sched(7). The thread calls the result once a round.
+// SetupLoopThread gives the calling thread, to which a frame loop's goroutine is locked, a priority below that of SetupCaptureThread, on
+// any CPU. A loop works for a fraction of a millisecond at a time and sleeps while the network computes, so it starves no other thread. A
+// loop that does not sleep, because it polls a GPU or reads a file, gets ordinary scheduling for a while: it would occupy a CPU, and the
+// kernel stops such a thread for 50 ms of every second, see sched(7). The thread calls the result once per iteration.
 func (c *ThreadScheduling) SetupLoopThread() (review func()) {
 	if c == nil || c.priority == 0 {
 		return func() {}
@@ -70,7 +70,7 @@ func threadTime() time.Duration {
 
 func (c *ThreadScheduling) loopPriority() int { return max(c.priority-1, 1) }
 
-// LoopState says how the threads of frame loops run; see package pipeline for those that have one.
+// LoopState describes the scheduling of frame loop threads; package pipeline decides which loops have one.
 func (c *ThreadScheduling) LoopState() string {
 	if c.priority == 0 || c.refused.Load() != nil {
 		return "as the others"

@@ -5,14 +5,13 @@ import (
 	"runtime"
 )
 
-// DefaultProcessors is how many processors Go should have where a frame loop runs (GOMAXPROCS): twice the CPUs, and 4 more. A goroutine
-// that comes back from waiting in C or in the kernel needs one; where goroutines compute on all of them it waits for one's time slice to
-// end, which takes milliseconds. The operating system shares the CPUs out in finer slices. The 4 are for threads that look for work for a
-// moment and are set aside while they hold one: without them a loaded machine of two CPUs has none left time and again.
+// DefaultProcessors is the GOMAXPROCS for a process with a frame loop: twice the CPUs, and 4 more. A goroutine that returns from C or from
+// the kernel needs a processor; if goroutines compute on all of them it waits for the end of a time slice, which takes milliseconds. The
+// operating system's time slices are finer. The 4 are for spinning threads that are preempted while they hold a processor: without them a
+// loaded machine of two CPUs runs out of processors.
 func DefaultProcessors() int { return 2*runtime.NumCPU() + 4 }
 
-// SetDefaultProcessors gives Go its processors at the start of the program, before any setting is known. GOMAXPROCS in the environment
-// stays.
+// SetDefaultProcessors sets GOMAXPROCS at the start of the program, before the configuration is read, unless it is in the environment.
 func SetDefaultProcessors() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(DefaultProcessors())

@@ -1,6 +1,5 @@
-// Package process fits this process to its machine: Go's processors and garbage collector, its memory limit, and the CPUs and the
-// scheduling of the threads that wait for cameras. Each has a choice of its own, Auto, which follows from the machine; what is chosen can
-// be told.
+// Package process adapts the process to its machine: GOMAXPROCS, the garbage collector, the memory limit, and the CPUs and scheduling of
+// capture threads. Auto chooses each from the machine, and the choice is reported.
 package process
 
 import (
@@ -11,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Words that settings accept beside values.
+// Words that settings accept instead of values.
 const (
 	Auto = "auto"
 	Off  = "off"
 )
 
-// Settings are what a user asks for; Auto leaves the choice to Apply.
+// Settings are the user's settings; Auto leaves the choice to Apply.
 type Settings struct {
 	Processors      string `yaml:"processors"`       // of Go, a number
 	GC              string `yaml:"gc_percent"`       // a number as GOGC takes it, or Off
@@ -29,7 +28,7 @@ type Settings struct {
 // DefaultSettings leave everything to Apply.
 func DefaultSettings() Settings { return Settings{Auto, Auto, Auto, Auto, Auto} }
 
-// The limits of what can be asked for.
+// Limits of the settings.
 const (
 	mostProcessors = 1024
 	leastGC        = 10
@@ -38,7 +37,7 @@ const (
 	mostPriority   = 99
 )
 
-// ValidateProcessors says what is wrong with Processors; so do the checks below with theirs.
+// ValidateProcessors validates Processors; the methods below validate the other fields.
 func (s *Settings) ValidateProcessors() error {
 	return wholeOrWord(s.Processors, 1, mostProcessors, Auto)
 }

@@ -1,4 +1,4 @@
-// Package sink is what a result of the frame loop goes to: the broker, JSON lines, snapshots. Each is a pipeline.Sink.
+// Package sink holds the consumers of frame results: broker, JSON lines, snapshots. Each is a pipeline.Sink.
 package sink
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Publisher gives each frame's detections to the broker and to whoever reads JSON lines. Frame goroutine only.
+// Publisher publishes each frame's detections to the broker and as JSON lines. Frame goroutine only.
 type Publisher struct {
 	Client *mqtt.Client // nil when MQTT is off
 	JSON   *report.JSON // nil without JSON lines
@@ -28,7 +28,7 @@ type Publisher struct {
 	message        payload.Detections
 	details        report.Details
 	encoded        []byte
-	frigateObjects map[string]payload.Tracked // objects as Frigate's events told of them last, by identity
+	frigateObjects map[string]payload.Tracked // frigateObjects map[string]payload.Tracked // objects as last published in Frigate's events, by identity
 }
 
 // Frame implements pipeline.Sink.
@@ -150,7 +150,7 @@ func (p *Publisher) event(in *pipeline.Result, configuration *zone.Config, e *zo
 	}
 }
 
-// frigate tells the same event as Frigate does, which knows three kinds and the object before and after.
+// frigate publishes the event in Frigate's format, which has three types and the object before and after.
 func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *zone.Event, message *payload.Event) {
 	now := payload.Tracked{
 		Object: message.Object, Camera: in.Camera, Label: message.Label, Time: message.Time, Start: message.Start, End: message.End,

@@ -12,11 +12,11 @@ import (
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
-// ledgerName is the file beside the images that lists those that belong to the ring.
+// ledgerName is the file that lists the images of the ring, in the same directory.
 const ledgerName = ".edge-infer-snapshots"
 
-// ring keeps the newest images of a directory that may hold other files. It removes and replaces only what it has written itself, in this
-// run or an earlier one, which its ledger tells: a name a line, oldest first, written before the image is. One goroutine uses it.
+// ring keeps the newest images in a directory that may hold other files. It removes and replaces only files of its ledger, which it wrote
+// in this run or an earlier one: one name per line, oldest first, written before the image. One goroutine uses it.
 type ring struct {
 	dir    string
 	keep   int
@@ -81,7 +81,7 @@ func (r *ring) store(name string, jpeg []byte) error {
 	return r.prune()
 }
 
-// prune takes out what is too much.
+// prune removes the oldest images above the limit.
 func (r *ring) prune() error {
 	for len(r.names) > r.keep {
 		if err := os.Remove(filepath.Join(r.dir, r.names[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +92,7 @@ func (r *ring) prune() error {
 	return nil
 }
 
-// find gives the first image whose name begins so; fs.ErrNotExist when there is none. Any goroutine may call it.
+// find returns the first image whose name has the prefix; fs.ErrNotExist if there is none. Any goroutine may call it.
 func (r *ring) find(prefix string) ([]byte, error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {

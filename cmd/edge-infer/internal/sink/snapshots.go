@@ -29,7 +29,7 @@ type Snapshots struct {
 	Keep      int                                     // images on disk; the oldest ones make room
 	Logger    *slog.Logger
 
-	requested atomic.Pointer[map[string]*atomic.Bool] // by camera: the whole image is asked for
+	requested atomic.Pointer[map[string]*atomic.Bool] // requested atomic.Pointer[map[string]*atomic.Bool] // by camera: a snapshot of the whole image was requested
 	free      chan *view
 	full      chan *view
 	done      sync.WaitGroup
@@ -43,7 +43,7 @@ type Snapshots struct {
 // snapshotMemory is how many JPEGs are kept in memory for the page.
 const snapshotMemory = 64
 
-// view is a piece of a frame on its way to the encoder.
+// view is a part of a frame for the encoder.
 type view struct {
 	camera, label, id string
 	pixels            jpegimage.Pixels
@@ -68,7 +68,7 @@ func (s *Snapshots) Open(cameras []pipeline.Camera) error {
 	return nil
 }
 
-// SetCameras says which cameras there are from now on. When it has returned, no image of another one is published any more.
+// SetCameras sets the current cameras. After it returns, no image of another camera is published.
 func (s *Snapshots) SetCameras(cameras []pipeline.Camera) {
 	requested := map[string]*atomic.Bool{}
 	for i := range cameras {
@@ -182,7 +182,7 @@ func (s *Snapshots) remember(key string, jpeg []byte) {
 	}
 }
 
-// Find gives the newest JPEG of an object by its id; fs.ErrNotExist when it is not kept. It may be called from any goroutine.
+// Find returns the newest JPEG of an object by its id; fs.ErrNotExist if it is not kept. It may be called from any goroutine.
 func (s *Snapshots) Find(camera, id string) ([]byte, error) {
 	s.mu.Lock()
 	jpeg := s.newest[camera+"/"+id]

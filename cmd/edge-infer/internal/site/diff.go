@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Action is what a running camera or group needs for another site, in ascending order of disturbance.
+// Action is what a running camera or group needs to change to another site, in ascending order of disturbance.
 type Action uint8
 
 // The actions.
@@ -21,7 +21,7 @@ const (
 // String is the action's name.
 func (a Action) String() string { return [...]string{"keep", "tune", "rearrange", "restart"}[a] }
 
-// Change is what one camera, or one group, needs.
+// Change is the change of one camera or group.
 type Change struct {
 	Camera string // empty for a group or the whole site
 	Group  []string
@@ -45,7 +45,7 @@ func (c Change) String() string {
 	return text
 }
 
-// Changes lists the groups of the new site, then its cameras, then the cameras that are gone.
+// Changes lists the groups of the new site, then its cameras, then the removed cameras.
 type Changes []Change
 
 // Action returns the most disturbing action of all.

@@ -19,7 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Site is what runs. It is a value: nobody changes it after Resolve, and Diff compares two of them.
+// Site is the resolved configuration of a run. It is immutable after Resolve, and Diff compares two of them.
 type Site struct {
 	Groups  []Group          // in the order of their first cameras
 	Cascade []config.Cascade // secondary networks
@@ -37,7 +37,7 @@ type Group struct {
 	Cameras  []Camera
 }
 
-// Network is what a predictor is opened with: changing it takes a restart.
+// Network holds the settings of a predictor; changing them takes a restart.
 type Network struct {
 	Model     config.Model
 	Engine    config.Engine
@@ -124,7 +124,8 @@ func Resolve(c *config.Config, remote map[string]command.Kept) Site {
 	return s
 }
 
-// resolveCamera returns what a camera runs by. A model of its own is neither part of an ensemble nor filtered by the classes of the others.
+// resolveCamera resolves the settings of one camera. A model of its own is neither part of an ensemble nor filtered by the classes of the
+// others.
 func resolveCamera(c *config.Config, camera *config.Camera, remote command.Kept) Camera {
 	n := Network{Model: c.Model, Engine: c.Engine, Remote: c.Remote, Inference: c.Inference}
 	if camera.Tile != nil {

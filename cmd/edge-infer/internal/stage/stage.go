@@ -1,4 +1,4 @@
-// Package stage says where the time of a frame goes: one clock for each stage on its way from the camera to the broker.
+// Package stage measures the time of a frame by stage, from the camera to the broker.
 package stage
 
 import (
@@ -37,19 +37,19 @@ var names = [count]string{
 // String is the stage's name in messages, JSON and metrics.
 func (s Stage) String() string { return names[s] }
 
-// Times are recorded in nanoseconds up to a minute with two significant digits: what is longer counts as a minute.
+// Times are recorded in nanoseconds up to one minute with two significant digits; longer times count as a minute.
 const (
 	longest = int64(time.Minute)
 	digits  = 2
 )
 
-// Times keeps the times of every stage. All methods may be called from any goroutine; those of a nil *Times do nothing.
+// Times holds the times of every stage. All methods may be called from any goroutine; those of a nil *Times do nothing.
 type Times struct{ each [count]clock }
 
 type clock struct {
 	mutex  sync.Mutex
 	total  *hdrhistogram.Histogram // since the start
-	recent *hdrhistogram.Histogram // since Recent was asked last
+	recent *hdrhistogram.Histogram // recent *hdrhistogram.Histogram // since the previous call of Recent
 	sum    time.Duration
 }
 
@@ -63,7 +63,7 @@ func New() *Times {
 	return c
 }
 
-// Record adds one time. It allocates nothing and takes some ten nanoseconds. A time below zero, as two machines' clocks may give, is 0.
+// Record adds one time. It does not allocate and takes about ten nanoseconds. A negative time, from two machines' clocks, counts as 0.
 func (c *Times) Record(s Stage, took time.Duration) {
 	if c == nil {
 		return
@@ -77,7 +77,7 @@ func (c *Times) Record(s Stage, took time.Duration) {
 	at.mutex.Unlock()
 }
 
-// Summary is what one stage came to. Quantiles are within one percent.
+// Summary summarizes the times of one stage. Quantiles are within one percent.
 type Summary struct {
 	Stage               Stage
 	Count               uint64

@@ -43,7 +43,7 @@ func TestATurnOfTheCameraKeepsNumbers(t *testing.T) {
 				}
 			}
 			img := engine.Image{Data: wall[shift:], Width: width, Height: height, Stride: 2 * width, Format: engine.GRAY8}
-			require.NoError(t, follower.follow(&in, &img, settings, nil))
+			require.NoError(t, follower.track(&in, &img, settings, nil))
 			for _, tr := range in.Tracks {
 				newest[profile] = max(newest[profile], tr.ID)
 			}

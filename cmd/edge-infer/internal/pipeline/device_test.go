@@ -120,8 +120,8 @@ func TestALoopThatWantedNothingHasSavedNothingUp(t *testing.T) {
 	turns := &SharedDevice{clock: func() int64 { return now }}
 	busy, back := turns.Join(), turns.Join()
 	bells := map[*DeviceShare]bell{busy: make(bell, 1), back: make(bell, 1)}
-	busy.tell(bells[busy])
-	back.tell(bells[back])
+	busy.notify(bells[busy])
+	back.notify(bells[back])
 	for range 1000 {
 		require.True(t, busy.take())
 		now += 10

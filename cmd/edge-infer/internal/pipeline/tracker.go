@@ -22,7 +22,7 @@ type Tracker struct {
 	Confidence float32
 	// Profile is the kind of camera; empty is track.Static.
 	Profile track.Profile
-	// MaxLostAge and Alike are track.Tracker's.
+	// MaxLostAge and Alike are the fields of the same names of track.Tracker.
 	MaxLostAge          time.Duration
 	AppearanceThreshold float32
 
@@ -52,8 +52,8 @@ func (f *Tracker) Open() error {
 // MinScore is the decoded threshold that tracking needs for a reported one.
 func MinScore(reported float64) float64 { return min(reported/2, track.DefaultLowThreshold) }
 
-// look tells the tracker how the camera moved since the image that was looked at last.
-func (f *Tracker) look(img *engine.Image) {
+// compensate passes the camera's motion since the last processed image to the tracker.
+func (f *Tracker) compensate(img *engine.Image) {
 	if f.Profile != track.PTZ {
 		return
 	}
@@ -62,15 +62,15 @@ func (f *Tracker) look(img *engine.Image) {
 	}
 }
 
-// follow fills in what the detections of this frame mean. in.Detections shrinks to what is reported.
-func (f *Tracker) follow(in *Result, img *engine.Image, settings *Settings, secondary *SecondaryStage) error {
+// track tracks the detections of this frame and completes them. in.Detections shrinks to those that are reported.
+func (f *Tracker) track(in *Result, img *engine.Image, settings *Settings, secondary *SecondaryStage) error {
 	if err := f.fit(in.Width, in.Height); err != nil {
 		return fmt.Errorf("camera %s: %w", in.Camera, err)
 	}
 	f.seq, f.last = in.Seq, in.Time
 	in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wantsClass(d.Class) })
 	detections := f.analytics.Filter(in.Detections)
-	f.look(img)
+	f.compensate(img)
 	in.Tracks = f.tracker.Update(in.Time, detections)
 	f.moving = f.moving[:0]
 	for i := range in.Tracks {
@@ -126,14 +126,14 @@ func report(detections []postprocess.Detection, ids []uint64, settings *Settings
 	return detections[:kept], ids[:kept]
 }
 
-// skip moves the tracks over a frame that the network does not look at.
+// skip advances the tracks over a frame that is not inferred.
 func (f *Tracker) skip(at time.Time) {
 	if f.width > 0 {
 		f.tracker.Predict(at)
 	}
 }
 
-// hold lets time pass in which nothing has moved: what was found last is still there.
+// hold advances time while nothing moves: the objects stay where they are.
 func (f *Tracker) hold(at time.Time) {
 	if f.width > 0 {
 		f.tracker.Hold(at)
@@ -150,7 +150,7 @@ func (f *Tracker) finish() *zone.Result {
 	return f.analytics.Finish(f.seq, f.last)
 }
 
-// Object is what is reported of a track; nil for nothing. It is valid until the next frame.
+// Object returns what is reported of a track, or nil. It is valid until the next frame.
 func (f *Tracker) Object(track uint64) *zone.Object {
 	if f.width == 0 {
 		return nil

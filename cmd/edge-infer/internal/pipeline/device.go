@@ -6,14 +6,14 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// SharedDevice share a device among frame loops whose networks differ, so that each gets the time that its cameras' priorities ask for:
-// start-time fair queueing as in schedule, by the time that requests take. A loop that has the device keeps it, between its requests too,
-// until another that was served less wants it, or until it has no frame. The zero value is ready.
+// SharedDevice shares a device among frame loops with different networks, so that each gets the time its cameras' priorities ask for:
+// start-time fair queueing as in schedule, by the duration of requests. A loop keeps the device, also between its requests, until a loop
+// that was served less wants it or until it has no frame. The zero value is ready.
 type SharedDevice struct {
 	mu      sync.Mutex
 	members []*DeviceShare
 	holder  *DeviceShare
-	now     float64 // virtual time: what the loop that was served last had been given, by weight, when its turn began
+	now     float64 // now     float64 // virtual time: the weighted time of the loop served last, at the start of its turn
 	clock   func() int64
 }
 
@@ -23,11 +23,11 @@ type DeviceShare struct {
 	granted Wakeup // rung when the device has become this loop's while it waited
 	weight  float64
 	served  float64 // nanoseconds by weight
-	since   int64   // what is not in served yet, while it holds the device
+	since   int64 // since   int64 // start of the time that is not in served yet, while it holds the device
 	waiting bool
 }
 
-// Join gives one more loop its place.
+// Join adds a loop.
 func (s *SharedDevice) Join() *DeviceShare {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,15 +39,15 @@ func (s *SharedDevice) Join() *DeviceShare {
 	return t
 }
 
-// tell has the loop hear by that bell that the device has become its own. It is called before the first take.
-func (t *DeviceShare) tell(bell Wakeup) {
+// notify sets what is signalled when the loop gets the device. It is called before the first take.
+func (t *DeviceShare) notify(bell Wakeup) {
 	if t != nil {
 		t.granted = bell
 	}
 }
 
 // weigh sets the loop's share.
-func (t *DeviceShare) weigh(lanes []*lane) {
+func (t *DeviceShare) weigh(lanes []*stream) {
 	if t == nil {
 		return
 	}
@@ -60,7 +60,7 @@ func (t *DeviceShare) weigh(lanes []*lane) {
 	t.weight = float64(max(sum, 1))
 }
 
-// take asks for the device. Where it reports false another loop has it, and the bell rings when it is this one's.
+// take requests the device. If it reports false, another loop has it, and the signal of tell comes when it is this loop's.
 func (t *DeviceShare) take() bool {
 	if t == nil {
 		return true
@@ -101,7 +101,7 @@ func (t *DeviceShare) wanted() bool {
 	return false
 }
 
-// end gives the device up, where the loop has it or waits for it, to the one among those that wait that was served least.
+// end releases the device, or stops waiting for it. The waiting loop that was served least gets it.
 func (t *DeviceShare) end() {
 	if t == nil {
 		return
@@ -137,7 +137,7 @@ func (s *SharedDevice) grant(t *DeviceShare) {
 	t.waiting, t.since = false, s.clock()
 }
 
-// settle adds the time since the last one to what the loop was given.
+// settle adds the time since the last call to the loop's account.
 func (t *DeviceShare) settle() {
 	now := t.of.clock()
 	t.served += float64(now-t.since) / t.weight
