@@ -29,7 +29,7 @@ var schemes = map[string]struct {
 	"http": {port: "8000"}, "https": {tls: true, port: "8000"},
 }
 
-const form = "write grpc://host:8001/model, several separated by commas; grpcs://, http:// and https:// also work"
+const addressHint = "write grpc://host:8001/model, several separated by commas; grpcs://, http:// and https:// also work"
 
 // Check returns an error for invalid addresses, with a hint that shows the form.
 func Check(addresses string) error {
@@ -48,13 +48,13 @@ func parse(text string) ([]address, error) {
 		all = append(all, a)
 	}
 	if len(all) > maxEndpoints {
-		return nil, wrong("%d servers exceed the limit of %d", len(all), maxEndpoints)
+		return nil, addressError("%d servers exceed the limit of %d", len(all), maxEndpoints)
 	}
 	return all, nil
 }
 
-func wrong(format string, arguments ...any) error {
-	return &engine.Error{Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Message: fmt.Sprintf(format, arguments...), Hint: form}
+func addressError(format string, arguments ...any) error {
+	return &engine.Error{Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Message: fmt.Sprintf(format, arguments...), Hint: addressHint}
 }
 
 // parseOne parses scheme://host[:port]/model[/version]. Its errors contain no password.
@@ -67,19 +67,19 @@ func parseOne(text string) (address, error) {
 				Hint: "set remote.token_file or remote.password_file",
 			}
 		}
-		return address{}, wrong("%q is not an address", text)
+		return address{}, addressError("%q is not an address", text)
 	}
 	scheme, known := schemes[u.Scheme]
 	path := strings.Split(strings.Trim(u.Path, "/"), "/")
 	switch {
 	case !known:
-		return address{}, wrong("%q has no supported scheme", text)
+		return address{}, addressError("%q has no supported scheme", text)
 	case u.Hostname() == "":
-		return address{}, wrong("%q has no host", text)
+		return address{}, addressError("%q has no host", text)
 	case u.RawQuery != "" || u.Fragment != "" || len(path) > 2:
-		return address{}, wrong("%q has more than a host, a model and a version", text)
+		return address{}, addressError("%q has more than a host, a model and a version", text)
 	case path[0] == "":
-		return address{}, wrong("%q names no model", text)
+		return address{}, addressError("%q names no model", text)
 	}
 	a := address{grpc: scheme.grpc, tls: scheme.tls, host: u.Host, model: path[0]}
 	if u.Port() == "" {

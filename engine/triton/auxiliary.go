@@ -8,8 +8,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// split divides a list by a predicate and keeps the order in both parts.
-func split[T any](list []T, is func(T) bool) (these, others []T) {
+// partition divides a list by a predicate and keeps the order in both parts.
+func partition[T any](list []T, is func(T) bool) (these, others []T) {
 	for _, one := range list {
 		if is(one) {
 			these = append(these, one)
@@ -22,11 +22,11 @@ func split[T any](list []T, is func(T) bool) (these, others []T) {
 
 // imagesFirst moves auxiliary inputs behind the others. Requests use this order.
 func imagesFirst(inputs []kserve.TensorMetadata) []kserve.TensorMetadata {
-	others, known := split(inputs, func(in kserve.TensorMetadata) bool { return !beside(in) })
+	others, known := partition(inputs, func(in kserve.TensorMetadata) bool { return !isAuxiliary(in) })
 	return append(others, known...)
 }
 
-func beside(in kserve.TensorMetadata) bool {
+func isAuxiliary(in kserve.TensorMetadata) bool {
 	kind, ok := kserve.ElementType(in.Datatype)
 	return ok && engine.IsAuxiliary(engine.TensorInfo{Name: in.Name, Type: kind, Shape: in.Shape})
 }

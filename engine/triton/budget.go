@@ -13,17 +13,17 @@ type budget struct {
 }
 
 const (
-	mostRetries  = 10
-	retriesShare = 0.1
+	maxRetries = 10
+	retryRatio = 0.1
 )
 
-func newBudget() budget { return budget{left: mostRetries} }
+func newBudget() budget { return budget{left: maxRetries} }
 
 // earn counts a request and adds its share of a retry.
 func (b *budget) earn() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.left = min(b.left+retriesShare, mostRetries)
+	b.left = min(b.left+retryRatio, maxRetries)
 }
 
 // take consumes one retry and reports whether one was left.

@@ -31,37 +31,37 @@ var encodings = map[string]string{"FP32": "fp32", "FP16": "fp16", "UINT8": "uint
 // encoding returns the encoding of a model's image input, or "" if it has none.
 func (d *description) encoding() string {
 	inputs := d.model.Inputs // images first
-	if len(inputs) == 0 || len(inputs) > 1 && !beside(inputs[1]) {
+	if len(inputs) == 0 || len(inputs) > 1 && !isAuxiliary(inputs[1]) {
 		return ""
 	}
 	return encodings[inputs[0].Datatype]
 }
 
-// ask returns the description of the model with the configured encoding, and the connection to it. That is the model of the address, or the
-// one whose name has the encoding as suffix, as written by export.
-func (p *endpoint) ask(ctx context.Context) (wire, *description, error) {
+// findModel returns the description of the model with the configured encoding, and the connection to it. That is the model of the
+// address, or the one whose name has the encoding as suffix, as written by export.
+func (p *endpoint) findModel(ctx context.Context) (wire, *description, error) {
 	d, err := p.named.describe(ctx)
 	wanted := p.engine.remote.Encoding
-	if err != nil || p.beside == nil || d.encoding() == wanted {
+	if err != nil || p.variant == nil || d.encoding() == wanted {
 		return p.named, d, err
 	}
-	other, err := p.beside.describe(ctx)
+	other, err := p.variant.describe(ctx)
 	switch {
 	case err == nil && other.encoding() == wanted:
-		return p.beside, other, nil
+		return p.variant, other, nil
 	case err == nil || missing(err):
 		return nil, nil, &engine.Error{
 			Op: "open", Backend: Name, Kind: engine.ErrUnsupported,
 			Message: fmt.Sprintf("model %s takes %s, and the server has no model %s that takes %s", p.address.model, d.takes(),
-				p.address.beside(wanted).model, wanted),
+				p.address.variant(wanted).model, wanted),
 			Hint: "edge-infer export triton --wire " + wanted + " writes one; or leave --remote-wire at auto",
 		}
 	}
 	return nil, nil, err
 }
 
-// beside returns the address of the model's variant with another encoding.
-func (a address) beside(encoding string) address {
+// isAuxiliary returns the address of the model's variant with another encoding.
+func (a address) variant(encoding string) address {
 	a.model, a.version = a.model+"_"+encoding, ""
 	return a
 }

@@ -26,11 +26,11 @@ type endpoint struct {
 	engine  *Engine
 	address address
 	wire    wire
-	// named connects to the model of the address, beside to its variant with the configured encoding, or nil. wire is one of the two once
+	// named connects to the model of the address, variant to its variant with the configured encoding, or nil. wire is one of the two once
 	// chosen is set. Only Open, then the watcher, may use it until the endpoint is healthy for the first time.
-	named, beside wire
-	chosen        bool
-	wake          chan struct{} // holds a token when something has happened
+	named, variant wire
+	chosen         bool
+	wake           chan struct{} // holds a token when something has happened
 
 	inFlight, latency        atomic.Int64 // requests; smoothed nanoseconds
 	requests, failures       atomic.Uint64
@@ -169,7 +169,7 @@ func (p *endpoint) probe(ctx context.Context) {
 	if err == nil && swapped {
 		err = p.compare(ctx)
 	}
-	if err == nil && p.onGPU.Load() && p.engine.withoutGPU() != "" {
+	if err == nil && p.onGPU.Load() && p.engine.gpuDisabledReason() != "" {
 		err = p.prepare(ctx)
 	}
 	if err != nil && p.engine.context.Err() == nil {
@@ -185,7 +185,7 @@ func (p *endpoint) compare(ctx context.Context) error {
 		d, err = p.wire.describe(ctx)
 	} else {
 		var way wire
-		if way, d, err = p.ask(ctx); err == nil {
+		if way, d, err = p.findModel(ctx); err == nil {
 			p.wire, p.chosen = way, true
 		}
 	}
@@ -225,7 +225,7 @@ func (p *endpoint) prepare(ctx context.Context) error {
 	if e.remote.SharedMemory == NoMemory {
 		return nil
 	}
-	unshared := e.unshareable(p.address)
+	unshared := e.notShareable(p.address)
 	if unshared == "" {
 		p.users.Lock()
 		defer p.users.Unlock()
@@ -243,8 +243,8 @@ func (p *endpoint) prepare(ctx context.Context) error {
 	return nil
 }
 
-// unshareable returns why memory cannot be shared with a server, or "".
-func (e *Engine) unshareable(a address) string {
+// notShareable returns why memory cannot be shared with a server, or "".
+func (e *Engine) notShareable(a address) string {
 	switch {
 	case !a.loopback():
 		return "the address is not local"

@@ -52,15 +52,15 @@ type Engine struct {
 	context   context.Context // of all requests and watchers; cancelled by Close
 	cancel    context.CancelFunc
 
-	memory   engine.Memory
-	requests worker.Slots
-	watches  sync.WaitGroup // of the endpoints
-	budget   budget
-	retries  atomic.Uint64
-	locks    locks
-	token    atomic.Pointer[string]
-	noGPU    atomic.Pointer[string] // why images are not shared in GPU memory
-	closing  sync.Once
+	memory      engine.Memory
+	requests    worker.Slots
+	watches     sync.WaitGroup // of the endpoints
+	budget      budget
+	retries     atomic.Uint64
+	locks       locks
+	token       atomic.Pointer[string]
+	gpuDisabled atomic.Pointer[string] // why images are not shared in GPU memory
+	closing     sync.Once
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -103,7 +103,7 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 		p.named = e.newWire(a)
 		p.wire = p.named
 		if asked := e.remote.Encoding; asked != "" && asked != Auto {
-			p.beside = e.newWire(a.beside(asked))
+			p.variant = e.newWire(a.variant(asked))
 		}
 		e.endpoints = append(e.endpoints, p)
 	}
@@ -125,7 +125,7 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 		return err
 	}
 	if e.img != nil {
-		e.arrange()
+		e.planLayout()
 		e.openGPU(options.Device)
 	}
 	if err := first.prepare(ctx); err != nil {
@@ -165,7 +165,7 @@ func (e *Engine) connect(ctx context.Context, options engine.Options) (*endpoint
 	answers := make(chan answer, len(e.endpoints))
 	for _, p := range e.endpoints {
 		go func() {
-			way, d, err := p.ask(ctx)
+			way, d, err := p.findModel(ctx)
 			if err == nil {
 				err = way.ready(ctx)
 			}
@@ -250,7 +250,7 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 	if d.config.MaxBatch > 0 {
 		e.model.MaxBatch = min(e.model.MaxBatch, d.config.MaxBatch)
 	}
-	alone, beside := split(inputs, func(in engine.TensorInfo) bool { return !engine.IsAuxiliary(in) })
+	alone, beside := partition(inputs, func(in engine.TensorInfo) bool { return !engine.IsAuxiliary(in) })
 	if e.img, err = engine.FindImageInput(alone, known); err == nil {
 		err = e.fillAuxiliary(beside)
 	}
@@ -443,8 +443,8 @@ func (e *Engine) Close() error {
 		for _, p := range e.endpoints {
 			p.unshare(ctx)
 			p.named.renew()
-			if p.beside != nil {
-				p.beside.renew()
+			if p.variant != nil {
+				p.variant.renew()
 			}
 		}
 		e.closeGPU()

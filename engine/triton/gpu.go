@@ -10,7 +10,7 @@ import (
 )
 
 // openGPU prepares a GPU for sharing images with servers on this machine, if configured. If that fails, system memory is used and
-// withoutGPU returns the reason.
+// gpuDisabledReason returns the reason.
 func (e *Engine) openGPU(ordinal int) {
 	switch {
 	case e.remote.SharedMemory != CUDAMemory, e.jpeg:
@@ -28,22 +28,22 @@ func (e *Engine) openGPU(ordinal int) {
 		}
 	}
 	if err != nil {
-		e.giveUpGPU(err)
+		e.disableGPU(err)
 	}
 }
 
-// withoutGPU returns why images are not shared in GPU memory, or "" if they may be.
-func (e *Engine) withoutGPU() string {
-	if why := e.noGPU.Load(); why != nil {
+// gpuDisabledReason returns why images are not shared in GPU memory, or "" if they may be.
+func (e *Engine) gpuDisabledReason() string {
+	if why := e.gpuDisabled.Load(); why != nil {
 		return *why
 	}
 	return ""
 }
 
-// giveUpGPU stops sharing of GPU memory for all slots. The first reason is kept.
-func (e *Engine) giveUpGPU(err error) {
+// disableGPU stops sharing of GPU memory for all slots. The first reason is kept.
+func (e *Engine) disableGPU(err error) {
 	why := e.explain(err)
-	e.noGPU.CompareAndSwap(nil, &why)
+	e.gpuDisabled.CompareAndSwap(nil, &why)
 }
 
 // closeGPU frees what openGPU allocated. The servers must have unregistered it before.
@@ -72,7 +72,7 @@ func (l *locks) free() {
 
 // locked page-locks a buffer if the GPU reads images from it.
 func (e *Engine) locked(buffer *engine.Buffer) *engine.Buffer {
-	if e.gpu == nil || e.withoutGPU() != "" {
+	if e.gpu == nil || e.gpuDisabledReason() != "" {
 		return buffer
 	}
 	memory := e.gpu.Lock(buffer.Data)

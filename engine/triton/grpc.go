@@ -92,7 +92,7 @@ func (w *grpcWire) call(ctx context.Context, method string, message func([]byte)
 		if failed := status(response.Trailer); err == io.EOF && failed != nil {
 			return nil, failed
 		}
-		return nil, short(err)
+		return nil, truncated(err)
 	}
 	length, err := kserve.FrameLength(head[:])
 	if err != nil {
@@ -111,15 +111,15 @@ func (w *grpcWire) call(ctx context.Context, method string, message func([]byte)
 	return data, end(response)
 }
 
-// short replaces an unexpected end of the response by errShort.
-func short(err error) error {
+// truncated replaces an unexpected end of the response by errShort.
+func truncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errShort
 	}
 	return err
 }
 
-func nothing(b []byte) []byte { return b }
+func emptyMessage(b []byte) []byte { return b }
 
 // ready implements wire.
 func (w *grpcWire) ready(ctx context.Context) error {
@@ -147,7 +147,7 @@ func (w *grpcWire) describe(ctx context.Context) (*description, error) {
 		read     func([]byte) error
 		optional bool
 	}{
-		{"ServerMetadata", nothing, d.server.Unmarshal, false},
+		{"ServerMetadata", emptyMessage, d.server.Unmarshal, false},
 		{"ModelMetadata", named, d.model.Unmarshal, false},
 		{"ModelConfig", named, d.config.Unmarshal, true},
 	} {
@@ -213,7 +213,7 @@ func (w *grpcWire) frame(r *request) (*head, error) {
 
 // infer implements wire.
 func (w *grpcWire) infer(ctx context.Context, r *request, a *answer) error {
-	h, err := w.heads.of(r, w.frame)
+	h, err := w.heads.get(r, w.frame)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (w *grpcWire) infer(ctx context.Context, r *request, a *answer) error {
 		if failed := status(response.Trailer); err == io.EOF && failed != nil {
 			return failed
 		}
-		return short(err)
+		return truncated(err)
 	}
 	length, err := kserve.FrameLength(prefix[:])
 	if err != nil {
@@ -241,7 +241,7 @@ func (w *grpcWire) infer(ctx context.Context, r *request, a *answer) error {
 		return err
 	}
 	if _, err := io.ReadFull(response.Body, data); err != nil {
-		return short(err)
+		return truncated(err)
 	}
 	if err := end(response); err != nil {
 		return err

@@ -163,7 +163,7 @@ func (w *httpWire) infer(ctx context.Context, r *request, a *answer) error {
 		b = newBody(text)
 		header["Content-Type"] = []string{"application/json"}
 	} else {
-		h, err := w.heads.of(r, w.frame)
+		h, err := w.heads.get(r, w.frame)
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (w *httpWire) read(response *http.Response, a *answer) ([]byte, error) {
 			return nil, err
 		}
 		_, err = io.ReadFull(response.Body, data)
-		return data, short(err)
+		return data, truncated(err)
 	}
 	data, err := readAll(response.Body, a.limit)
 	if err != nil {

@@ -113,7 +113,7 @@ func sweep() {
 // instead; unshared is the reason why GPU memory is not used.
 func (p *endpoint) share(ctx context.Context) (unshared string, err error) {
 	e := p.engine
-	unshared = e.withoutGPU()
+	unshared = e.gpuDisabledReason()
 	if e.remote.SharedMemory == CUDAMemory && unshared == "" {
 		if err = p.register(ctx, true); err == nil {
 			err = p.tryShared(ctx, p.regions[0])
@@ -240,8 +240,8 @@ type layout struct {
 
 const regionAlignment = 64
 
-// arrange computes the layout for the largest batch.
-func (e *Engine) arrange() {
+// planLayout computes the layout for the largest batch.
+func (e *Engine) planLayout() {
 	up := func(n int) int { return (n + regionAlignment - 1) / regionAlignment * regionAlignment }
 	batch := e.model.MaxBatch
 	l := layout{input: up(batch * e.img.ImageBytes())}

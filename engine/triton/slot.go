@@ -75,13 +75,13 @@ func (s *slot) load(p *endpoint) (*regionPair, error) {
 		l = p.regions[s.number]
 	}
 	if l != nil && l.input.memory == nil {
-		if s.engine.withoutGPU() == "" {
+		if s.engine.gpuDisabledReason() == "" {
 			err := s.letterboxDevice()
 			if err == nil {
-				s.enter(l)
+				s.useRegions(l)
 				return l, nil
 			}
-			s.engine.giveUpGPU(err)
+			s.engine.disableGPU(err)
 			p.wakeUp()
 		}
 		l = nil // the watcher sets up system memory
@@ -93,7 +93,7 @@ func (s *slot) load(p *endpoint) (*regionPair, error) {
 		return nil, s.send()
 	}
 	copy(l.input.memory, s.input.Data[:int(s.batch)*s.engine.img.ImageBytes()])
-	s.enter(l)
+	s.useRegions(l)
 	return l, nil
 }
 
@@ -104,7 +104,7 @@ func (s *slot) letterboxHost() error {
 	}
 	began := clock.Monotonic()
 	batch, transforms, err := s.images.Run(s.Images, s.input.Data, s.Result.Transforms[:0])
-	return s.drawn(&s.onHost, began, batch, transforms, err)
+	return s.letterboxed(&s.onHost, began, batch, transforms, err)
 }
 
 // letterboxDevice letterboxes the images on the GPU.
@@ -114,10 +114,10 @@ func (s *slot) letterboxDevice() error {
 	}
 	began := clock.Monotonic()
 	batch, transforms, err := s.device.Run(s.Images, s.Result.Transforms[:0])
-	return s.drawn(&s.onDevice, began, batch, transforms, err)
+	return s.letterboxed(&s.onDevice, began, batch, transforms, err)
 }
 
-func (s *slot) drawn(where *bool, began int64, batch int, transforms []engine.Transform, err error) error {
+func (s *slot) letterboxed(where *bool, began int64, batch int, transforms []engine.Transform, err error) error {
 	s.letterboxTime += clock.Monotonic() - began
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (s *slot) send() error {
 		}
 	}
 	if len(s.Images) > 0 {
-		img := s.described()
+		img := s.imageTensor()
 		img.Data = s.input.Data[:int(s.batch)*e.img.ImageBytes()]
 		inputs = e.withAuxiliary(append(inputs, img), int(s.batch))
 		s.request.key = requestKey{batch: int(s.batch)}
@@ -153,14 +153,14 @@ func (s *slot) send() error {
 	return err
 }
 
-func (s *slot) described() kserve.Tensor {
+func (s *slot) imageTensor() kserve.Tensor {
 	return kserve.Tensor{Name: s.engine.model.Inputs[0].Name, Datatype: kserve.Datatype(s.engine.img.Type), Shape: s.dims}
 }
 
-// enter prepares the request to read its images from shared memory.
-func (s *slot) enter(l *regionPair) {
+// useRegions prepares the request to read its images from shared memory.
+func (s *slot) useRegions(l *regionPair) {
 	s.request.key = requestKey{slot: s.number + 1, batch: int(s.batch)}
-	s.request.Inputs = s.engine.withAuxiliary(append(s.request.Inputs[:0], s.described()), int(s.batch))
+	s.request.Inputs = s.engine.withAuxiliary(append(s.request.Inputs[:0], s.imageTensor()), int(s.batch))
 	l.place(s.engine, &s.request, int(s.batch))
 }
 

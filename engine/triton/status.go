@@ -43,7 +43,7 @@ func (e *Engine) Status() Status {
 		s := Server{
 			Address: p.address.String(), Well: p.well, Reason: p.reason, Since: p.since,
 			Version: p.version, Shared: p.shared.Load(), OnGPU: p.onGPU.Load(), Unshared: p.unshared,
-			Wire: e.sends(),
+			Wire: e.wireEncoding(),
 		}
 		p.mu.Unlock()
 		s.Requests, s.Failures, s.Suspensions = p.requests.Load(), p.failures.Load(), p.suspensions.Load()
@@ -56,8 +56,8 @@ func (e *Engine) Status() Status {
 	return status
 }
 
-// sends returns the encoding of images, or "" if the model takes none.
-func (e *Engine) sends() string {
+// wireEncoding returns the encoding of images, or "" if the model takes none.
+func (e *Engine) wireEncoding() string {
 	switch {
 	case e.jpeg:
 		return JPEG

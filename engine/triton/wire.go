@@ -98,9 +98,9 @@ func (a *answer) align() {
 type body struct {
 	size int64
 
-	mu    sync.Mutex
-	parts [][]byte
-	gone  bool
+	mu       sync.Mutex
+	parts    [][]byte
+	detached bool
 }
 
 func newBody(parts ...[]byte) *body {
@@ -115,7 +115,7 @@ func newBody(parts ...[]byte) *body {
 func (b *body) Read(p []byte) (n int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.gone {
+	if b.detached {
 		return 0, errDetached
 	}
 	for n < len(p) && len(b.parts) > 0 {
@@ -138,7 +138,7 @@ func (b *body) Close() error { return nil }
 func (b *body) detach() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.gone, b.parts = true, nil
+	b.detached, b.parts = true, nil
 }
 
 var errDetached = errors.New("the request has ended")
@@ -214,7 +214,7 @@ type head struct {
 // maxHeads is the size at which the cache is emptied.
 const maxHeads = 1024
 
-func (h *heads) of(r *request, build func(r *request) (*head, error)) (*head, error) {
+func (h *heads) get(r *request, build func(r *request) (*head, error)) (*head, error) {
 	if r.key == (requestKey{}) {
 		return build(r)
 	}
