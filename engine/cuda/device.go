@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Device is an open GPU: its primary context, the one that TensorRT and ONNX Runtime use too, is retained until Close. Its methods may be
-// called from any goroutine. Close what was made on a device before the device.
+// Device is an open GPU. It retains the primary context, which TensorRT and ONNX Runtime also use, until Close. Its methods may be called
+// from any goroutine. Objects created on a device must be closed before it.
 type Device struct {
 	facts   Facts
 	device  cu.Device
@@ -21,7 +21,7 @@ type Device struct {
 	close   sync.Once
 }
 
-// Facts are what a GPU says of itself. Sizes are bytes.
+// Facts are the properties of a GPU. Sizes are in bytes.
 type Facts struct {
 	Ordinal         int    `json:"ordinal"`
 	Name            string `json:"name"`
@@ -30,18 +30,18 @@ type Facts struct {
 	Minor           int    `json:"minor"`
 	Integrated      bool   `json:"integrated"`       // shares the machine's memory, as on a Jetson
 	MapsHostMemory  bool   `json:"maps_host_memory"` // kernels can read page-locked host memory
-	RegistersMemory bool   `json:"registers_memory"` // host memory from elsewhere can be page-locked
+	RegistersMemory bool   `json:"registers_memory"` // memory not allocated by CUDA can be page-locked
 	Multiprocessors int    `json:"multiprocessors"`
 	L2              int64  `json:"l2"`
 	Memory          int64  `json:"memory"`
 	Exclusive       bool   `json:"exclusive"` // one process at a time, or none
 }
 
-// ComputeCapability writes the architecture as sm_87.
+// ComputeCapability returns the architecture in the form sm_87.
 func (f *Facts) ComputeCapability() string { return fmt.Sprintf("sm_%d%d", f.Major, f.Minor) }
 
-// Open retains the GPU of that number in the driver's order, which CUDA_VISIBLE_DEVICES may change. The error is an *engine.Error that is
-// engine.ErrUnavailable and says why.
+// Open opens a GPU by its number in the driver's order, which CUDA_VISIBLE_DEVICES may change. Errors are *engine.Error of kind
+// engine.ErrUnavailable.
 func Open(ordinal int) (*Device, error) {
 	if _, err := load(); err != nil {
 		return nil, err
@@ -70,13 +70,12 @@ func Open(ordinal int) (*Device, error) {
 	return d, nil
 }
 
-// stackSize is the stack of a GPU thread in bytes. CUDA sets aside this much for every thread that a GPU can hold at once: with its default
-// of 1024 that is 264 MiB of the 551 MiB that a context takes on an H200. Kernels whose need is known when they are compiled, spilled
-// registers among it, get what they need whatever the limit is; only recursion and calls through pointers live on the limit.
+// stackSize is the stack limit of a GPU thread in bytes. CUDA reserves it for every resident thread: the default of 1024 takes 264 MiB of
+// the 551 MiB of a context on an H200. Kernels with a known stack size get it in any case; the limit matters only for recursion and calls
+// through pointers.
 const stackSize = 512
 
-// limitStack lowers the stack of the context's threads to stackSize. A driver that refuses costs memory and nothing else, so that is no
-// error.
+// limitStack lowers the stack limit of the context to stackSize. Errors are ignored, since they only cost memory.
 func (d *Device) limitStack() {
 	_ = d.Do(func() error {
 		if now, err := cu.Limits(cu.StackSize); err != nil || now <= stackSize {
@@ -86,7 +85,7 @@ func (d *Device) limitStack() {
 	})
 }
 
-// Facts returns what the GPU says of itself.
+// Facts returns the properties of the GPU.
 func (d *Device) Facts() Facts { return d.facts }
 
 // Context is the CUcontext for C code, valid until Close.
@@ -99,8 +98,8 @@ func (d *Device) Close() error {
 	return err
 }
 
-// Do runs f with the device's context current on the calling thread, and puts back what was current before. Set-up calls go through it;
-// the frame path sets the context in its own C call instead.
+// Do runs f with the device's context current on the calling thread and restores the previous one. It is for set-up; the frame path sets
+// the context in its own C call.
 func (d *Device) Do(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -112,7 +111,7 @@ func (d *Device) Do(f func() error) error {
 	return errors.Join(err, wrap("use", d.facts.Name, popped))
 }
 
-// Synchronize waits for everything on the device.
+// Synchronize waits for all work on the device.
 func (d *Device) Synchronize() error {
 	return d.Do(func() error { return wrap("synchronize", d.facts.Name, cu.Synchronize()) })
 }

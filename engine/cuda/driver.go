@@ -1,6 +1,6 @@
 // Package cuda drives an NVIDIA GPU: devices, mapped host memory and kernels' modules. The driver is opened at run time, so
-// a program that imports this package starts on any machine; Open and Probe say why a GPU cannot be used. Set-up goes through
-// gorgonia.org/cu; what that package lacks and all that a frame needs is in ei_cuda.h, which the C++ of other packages may include.
+// a program that imports this package starts on any machine; Open and Probe report why a GPU cannot be used. Set-up uses
+// gorgonia.org/cu. ei_cuda.h, which C++ code of other packages may include, has all calls of the frame path and those that cu lacks.
 package cuda
 
 // #cgo LDFLAGS: -lcuda -ldl -lpthread
@@ -16,19 +16,19 @@ import (
 	"gorgonia.org/cu"
 )
 
-// LibraryEnvironment names the variable that replaces the search for the driver library.
+// LibraryEnvironment is the environment variable with the path of the driver library.
 const LibraryEnvironment = "EDGE_INFER_LIBCUDA"
 
-// MinimumDriver is the oldest CUDA version, as the driver counts it, that the engines work with: JetPack 5.1's.
+// MinimumDriver is the oldest supported CUDA version of a driver, in the driver's numbering: that of JetPack 5.1.
 const MinimumDriver = 11040
 
-// Driver is what is known about the driver library.
+// Driver describes the driver library.
 type Driver struct {
 	// Path is the file that was loaded; empty when there is none.
 	Path string `json:"path,omitempty"`
 	// Version is 1000*major + 10*minor of the CUDA release that the driver supports.
 	Version int `json:"version,omitempty"`
-	// Missing counts driver functions that this program may call and this driver lacks; they answer "not supported".
+	// Missing is the number of driver functions that this program uses and the driver lacks. They return "not supported".
 	Missing int `json:"missing,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func load() (Driver, error) {
 		ready := C.ei_cuda_open(name, &facts) == 0
 		C.free(unsafe.Pointer(name))
 		if why == "" {
-			why = C.GoString(&facts.why[0]) // the first name's reason is the one that helps
+			why = C.GoString(&facts.why[0]) // the first library's reason is the most useful
 		}
 		if ready || facts.loaded != 0 {
 			break

@@ -29,7 +29,7 @@ enum {
     EI_CUDA_NOT_SUPPORTED = 801,  // the driver lacks the function
 };
 
-// What names device memory to another process.
+// Handle by which another process opens device memory.
 typedef struct ei_cuda_memory_handle {
     unsigned char bytes[64];
 } ei_cuda_memory_handle;
@@ -71,7 +71,7 @@ int cuGraphExecDestroy(ei_cuda_graph_exec exec);
 int cuGraphDestroy(ei_cuda_graph graph);
 int cuGetErrorString(int code, const char **text);
 
-// What cuGraphExecKernelNodeSetParams takes.
+// Parameters of cuGraphExecKernelNodeSetParams.
 typedef struct ei_cuda_kernel_node {
     ei_cuda_function function;
     unsigned grid[3], block[3], shared_bytes;
@@ -103,7 +103,7 @@ static inline int ei_cuda_launch(const ei_cuda_kernel *k, ei_cuda_stream stream)
 // the same thread.
 static inline int ei_cuda_begin(ei_cuda_stream stream) { return cuStreamBeginCapture_v2(stream, 1); }
 
-// ei_cuda_captured gives the node of the call that was captured last, for ei_cuda_replace_kernel.
+// ei_cuda_captured returns the node of the last captured call, for ei_cuda_replace_kernel.
 static inline int ei_cuda_captured(ei_cuda_stream stream, ei_cuda_node *node) {
     int status = 0;
     unsigned long long id = 0;

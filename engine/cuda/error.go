@@ -11,14 +11,14 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Codes of the driver that callers decide by; they are engine.Error.Code of errors from this package.
+// Driver codes that callers handle, as engine.Error.Code of errors from this package.
 const (
 	CodeOutOfMemory  = 2
 	CodeNotReady     = 600
 	CodeNotSupported = 801
 )
 
-// hints says what helps against a code.
+// hints has the remedies by driver code.
 func hint(code int) string {
 	switch code {
 	case CodeOutOfMemory:
@@ -65,10 +65,10 @@ func oldDriver(version int) error {
 	}
 }
 
-// VersionText writes a CUDA version as people do: 12020 is 12.2.
+// VersionText formats a CUDA version: 12020 is 12.2.
 func VersionText(version int) string { return fmt.Sprintf("%d.%d", version/1000, version%1000/10) }
 
-// describe gives a code's text, from the driver where it knows it.
+// describe returns the driver's text for a code.
 func describe(code int) string {
 	var text *C.char
 	if C.cuGetErrorString(C.int(code), &text) == 0 && text != nil {
@@ -89,8 +89,8 @@ func describe(code int) string {
 	return fmt.Sprintf("error %d", code)
 }
 
-// failure is the error of a driver call, nil for code 0. Everything that fails while a GPU is being set up makes the backend unavailable;
-// what a caller may do about it is in Code and Hint.
+// failure returns the error of a driver call, or nil for code 0. Its kind is engine.ErrUnavailable, since any failed set-up makes the
+// backend unavailable.
 func failure(op, subject string, code int) error {
 	if code == 0 {
 		return nil
@@ -100,7 +100,7 @@ func failure(op, subject string, code int) error {
 	}
 }
 
-// wrap turns an error of gorgonia.org/cu, whose type is not exported but is an integer, into one of this package.
+// wrap converts an error of gorgonia.org/cu, whose unexported type is an integer.
 func wrap(op, subject string, err error) error {
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		if value := reflect.ValueOf(cause); value.CanInt() {

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Jetson is what NVIDIA's board support package says of the machine.
+// Jetson describes a Jetson board and its software.
 type Jetson struct {
 	Model   string `json:"model,omitempty"`   // the board
 	Release string `json:"release,omitempty"` // Jetson Linux, as 36.4.3
-	JetPack string `json:"jetpack,omitempty"` // that belongs to the release; empty when unknown
-	Load    *Load  `json:"load,omitempty"`    // nil when the kernel does not show it
+	JetPack string `json:"jetpack,omitempty"` // version for the release; empty if unknown
+	Load    *Load  `json:"load,omitempty"`    // nil if not available
 }
 
-// Load of a Jetson's GPU at one moment. A value that the kernel does not show is -1.
+// Load is the current load of a Jetson's GPU. Unavailable values are -1.
 type Load struct {
 	Percent  float64 `json:"percent"`
 	Hertz    int64   `json:"hertz"` // current clock
@@ -27,8 +27,8 @@ type Load struct {
 	MaxHertz int64   `json:"max_hertz"`
 }
 
-// jetpacks lists the first Jetson Linux release of each JetPack, newest first; a release belongs to the first entry that is not above it
-// and has the same major number.
+// jetpacks lists the first Jetson Linux release of each JetPack, newest first. A release belongs to the first entry with the same major
+// number that is not newer.
 var jetpacks = [...]struct {
 	linux   [3]int
 	jetpack string
@@ -55,7 +55,7 @@ var jetpacks = [...]struct {
 
 var releaseLine = regexp.MustCompile(`# R(\d+) \(release\), REVISION: (\d+)(?:\.(\d+))?`)
 
-// Jetson reads the release file and the device tree; nil when neither is a Jetson's.
+// Jetson reads the release file and the device tree. It returns nil on other machines.
 func (p Prober) Jetson() *Jetson {
 	var j Jetson
 	if match := releaseLine.FindSubmatch(p.file("/etc/nv_tegra_release")); match != nil {
@@ -81,15 +81,15 @@ func (p Prober) Jetson() *Jetson {
 	return &j
 }
 
-// gpuNodes are the device-tree names of the integrated GPUs.
+// gpuNodes lists the device-tree names of integrated GPUs.
 var gpuNodes = [...]string{"gpu", "gb10b", "ga10b", "gv11b", "gp10b"}
 
-// thorGPU is the directory of Thor's GPU, which has no such name and no load.
+// thorGPU is the directory of Thor's GPU, which has no such name and reports no load.
 const thorGPU = "gpu-gpc-0"
 
-// Load reads what a Jetson's GPU is doing now; false on other machines and where the kernel does not show it. It opens a handful of files.
+// Load reads the load of a Jetson's GPU from sysfs. It returns false if that is not available.
 func (p Prober) Load() (Load, bool) {
-	dirs, _ := filepath.Glob(filepath.Join(p.Root, "/sys/class/devfreq/*")) // the pattern is right, so there is no error
+	dirs, _ := filepath.Glob(filepath.Join(p.Root, "/sys/class/devfreq/*")) // the pattern is valid
 	for _, dir := range dirs {
 		node := strings.TrimRight(string(contents(filepath.Join(dir, "device/of_node/name"))), "\x00\n")
 		if !slices.Contains(gpuNodes[:], node) && filepath.Base(dir) != thorGPU {
@@ -107,7 +107,7 @@ func (p Prober) Load() (Load, bool) {
 	return load, load.Percent >= 0
 }
 
-// percent reads a file that counts in thousandths.
+// percent reads a file with a value in thousandths.
 func percent(path string) float64 {
 	if permille := number(path); permille >= 0 && permille <= 1000 {
 		return float64(permille) / 10
@@ -117,7 +117,7 @@ func percent(path string) float64 {
 
 func (p Prober) file(path string) []byte { return contents(filepath.Join(p.Root, path)) }
 
-// contents gives a small file's bytes, none when it cannot be read: every fact here is optional.
+// contents returns the bytes of a small file, or nil if it cannot be read, since every file here is optional.
 func contents(path string) []byte {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -126,7 +126,7 @@ func contents(path string) []byte {
 	return data
 }
 
-// number reads a file that holds a count, -1 when it does not.
+// number reads a file with a decimal number. It returns -1 on errors.
 func number(path string) int64 {
 	value, err := strconv.ParseInt(strings.TrimSpace(string(contents(path))), 10, 64)
 	if err != nil || value < 0 {

@@ -38,7 +38,7 @@ import (
 // HostMemory is page-locked host memory that the device reads and writes in place, valid until Free. Data is not Go heap memory.
 type HostMemory struct {
 	Data []byte
-	// Address is where kernels and copies of any device find it.
+	// Address is the device address, valid on every device.
 	Address    uint64
 	device     *Device
 	registered bool
@@ -56,7 +56,7 @@ func (d *Device) AllocHost(size int) (*HostMemory, error) {
 }
 
 // Register page-locks memory that was allocated elsewhere, by mmap or by C, and maps it for the device. It must not be Go heap memory and
-// must outlive Free. Facts.RegistersMemory says whether the device can do it.
+// must outlive Free. It needs Facts.RegistersMemory.
 func (d *Device) Register(data []byte) (*HostMemory, error) {
 	if len(data) == 0 {
 		return nil, failure("register", "no memory", 1)
@@ -69,7 +69,7 @@ func (d *Device) Register(data []byte) (*HostMemory, error) {
 	return &HostMemory{Data: data, Address: uint64(address), device: d, registered: true}, nil
 }
 
-// Free gives the memory back, or undoes Register. It is idempotent and does nothing on nil. No work that uses the memory may be in flight.
+// Free frees the memory, or undoes Register. It is idempotent and does nothing on nil. No work that uses the memory may be in flight.
 func (m *HostMemory) Free() error {
 	if m == nil || m.Data == nil {
 		return nil
@@ -104,12 +104,12 @@ func (d *Device) Alloc(size int) (*Memory, error) {
 	return m, nil
 }
 
-// sharedUnit is what the size of memory that is shared must be a multiple of: the driver cuts smaller allocations from blocks of this size,
-// and a block is shared whole.
+// sharedUnit is the granularity of shared memory in bytes. The driver takes smaller allocations from blocks of this size, and a whole block
+// is shared.
 const sharedUnit = 2 << 20
 
-// AllocShared is Alloc for memory that another process may open, with the handle that names it there. It shares nothing else of this
-// process. Another process must have closed the memory before Free. The error says when the device cannot do it.
+// AllocShared is Alloc for memory that another process may open by the returned handle. No other memory is shared. Other processes must
+// close the memory before Free. It returns an error if the device does not support this.
 func (d *Device) AllocShared(size int) (*Memory, []byte, error) {
 	m, err := d.Alloc((size + sharedUnit - 1) / sharedUnit * sharedUnit)
 	if err != nil {
@@ -124,7 +124,7 @@ func (d *Device) AllocShared(size int) (*Memory, []byte, error) {
 	return m, C.GoBytes(unsafe.Pointer(&handle), C.int(unsafe.Sizeof(handle))), nil
 }
 
-// Free gives the memory back. It is idempotent and does nothing on nil. No work that uses the memory may be in flight.
+// Free frees the memory. It is idempotent and does nothing on nil. No work that uses the memory may be in flight.
 func (m *Memory) Free() error {
 	if m == nil || m.Address == 0 {
 		return nil

@@ -3,7 +3,7 @@ package cuda
 // #include <stdlib.h>
 // #include "ei_cuda.h"
 //
-// // load_module compiles PTX for the device at hand and keeps the compiler's complaint in log.
+// // load_module compiles PTX for the current device and writes the compiler's messages to log.
 // static int load_module(ei_cuda_module *module, const char *ptx, char *log, unsigned size) {
 //     int options[] = {5, 6};  // error log buffer, its size
 //     void *values[] = {log, (void *)(size_t)size};
@@ -27,7 +27,7 @@ type Module struct {
 // Function is a kernel's CUfunction, valid until its module is closed.
 type Function unsafe.Pointer
 
-// NewModule compiles PTX; on a new device this can take some 100 ms the first time, then the driver's cache on disk helps.
+// NewModule compiles PTX. The first time on a device this can take some 100 ms; then the driver uses its cache on disk.
 func (d *Device) NewModule(ptx string) (*Module, error) {
 	m := &Module{device: d}
 	text := C.CString(ptx)

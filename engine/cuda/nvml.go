@@ -7,14 +7,14 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// NVML is what NVIDIA's management library says. JetPack 5 has none, and on Orin most values are missing.
+// NVML is the report of NVIDIA's management library. JetPack 5 has none, and on Orin most values are missing.
 type NVML struct {
 	DriverVersion string       `json:"driver_version,omitempty"` // of the kernel module, as nvidia-smi shows it
 	Devices       []NVMLDevice `json:"devices,omitempty"`
-	Reason        string       `json:"reason,omitempty"` // why there is nothing
+	Reason        string       `json:"reason,omitempty"` // why NVML is not available
 }
 
-// NVMLDevice is one GPU at one moment. A value that the library does not give is -1.
+// NVMLDevice is the current state of one GPU. Unavailable values are -1.
 type NVMLDevice struct {
 	Name        string  `json:"name"`
 	UUID        string  `json:"uuid"`
@@ -22,18 +22,18 @@ type NVMLDevice struct {
 	MemoryTotal int64   `json:"memory_total"`
 	Utilization float64 `json:"utilization"` // percent
 	Temperature float64 `json:"temperature"` // degrees Celsius
-	Limit       float64 `json:"limit"`       // temperature at which it slows down
+	Limit       float64 `json:"limit"`       // slow-down temperature, degrees Celsius
 	Power       float64 `json:"power"`       // watts
 	Hertz       int64   `json:"hertz"`       // clock of the multiprocessors
 	MaxHertz    int64   `json:"max_hertz"`
-	// Throttled says what holds the clock down now: power cap, heat, power brake.
+	// Throttled lists the current throttle reasons: power cap, heat, power brake.
 	Throttled []string `json:"throttled,omitempty"`
 }
 
-// Management is NVIDIA's management library, opened. One goroutine uses it at a time.
+// Management is the opened NVML library. It must not be used by two goroutines at once.
 type Management struct{ library nvml.Interface }
 
-// OpenManagement opens the library of that path, libnvidia-ml.so.1 when it is empty. Close the result.
+// OpenManagement opens the library at path, or libnvidia-ml.so.1 if path is empty. The caller must close the result.
 func OpenManagement(path string) (*Management, error) {
 	options := []nvml.LibraryOption{}
 	if path != "" {
@@ -48,12 +48,12 @@ func OpenManagement(path string) (*Management, error) {
 	case nvml.ERROR_DRIVER_NOT_LOADED:
 		return nil, errors.New("the NVIDIA kernel module is not loaded")
 	default:
-		// Calling anything else of go-nvml now would end the process, hence no Management.
+		// Any other call of go-nvml would now end the process, so no Management is returned.
 		return nil, errors.New("NVML does not start: error " + strconv.Itoa(int(code)))
 	}
 }
 
-// Close gives the library up. It is idempotent.
+// Close closes the library. It is idempotent.
 func (m *Management) Close() {
 	if m.library != nil {
 		m.library.Shutdown()
@@ -71,7 +71,7 @@ func (p Prober) nvml() NVML {
 	return management.Read()
 }
 
-// throttles names what can hold the clock down.
+// throttles names the throttle reasons.
 var throttles = [...]struct {
 	reason uint64
 	name   string
@@ -81,8 +81,7 @@ var throttles = [...]struct {
 	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"},
 }
 
-// asked is what a function of NVML answered. Calling a function that the library at hand lacks ends the process: hence the look-up before
-// each.
+// asked calls an NVML function after a look-up of its symbol, since calling a function that the library lacks ends the process.
 func asked[T any](m *Management, symbol string, call func() (T, nvml.Return)) (T, nvml.Return) {
 	if m.library.Extensions().LookupSymbol(symbol) != nil {
 		var none T
@@ -91,7 +90,7 @@ func asked[T any](m *Management, symbol string, call func() (T, nvml.Return)) (T
 	return call()
 }
 
-// Read asks for the state of every GPU.
+// Read returns the state of every GPU.
 func (m *Management) Read() NVML {
 	var n NVML
 	n.DriverVersion, _ = asked(m, "nvmlSystemGetDriverVersion", m.library.SystemGetDriverVersion)
@@ -103,7 +102,7 @@ func (m *Management) Read() NVML {
 	for index := range count {
 		handle := func() (nvml.Device, nvml.Return) { return m.library.DeviceGetHandleByIndex(index) }
 		device, code := asked(m, "nvmlDeviceGetHandleByIndex_v2", handle)
-		if code == nvml.SUCCESS { // else another user's GPU
+		if code == nvml.SUCCESS { // fails for GPUs of other users
 			n.Devices = append(n.Devices, m.device(device))
 		}
 	}

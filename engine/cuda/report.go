@@ -9,11 +9,11 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Report says what GPU support this machine has, and why where there is none.
+// Report describes the GPU support of this machine.
 type Report struct {
 	Driver  Driver  `json:"driver"`
 	Devices []Facts `json:"devices,omitempty"`
-	// Reason and Hint say why no GPU can be used; empty when one can.
+	// Reason is why no GPU can be used, Hint the remedy. Both are empty if one can.
 	Reason string `json:"reason,omitempty"`
 	Hint   string `json:"hint,omitempty"`
 	// Jetson is nil on other machines.
@@ -23,18 +23,18 @@ type Report struct {
 	err error
 }
 
-// Err is the reason as an *engine.Error that is engine.ErrUnavailable, nil when a GPU can be used.
+// Err returns the reason as an *engine.Error of kind engine.ErrUnavailable, or nil if a GPU can be used.
 func (r *Report) Err() error { return r.err }
 
-// Prober looks at a machine. The zero value looks at this one.
+// Prober collects a Report. The zero value examines this machine.
 type Prober struct {
-	// Root is put before the paths of the files that are read, for tests.
+	// Root is a prefix for all file paths, for tests.
 	Root string
-	// NVML is the library to open instead of libnvidia-ml.so.1.
+	// NVML is the path of the library; empty for libnvidia-ml.so.1.
 	NVML string
 }
 
-// Probe looks at this machine. It creates no context and takes no device memory; starting the driver takes some 100 ms the first time.
+// Probe examines this machine. It creates no context and takes no device memory; starting the driver takes some 100 ms the first time.
 func Probe() Report { return Prober{}.Probe() }
 
 // Probe collects the report.

@@ -37,8 +37,8 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Stream runs work in order. One goroutine at a time; different streams are independent. Engines that do more in a frame than a few of
-// these calls make them from C++, in one call of Go's.
+// Stream runs work in order. It must not be used by two goroutines at once; different streams are independent. Engines with more than a few
+// of these calls per frame make them from C++, in one cgo call.
 type Stream struct {
 	device *Device
 	stream cu.Stream
@@ -54,7 +54,7 @@ type Kernel struct {
 // Bytes views a struct that holds no Go pointers as the bytes of Kernel.Arguments.
 func Bytes[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
-// NewStream makes a stream that does not wait for the default stream.
+// NewStream creates a stream that does not wait for the default stream.
 func (d *Device) NewStream() (*Stream, error) {
 	s := &Stream{device: d}
 	err := d.Do(func() error {
@@ -68,7 +68,7 @@ func (d *Device) NewStream() (*Stream, error) {
 	return s, nil
 }
 
-// Native is the stream as package cu has it.
+// Native returns the stream as a value of package cu.
 func (s *Stream) Native() cu.Stream { return s.stream }
 
 // Copy enqueues a copy between any two of: device memory, mapped host memory.
@@ -77,8 +77,8 @@ func (s *Stream) Copy(to, from uint64, bytes int) error {
 	return failure("copy", "memory", int(code))
 }
 
-// Upload enqueues a copy of host memory to device memory. Page-locked memory must stay as it is until the copy has been done; any other is
-// read before the call returns.
+// Upload enqueues a copy of host memory to device memory. Page-locked memory must not change until the copy is done; other memory is read
+// before the call returns.
 func (s *Stream) Upload(to uint64, from []byte) error {
 	if len(from) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (s *Stream) Upload(to uint64, from []byte) error {
 	return failure("copy", fmt.Sprintf("%d bytes to the device", len(from)), int(code))
 }
 
-// Fill enqueues the writing of a 32-bit value to consecutive words of device or mapped memory.
+// Fill enqueues a fill of consecutive words of device or mapped memory with a 32-bit value.
 func (s *Stream) Fill(to uint64, value uint32, words int) error {
 	code := C.fill(s.device.c(), C.ei_cuda_pointer(to), C.uint(value), C.size_t(words), s.c())
 	return failure("fill", "memory", int(code))
@@ -108,7 +108,7 @@ func (s *Stream) Synchronize() error {
 	return failure("synchronize", "stream", int(C.synchronize(s.device.c(), s.c())))
 }
 
-// Close gives the stream back; work that is in it still runs. It is idempotent and does nothing on nil.
+// Close destroys the stream; enqueued work still runs. It is idempotent and does nothing on nil.
 func (s *Stream) Close() error {
 	if s == nil || s.stream == (cu.Stream{}) {
 		return nil

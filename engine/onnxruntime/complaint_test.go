@@ -26,7 +26,7 @@ func TestComplaintTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 				"tensorprotoutils.cc:461 ValidateExternalDataPathFromDir External data path does not exist: \"/a/weights.bin\"",
 			complaint: "External data path validation failed for initializer: model.0.conv.weight. Error: External data path does not exist: " +
 				"\"/a/weights.bin\"",
-			remedy: "put weights.bin whole beside the model, its weights lie there",
+			remedy: "put weights.bin, which has the weights, into the model's directory",
 		},
 		{
 			text: "Error creating C session from file: Exception during initialization: /onnxruntime_src/onnxruntime/core/optimizer/initializer.cc:79 " +
@@ -35,11 +35,11 @@ func TestComplaintTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 				"file_length: 1000 are out of bounds or can not be read in full.",
 			complaint: "Exception during initialization: External initializer: a offset: 0 size to read: 1728 given file_length: 1000 are out of " +
 				"bounds or can not be read in full.",
-			remedy: "put weights.bin whole beside the model, its weights lie there",
+			remedy: "put weights.bin, which has the weights, into the model's directory",
 		},
 		{
 			text:      "Error creating C session: Invalid model. Node input 'x' is not a graph input.",
-			complaint: "Invalid model. Node input 'x' is not a graph input.", remedy: "export or fetch the file again",
+			complaint: "Invalid model. Node input 'x' is not a graph input.", remedy: "export or download the file again",
 		},
 	} {
 		assert.Equal(t, test.complaint, cleanMessage(test.text))

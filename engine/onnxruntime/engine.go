@@ -23,13 +23,13 @@ import (
 
 const backend = "onnxruntime"
 
-// Engine is a model in ONNX Runtime. Every slot has a worker goroutine that letterboxes in its own time and then runs the network; the
-// networks of different slots take turns.
+// Engine is a model in ONNX Runtime. Every slot has a worker goroutine that letterboxes its images and runs the network. Slots letterbox
+// in parallel; networks run one at a time.
 type Engine struct {
 	// Set by Open.
 	model        engine.Model
 	img          *engine.ImageInput // nil when there is none
-	deviceMemory bool               // the provider copies to a device, so inputs cannot be bound once for all
+	deviceMemory bool               // the provider copies inputs to a device, so they must be bound for each run
 	loaded       bool
 	session      *ort.DynamicAdvancedSession
 	exposed      exposed
@@ -44,14 +44,13 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// Open loads the ONNX file in options.Bytes. options.Path is where its external data, if it has any, lies. All errors are *engine.Error.
+// Open loads the ONNX file in options.Bytes. External data is searched in the directory of options.Path. All errors are *engine.Error.
 //
-// Threads defaults to the number of CPUs: the network is all that keeps a CPU busy here, twice the threads nearly halve its time, and
-// threads that wait sleep (Spin is off), which leaves the CPUs to capture and publishing in between.
+// Threads defaults to the number of CPUs. Unless options.Spin is set, waiting threads sleep and leave the CPUs to capture and publishing.
 func Open(options engine.Options) (engine.Engine, error) {
 	e := &Engine{inference: make(chan struct{}, 1)}
 	if err := e.open(options); err != nil {
-		_ = e.Close() // what kept it from opening is the better answer
+		_ = e.Close() // the first error matters
 		return nil, e.fail("open", err)
 	}
 	return e, nil
@@ -59,14 +58,14 @@ func Open(options engine.Options) (engine.Engine, error) {
 
 func (e *Engine) open(options engine.Options) error {
 	if options.Frugal && (options.Provider == "" || options.Provider == engine.CPU) {
-		options.MaxBatch = min(options.MaxBatch, 1) // an image takes as long in a batch as alone, and 13 MB more with a network of 416x416
+		options.MaxBatch = min(options.MaxBatch, 1) // a batch saves no time on the CPU and costs memory (13 MB at 416x416)
 	}
 	for _, n := range []struct {
 		name      string
 		value, to int
 	}{{"slots", options.Slots, 64}, {"threads", options.Threads, 1024}, {"images in a batch", options.MaxBatch, 1024}} {
 		if n.value < 0 || n.value > n.to {
-			return &engine.Error{Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%d %s, 0 to %d are possible", n.value, n.name, n.to)}
+			return &engine.Error{Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%d %s: use 0 to %d", n.value, n.name, n.to)}
 		}
 	}
 	file, err := onnx.Parse(options.Path, options.Bytes)
@@ -121,8 +120,8 @@ func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
 		if info.Shape == nil || len(info.Shape) > 8 {
 			return &engine.Error{
 				Kind:    engine.ErrUnsupported,
-				Message: fmt.Sprintf("input %q has %d dimensions, or nothing says how many; up to 8 can be fed", info.Name, len(info.Shape)),
-				Hint:    "export the model with shapes of its inputs",
+				Message: fmt.Sprintf("input %q has %d dimensions or an unknown number; 1 to 8 are supported", info.Name, len(info.Shape)),
+				Hint:    "export the model with input shapes",
 			}
 		}
 	}
@@ -132,13 +131,13 @@ func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
 	}
 	precision := filePrecision(file)
 	if options.Precision != "" && options.Precision != engine.Auto && options.Precision != precision {
-		hint := "take the file that it was made from"
+		hint := "use the original model file"
 		if options.Precision != engine.FP32 {
 			hint = fmt.Sprintf("run edge-infer quantize %s --precision %s and use its output", filepath.Base(options.Path), options.Precision)
 		}
 		return &engine.Error{
 			Kind:    engine.ErrUnsupported,
-			Message: fmt.Sprintf("computes in the precision of the file, which is %s, not %s", precision, options.Precision), Hint: hint,
+			Message: fmt.Sprintf("the model file has precision %s, not %s", precision, options.Precision), Hint: hint,
 		}
 	}
 	e.model = engine.Model{
@@ -161,7 +160,8 @@ func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
 	return nil
 }
 
-// fileMetadata reads the file's metadata. What by sets is not read at all, so that a file with broken metadata can be used.
+// fileMetadata reads the file's metadata and overrides it by the given values. Overridden properties are not parsed, so that a file with
+// invalid metadata can be used.
 func fileMetadata(file *onnx.Model, by engine.Metadata) (engine.Metadata, error) {
 	properties := file.Metadata()
 	for key, set := range map[string]bool{
@@ -175,13 +175,13 @@ func fileMetadata(file *onnx.Model, by engine.Metadata) (engine.Metadata, error)
 	if err != nil {
 		return metadata, &engine.Error{
 			Kind: engine.ErrUnsupported, Err: err,
-			Hint: "say what the model means with flags: labels, task, input size",
+			Hint: "set flags: --labels, --task, --imgsz",
 		}
 	}
 	return metadata.Override(by), nil
 }
 
-// filePrecision tells what most of the file's arithmetic is: its own quantization, else the type of its weights.
+// filePrecision returns INT8 for a quantized model, otherwise the type of most weights.
 func filePrecision(file *onnx.Model) engine.Precision {
 	operators := file.Operators()
 	for _, name := range []string{"QuantizeLinear", "DequantizeLinear", "QLinearConv", "ConvInteger", "MatMulInteger", "QLinearMatMul"} {
@@ -259,56 +259,54 @@ func (e *Engine) load(file *onnx.Model, options engine.Options) error {
 		e.session, err = ort.NewDynamicAdvancedSessionWithONNXData(data, x.inputs, x.outputs, settings)
 	}
 	if err != nil {
-		said := cleanMessage(err.Error())
+		message := cleanMessage(err.Error())
 		return &engine.Error{
-			Kind: engine.ErrUnsupported, Message: "ONNX Runtime " + e.model.BackendVersion + " refuses the model",
-			Err: errors.New(said), Hint: remedy(file, said),
+			Kind: engine.ErrUnsupported, Message: "ONNX Runtime " + e.model.BackendVersion + " rejects the model",
+			Err: errors.New(message), Hint: remedy(file, message),
 		}
 	}
 	return nil
 }
 
-// logPrefixes is what ONNX Runtime says of its own source files, with or without a function's signature, and of its error codes.
+// logPrefixes matches error codes and source locations in messages of ONNX Runtime, with or without a function's signature.
 var logPrefixes = regexp.MustCompile(`Error creating C session(?: from file)?: |\[ONNXRuntimeError\] : \d+ : \w+ : |` +
 	`\S+\.(?:cc|h):\d+ (?:(?:[^():]|::)+\([^()]*\)(?: const)? |\S+ )`)
 
-// cleanMessage is what the library says of the model, in one line and without noise.
+// cleanMessage returns the library's message in one line, without error codes and source locations.
 func cleanMessage(text string) string {
 	return strings.TrimSpace(logPrefixes.ReplaceAllString(oneLine(text), ""))
 }
 
-// remedy says what to do about a well-formed model that is refused: about weights that are missing, somebody's own operators, else a form
-// that is newer than the library.
-func remedy(file *onnx.Model, said string) string {
-	if external := file.ExternalFiles(); len(external) > 0 && strings.Contains(said, "xternal") {
-		return "put " + strings.Join(external, " and ") + " whole beside the model, its weights lie there"
+// remedy returns the hint for a well-formed model that the library rejects: missing weights, custom operators, or a version newer than the
+// library.
+func remedy(file *onnx.Model, message string) string {
+	if external := file.ExternalFiles(); len(external) > 0 && strings.Contains(message, "xternal") {
+		return "put " + strings.Join(external, " and ") + ", which has the weights, into the model's directory"
 	}
 	for _, node := range file.Proto.Graph.Node {
 		if !node.IsStandard() {
-			return fmt.Sprintf("it uses operator %s of %s; export it with standard operators only", node.GetOpType(), node.GetDomain())
+			return fmt.Sprintf("the model uses operator %s of %s; export it with standard operators only", node.GetOpType(), node.GetDomain())
 		}
 	}
 	switch {
-	case strings.Contains(said, "IR version"):
+	case strings.Contains(message, "IR version"):
 		return "set ir_version of the file to 10 with Python's onnx, or use a newer ONNX Runtime"
-	case strings.Contains(said, "Invalid model"):
-		return "export or fetch the file again"
+	case strings.Contains(message, "Invalid model"):
+		return "export or download the file again"
 	case file.Opset() <= 17:
 		return "export it again without that operator, or use a newer ONNX Runtime"
 	}
 	return fmt.Sprintf("export it again with opset=17 instead of %d, or use a newer ONNX Runtime", file.Opset())
 }
 
-// appendCUDA makes the session run on a GPU. The library's own complaint about a missing CUDA part comes with the options, not with the
-// provider.
+// appendCUDA adds the CUDA provider. If the library lacks CUDA support, creating the options already fails.
 func appendCUDA(settings *ort.SessionOptions, device int) error {
 	cuda, err := ort.NewCUDAProviderOptions()
 	if err == nil {
 		defer func() { _ = cuda.Destroy() }() // fails only on a second call
 		if err = cuda.Update(map[string]string{
 			"device_id": strconv.Itoa(device),
-			// The default times every algorithm for every shape, which stalls the first frames of each batch size, and takes memory in powers of
-			// two.
+			// The defaults time every algorithm for every shape, which stalls the first frames of each batch size, and allocate powers of two.
 			"cudnn_conv_algo_search": "HEURISTIC", "arena_extend_strategy": "kSameAsRequested",
 		}); err == nil {
 			err = settings.AppendExecutionProviderCUDA(cuda)
@@ -316,7 +314,7 @@ func appendCUDA(settings *ort.SessionOptions, device int) error {
 	}
 	if err != nil {
 		text := oneLine(err.Error())
-		if _, plain, found := strings.Cut(text, " : FAIL : "); found { // after where in ONNX Runtime it was noticed
+		if _, plain, found := strings.Cut(text, " : FAIL : "); found { // drop the source location
 			text = plain
 		}
 		return &engine.Error{
@@ -342,8 +340,8 @@ func (e *Engine) newSlot() (*slot, error) {
 	return s, nil
 }
 
-// warmUp runs one empty image through the first slot: a network that cannot run fails here, the library's first-run work is done, and the
-// sizes that the file leaves open become known, all but the batch.
+// warmUp runs an empty image in the first slot, so that a network that cannot run fails at Open, and replaces the open dimensions of the
+// outputs, except the batch, by their actual sizes.
 func (e *Engine) warmUp() error {
 	s := e.slots[0]
 	shape := e.img.Shape(max(e.img.Batch, 1))
@@ -371,15 +369,15 @@ func (e *Engine) warmUp() error {
 	return nil
 }
 
-// unfit says that a network which leaves the size of its images open may not take every size.
+// unfit explains an error of the first run for a model with open image sizes, which may still not accept every size.
 func (e *Engine) unfit(err error) error {
 	if !slices.Contains(e.model.Inputs[e.img.Index].Shape[1:], -1) {
 		return err
 	}
 	return &engine.Error{
 		Kind: engine.ErrUnsupported, Err: errors.New(cleanMessage(err.Error())),
-		Message: fmt.Sprintf("it leaves the size of its images open and does not run at %dx%d", e.img.Width, e.img.Height),
-		Hint:    "give the size that it was made for with --imgsz HEIGHTxWIDTH",
+		Message: fmt.Sprintf("the model declares no image size and does not run at %dx%d", e.img.Width, e.img.Height),
+		Hint:    "set its training size with --imgsz HEIGHTxWIDTH",
 	}
 }
 
@@ -398,7 +396,7 @@ func (e *Engine) Alloc(size int) (*engine.Buffer, error) {
 	return buffer, nil
 }
 
-// Submit implements engine.Engine. The letterbox runs in the slot's worker, so the caller is free at once.
+// Submit implements engine.Engine. It returns at once; the slot's worker letterboxes the images.
 func (e *Engine) Submit(slot int, images []engine.Image) error {
 	return e.requests.Submit(slot, images)
 }

@@ -42,15 +42,15 @@ func TestRefusedModels(t *testing.T) {
 		},
 		{
 			name: "unknown operator", options: enginetest.Network(t, "stranger"), kind: engine.ErrUnsupported,
-			err: "(it uses operator Teleport of com.example; export it with standard operators only)",
+			err: "(the model uses operator Teleport of com.example; export it with standard operators only)",
 		},
 		{
 			name: "another size", options: engine.Options{Bytes: ofOneSize(t)}, kind: engine.ErrUnsupported,
-			err: "onnxruntime open: it leaves the size of its images open and does not run at 640x640",
+			err: "onnxruntime open: the model declares no image size and does not run at 640x640",
 		},
 		{
 			name: "broken names", options: enginetest.Network(t, "unnamed"), kind: engine.ErrUnsupported,
-			err: `onnxruntime open: metadata "names": unexpected 'n' at byte 15 (say what the model means with flags: labels, task, input size)`,
+			err: `onnxruntime open: metadata "names": unexpected 'n' at byte 15 (set flags: --labels, --task, --imgsz)`,
 		},
 		{
 			name: "no model", options: engine.Options{Path: "cat.png", Bytes: []byte("\x89PNG\r\n\x1a\n")}, kind: engine.ErrUnsupported,
@@ -63,15 +63,15 @@ func TestRefusedModels(t *testing.T) {
 		},
 		{
 			name: "other precision", options: engine.Options{Path: "a.onnx", Bytes: img, Precision: engine.FP16}, kind: engine.ErrUnsupported,
-			err: "onnxruntime open: computes in the precision of the file, which is fp32, not fp16 (run edge-infer quantize a.onnx --precision fp16 and use its output)",
+			err: "onnxruntime open: the model file has precision fp32, not fp16 (run edge-infer quantize a.onnx --precision fp16 and use its output)",
 		},
 		{
 			name: "slots", options: engine.Options{Bytes: img, Slots: -1}, kind: engine.ErrUnsupported,
-			err: "onnxruntime open: -1 slots, 0 to 64 are possible",
+			err: "onnxruntime open: -1 slots: use 0 to 64",
 		},
 		{
 			name: "batch", options: engine.Options{Bytes: img, MaxBatch: 1 << 40}, kind: engine.ErrUnsupported,
-			err: "onnxruntime open: 1099511627776 images in a batch, 0 to 1024 are possible",
+			err: "onnxruntime open: 1099511627776 images in a batch: use 0 to 1024",
 		},
 		{
 			name: "other provider", options: engine.Options{Bytes: img, Provider: "npu"}, kind: engine.ErrUnsupported,

@@ -8,17 +8,17 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// exposed is how the session's inputs and outputs differ from the model's, for what the module cannot hold: tensors without a dimension,
-// and float16 outputs whose sizes only a run tells. For such models it adds a few nodes to the graph; others stay as they are.
+// exposed describes how the session's inputs and outputs differ from the model's. onnxruntime_go supports neither scalars nor float16
+// outputs of unknown size; models with these get a few additional nodes.
 type exposed struct {
 	inputs, outputs []string // the session's names
-	flat            []bool   // outputs that come as one dimension, whatever the model's have
-	// shapes name outputs that hold the sizes of the model's, and ranks those that hold how many there are where the file does not say. Both
-	// are nil for models whose sizes come with the outputs.
+	flat            []bool   // outputs that are flattened to one dimension
+	// shapes names outputs with the shapes of the model's outputs, ranks those with the ranks that the file does not declare. Both are nil
+	// if the shapes need not be measured.
 	shapes, ranks []string
 }
 
-// expose looks at the model's inputs and outputs and changes the file where it has to. changed says that its bytes are others now.
+// expose changes the graph as far as its inputs and outputs require. changed reports whether it did.
 func expose(file *onnx.Model, inputs, outputs []engine.TensorInfo) (x exposed, changed bool, err error) {
 	g := exposure{graph: file.Proto.Graph, index: onnx.NewIndex(file.Proto.Graph)}
 	for _, info := range inputs {
@@ -51,14 +51,14 @@ func expose(file *onnx.Model, inputs, outputs []engine.TensorInfo) (x exposed, c
 	return x, g.changed, err
 }
 
-// exposure changes a graph.
+// exposure edits a graph.
 type exposure struct {
 	graph   *onnx.GraphProto
 	index   *onnx.Index
 	changed bool
 }
 
-// unsqueeze replaces an input without a dimension by one of a single element, and returns its name.
+// unsqueeze replaces a scalar input by one of shape [1] and returns its name.
 func (g *exposure) unsqueeze(name string) string {
 	one, sizes := g.index.UniqueName(name+"_one"), g.index.UniqueName(name+"_sizes")
 	for _, input := range g.graph.Input {
@@ -73,7 +73,7 @@ func (g *exposure) unsqueeze(name string) string {
 	return one
 }
 
-// flatten replaces an output by one of a single dimension, and returns its name.
+// flatten replaces an output by its flattened form and returns its name.
 func (g *exposure) flatten(name string) string {
 	flat, sizes := g.index.UniqueName(name+"_flat"), g.index.UniqueName(name+"_sizes")
 	g.graph.Initializer = append(g.graph.Initializer, onnx.NewInts(sizes, []int64{-1}, 1))
@@ -87,7 +87,7 @@ func (g *exposure) flatten(name string) string {
 	return flat
 }
 
-// measure adds an output that holds the sizes of a value, and returns its name.
+// measure adds an output with the shape of a value and returns its name.
 func (g *exposure) measure(name string) string {
 	sizes := g.index.UniqueName(name + "_shape")
 	g.graph.Node = append(g.graph.Node, onnx.NewNode("Shape", g.index.UniqueName(name+"_measure"), []string{name}, []string{sizes}))

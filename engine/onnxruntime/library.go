@@ -18,11 +18,10 @@ import (
 // libraryVariable is the environment variable that names the shared library.
 const libraryVariable = "EDGE_INFER_ONNXRUNTIME"
 
-// minVersion is the first ONNX Runtime whose interface covers what onnxruntime_go v1.27 asks for.
+// minVersion is the oldest ONNX Runtime that onnxruntime_go v1.27 supports.
 const minVersion = "1.24"
 
-// candidates lists the libraries to try, best first. A library that somebody named is the only candidate: another one must not take its
-// place unnoticed.
+// candidates lists the libraries to try, best first. A configured library is the only candidate.
 func candidates(named string) []string {
 	if named == "" {
 		named = os.Getenv(libraryVariable)
@@ -43,15 +42,15 @@ func candidates(named string) []string {
 	return append(paths, "libonnxruntime.so.1", "libonnxruntime.so")
 }
 
-// library is the loaded ONNX Runtime. onnxruntime_go keeps one library and one environment per process in variables of its own, so the
-// count of their users has to be per process as well.
+// library is the loaded ONNX Runtime with its number of users. It is global because onnxruntime_go has one library and environment per
+// process.
 var library struct {
 	mu    sync.Mutex
 	users int
 	path  string
 }
 
-// acquire loads the library for the first user and counts the others. Every success is to be matched by one release.
+// acquire loads the library for the first user and counts further users. Every success needs one release.
 func acquire(named string) (path string, err error) {
 	library.mu.Lock()
 	defer library.mu.Unlock()
@@ -60,8 +59,8 @@ func acquire(named string) (path string, err error) {
 		if named != "" && !sameFile(named, library.path) {
 			return "", &engine.Error{
 				Op: "open", Backend: backend, Kind: engine.ErrUnavailable,
-				Message: fmt.Sprintf("%s is loaded already, a process cannot use %s as well", library.path, named),
-				Hint:    "name one library for all engines",
+				Message: fmt.Sprintf("%s is already loaded, a process cannot also use %s", library.path, named),
+				Hint:    "configure the same library for all engines",
 			}
 		}
 		library.users++
@@ -79,7 +78,7 @@ func acquire(named string) (path string, err error) {
 	return "", &engine.Error{
 		Op: "open", Backend: backend, Kind: engine.ErrUnavailable,
 		Message: "no usable libonnxruntime, tried " + strings.Join(tried, "; "),
-		Hint: fmt.Sprintf("install ONNX Runtime %s or newer, or name its library with --engine onnxruntime --library FILE or $%s", minVersion,
+		Hint: fmt.Sprintf("install ONNX Runtime %s or newer, or set its library with --engine onnxruntime --library FILE or $%s", minVersion,
 			libraryVariable),
 	}
 }
@@ -94,19 +93,19 @@ func load(path string) error {
 			return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 		}
 	}
-	// Microsoft's builds, since 1.29, otherwise keep an identity and a database in the home directory and report to Microsoft.
+	// Otherwise Microsoft's builds since 1.29 store an ID and a database in the home directory and send telemetry.
 	if err := os.Setenv("ORT_DISABLE_TELEMETRY", "1"); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	ort.SetSharedLibraryPath(path)
-	runtime.LockOSThread() // the module asks why dlopen failed in a call of its own, and the answer is the thread's
+	runtime.LockOSThread() // onnxruntime_go calls dlerror, which is per thread, separately
 	err := ort.InitializeEnvironment(ort.WithLogLevelFatal())
 	runtime.UnlockOSThread()
 	switch {
 	case err == nil:
 		return nil
 	case strings.Contains(err.Error(), "setting ORT API base"):
-		// The module has unloaded it again, so only its file name can still tell the version.
+		// The library is unloaded again, so only its file name shows the version.
 		if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
 			return fmt.Errorf("%s: %s is older than %s", path, filepath.Base(real), minVersion)
 		}
@@ -122,7 +121,7 @@ func load(path string) error {
 	return fmt.Errorf("%s: %s", path, oneLine(text))
 }
 
-// release gives one acquire back; the last one unloads the library.
+// release undoes one acquire; the last one unloads the library.
 func release() error {
 	library.mu.Lock()
 	defer library.mu.Unlock()
@@ -147,8 +146,8 @@ func sameFile(a, b string) bool {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Find says which shared library Open would use, where it lies and its version, and tries the provider as well. It loads the library when
-// no engine is open. The error is the one that Open would give.
+// Find returns the path and version of the library that Open would use, and checks the provider. It loads the library if no engine is open.
+// The error is the same as that of Open.
 func Find(options engine.Options) (path, version string, err error) {
 	path, err = acquire(options.Library)
 	if err != nil {
@@ -161,7 +160,7 @@ func Find(options engine.Options) (path, version string, err error) {
 	return path, version, errors.Join(err, release())
 }
 
-// findCUDA tries to add the CUDA provider to settings that nobody uses.
+// findCUDA checks whether the CUDA provider can be added to a session.
 func findCUDA(device int) error {
 	settings, err := ort.NewSessionOptions()
 	if err != nil {
@@ -170,7 +169,7 @@ func findCUDA(device int) error {
 	return errors.Join(appendCUDA(settings, device), settings.Destroy())
 }
 
-// loadedFrom completes a library name that the loader searched for, from the list of what is mapped into this process.
+// loadedFrom returns the full path of a loaded library from the process's memory map, or name if it is not found.
 func loadedFrom(name string) string {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil || filepath.IsAbs(name) {

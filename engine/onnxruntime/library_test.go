@@ -44,7 +44,7 @@ func TestUnusableLibraries(t *testing.T) {
 	old := library(t, "libonnxruntime.so.1.20.1", oldLibrary)
 	oldLink := filepath.Join(t.TempDir(), "old.so")
 	require.NoError(t, os.Symlink(old, oldLink))
-	const hint = " (install ONNX Runtime 1.24 or newer, or name its library with --engine onnxruntime --library FILE or $EDGE_INFER_ONNXRUNTIME)"
+	const hint = " (install ONNX Runtime 1.24 or newer, or set its library with --engine onnxruntime --library FILE or $EDGE_INFER_ONNXRUNTIME)"
 	for _, test := range []struct{ path, err string }{
 		{missing, missing + ": no such file"},
 		{text, text + ": file too short"},
@@ -135,7 +135,7 @@ func TestOneLibraryAProcess(t *testing.T) {
 	_, err = onnxruntime.Open(options)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
 	require.ErrorContains(t, err,
-		"is loaded already, a process cannot use /elsewhere/libonnxruntime.so as well (name one library for all engines)")
+		"is already loaded, a process cannot also use /elsewhere/libonnxruntime.so (configure the same library for all engines)")
 }
 
 func TestReopen(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// request is everything one run of the network with certain input shapes needs, made once: tensors over the slot's memory and their
-// binding. The first run lets ONNX Runtime allocate the outputs and so learns their shapes; later runs write where they are to be read.
+// request holds the tensors and binding for runs with certain input shapes, over the slot's memory. In the first run ONNX Runtime allocates
+// the outputs, which gives their shapes; later runs write to the slot's memory.
 type request struct {
 	dims    []int64 // of all inputs, one after the other
 	inputs  []ort.Value
@@ -43,7 +43,7 @@ func (r *request) unbind() {
 	r.binding, r.outputs = nil, nil
 }
 
-// maxRequests bounds the shapes that a slot remembers besides its batch sizes.
+// maxRequests is the number of input shapes that a slot caches in addition to its batch sizes.
 const maxRequests = 16
 
 // request returns the slot's request for these input shapes.
@@ -73,7 +73,7 @@ func (s *slot) request(dims []int64) (*request, error) {
 	return r, nil
 }
 
-// orOne is the shape that the session has for a tensor: scalars are exposed with one dimension.
+// orOne returns the session's shape of a tensor: scalars are exposed with one dimension.
 func orOne(shape []int64) []int64 {
 	if len(shape) == 0 {
 		return []int64{1}
@@ -81,8 +81,8 @@ func orOne(shape []int64) []int64 {
 	return shape
 }
 
-// fixedShapes are the shapes of the outputs of a model with float16 outputs, which the module cannot return when ONNX Runtime allocated
-// them, where the file says all of them. Those of other such models are measured.
+// fixedShapes returns the output shapes if the file declares all of them, and whether they must be used because an output is float16, which
+// onnxruntime_go cannot return when ONNX Runtime allocates it.
 func (s *slot) fixedShapes() ([][]int64, bool) {
 	half := false
 	var shapes [][]int64
@@ -96,7 +96,7 @@ func (s *slot) fixedShapes() ([][]int64, bool) {
 	return shapes, half
 }
 
-// measure runs the network for the sizes of its outputs alone.
+// measure runs the network only for the shapes of its outputs.
 func (s *slot) measure(r *request) (shapes [][]int64, err error) {
 	x := &s.engine.exposed
 	ranks := make([]int, len(x.shapes))
@@ -133,7 +133,7 @@ func (s *slot) measure(r *request) (shapes [][]int64, err error) {
 	return shapes, nil
 }
 
-// integers runs the network for outputs of integers of one dimension with those sizes.
+// integers runs the network for one-dimensional int64 outputs of the given sizes.
 func (s *slot) integers(r *request, names []string, sizes []int) (answers [][]int64, err error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -168,8 +168,8 @@ func (s *slot) integers(r *request, names []string, sizes []int) (answers [][]in
 	return answers, nil
 }
 
-// bind gives the outputs their memory and fixes where the next runs read and write. It changes nothing when it fails. An output without an
-// element has nothing to bind: one whose sizes were measured is left out, with another the next run may give more.
+// bind allocates memory for the outputs and binds inputs and outputs for the next runs. On error the previous binding remains. Empty
+// outputs are not bound; if their shapes were not measured, nothing is, since the next run may return more.
 func (s *slot) bind(r *request, shapes [][]int64) error {
 	x := &s.engine.exposed
 	for i, info := range s.engine.model.Outputs {
@@ -214,7 +214,7 @@ func (s *slot) bind(r *request, shapes [][]int64) error {
 	return nil
 }
 
-// bindIO makes the binding of r's inputs and bound's outputs.
+// bindIO binds the inputs of r and the outputs of bound.
 func (s *slot) bindIO(r, bound *request) error {
 	var err error
 	if bound.binding, err = s.engine.session.CreateIoBinding(); err != nil {
@@ -249,14 +249,13 @@ func (s *slot) run(r *request) error {
 		return s.runUnbound(r)
 	}
 	if s.runBound(r) != nil {
-		// The outputs may have other shapes this time; if that is not the trouble, it shows again.
+		// The output shapes may have changed. Any other error occurs again.
 		return s.runUnbound(r)
 	}
 	return nil
 }
 
-// runMeasured runs a model whose outputs are measured first: once for each shape of the inputs, and always when it turns out that they
-// depend on the data.
+// runMeasured runs a model whose output shapes are measured first: once per input shape, or in every run if they depend on the data.
 func (s *slot) runMeasured(r *request) error {
 	if r.outputs != nil && !r.varying {
 		if s.runBound(r) == nil {
@@ -284,13 +283,13 @@ func (s *slot) runBound(r *request) error {
 	return s.engine.session.Run(r.inputs, r.outputs)
 }
 
-// runUnbound lets ONNX Runtime allocate the outputs, copies them to the slot's memory and binds that for the runs to come. Only the first
-// run of each shape comes here, and every run of a model whose output shapes depend on the data.
+// runUnbound lets ONNX Runtime allocate the outputs, copies them to the slot's memory and binds that for later runs. It is used for the
+// first run of each shape, and for every run if output shapes depend on the data.
 func (s *slot) runUnbound(r *request) error {
 	allocated := make([]ort.Value, len(s.engine.model.Outputs))
 	defer func() {
 		for _, value := range allocated {
-			// What the module could not make a tensor of comes as an interface around a nil pointer.
+			// Values of unsupported types are interfaces with a nil pointer.
 			if value != nil && !reflect.ValueOf(value).IsNil() {
 				_ = value.Destroy() // always nil
 			}

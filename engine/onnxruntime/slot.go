@@ -23,7 +23,7 @@ type slot struct {
 	dims     []int64
 }
 
-// work carries out the request in the slot.
+// work runs the slot's request. The worker goroutine calls it.
 func (s *slot) work() error {
 	e := s.engine
 	began := clock.Monotonic()
@@ -41,8 +41,7 @@ func (s *slot) work() error {
 	if err != nil {
 		return e.fail("submit", err)
 	}
-	// One network at a time, in the order of arrival: a second one would compete for the same threads and make both slower. The other
-	// slot's letterbox runs meanwhile.
+	// Networks run one at a time, in the order of arrival, since they use the same threads. Other slots letterbox meanwhile.
 	e.inference <- struct{}{}
 	ready := clock.Monotonic()
 	err = s.run(r)
@@ -66,7 +65,7 @@ func (s *slot) preprocess() error {
 	return nil
 }
 
-// copyTensors brings the submitted tensors into the slot's input memory, which grows when it has to.
+// copyTensors copies the submitted tensors to the slot's input memory, which grows if needed.
 func (s *slot) copyTensors() error {
 	s.images.Forget()
 	for i := range s.Tensors {
@@ -79,10 +78,10 @@ func (s *slot) copyTensors() error {
 	return nil
 }
 
-// inputMemory makes room for one input. Requests that were bound to smaller memory are dropped.
+// inputMemory ensures the size of an input's memory in bytes. Requests bound to replaced memory are dropped.
 func (s *slot) inputMemory(i, size int) error { return s.grow(&s.inputs[i], size, nil) }
 
-// outputMemory makes room for one output of r; where the output has a row per image, for the largest batch at once.
+// outputMemory ensures the size of an output's memory for r; if the output has a row per image, for the largest batch.
 func (s *slot) outputMemory(r *request, i int, shape []int64) error {
 	need := size(s.engine.model.Outputs[i].Type, shape)
 	if s.engine.img != nil && len(shape) > 0 && shape[0] == r.dims[0] {
@@ -92,7 +91,7 @@ func (s *slot) outputMemory(r *request, i int, shape []int64) error {
 	return s.grow(&s.outputs[i], need, r)
 }
 
-// grow replaces a buffer that is too small, and forgets the requests that use it; r does not yet.
+// grow replaces a buffer that is too small and drops all requests except r, which does not use it yet.
 func (s *slot) grow(buffer **engine.Buffer, size int, r *request) error {
 	if *buffer != nil && len((*buffer).Data) >= size {
 		return nil
@@ -107,7 +106,7 @@ func (s *slot) grow(buffer **engine.Buffer, size int, r *request) error {
 	return nil
 }
 
-// forget drops all requests but one.
+// forget destroys all requests except keep, which may be nil.
 func (s *slot) forget(keep *request) {
 	s.requests = slices.DeleteFunc(s.requests, func(r *request) bool {
 		if r != keep {

@@ -19,7 +19,7 @@ var elementTypes = [...]ort.TensorElementDataType{
 	engine.Bool:    ort.TensorElementDataTypeBool,
 }
 
-// content views the memory of a tensor that the module allocated. It is valid as long as the tensor.
+// content returns the memory of a tensor as bytes, valid until the tensor is destroyed.
 func content(value ort.Value) ([]byte, error) {
 	switch t := value.(type) {
 	case *ort.Tensor[float32]:

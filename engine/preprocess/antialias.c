@@ -1,4 +1,4 @@
-// All pixels within a filter make one, in the arithmetic of Pillow: columns first, then rows, levels in between.
+// Antialiased interpolation in the arithmetic of Pillow: columns first, then rows, with 8-bit levels in between.
 #include <string.h>
 
 #include "steps.h"

@@ -24,9 +24,9 @@ typedef struct {
 typedef struct {
     uint64_t boxes, scores;  // the first coordinate of the first image's first box, and that box's first score
     uint64_t rows;           // binary32 [images][capacity][6]: x1, y1, x2, y2, score, class
-    // uint32 [2][images], 0 before the launch: the rows of each image, more than capacity when some were left out, then its boxes with
-    // a score that is none. In device memory: counting in mapped host memory crosses the bus for each row, 155 us instead of 8 for 200 rows
-    // on an H200. Rows may be mapped.
+    // uint32 [2][images], 0 before the launch: the rows of each image, more than capacity if some were dropped, then its boxes with an
+    // invalid score. In device memory: counting in mapped host memory crosses the bus for each row, 155 us instead of 8 for 200 rows on an
+    // H200. Rows may be mapped.
     uint64_t counts;
     // Elements from image to image, from box to box and from number to number.
     int64_t box_image, box_step, box_next;

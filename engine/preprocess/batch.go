@@ -2,21 +2,20 @@ package preprocess
 
 import "github.com/edge-infer/edge-infer/engine"
 
-// Batch writes the images of a request into the batch positions of one network input on the CPU, and remembers the border that lies in
-// each of them. The zero value is of a network that takes no images. It belongs to one goroutine at a time.
+// Batch writes the images of a request into the batch positions of one network input on the CPU, and records the border in each of them.
+// The zero value is for a network without image input. It must not be used by two goroutines at once.
 type Batch struct {
 	letterbox *Letterbox
 	drawn     []Geometry // border that lies in each position
 }
 
-// NewBatch returns a batch of at most that many positions.
-func NewBatch(input *engine.ImageInput, most int) Batch {
-	return Batch{letterbox: NewLetterbox(input), drawn: make([]Geometry, most)}
+// NewBatch returns a batch of the given number of positions.
+func NewBatch(input *engine.ImageInput, positions int) Batch {
+	return Batch{letterbox: NewLetterbox(input), drawn: make([]Geometry, positions)}
 }
 
-// Run writes the images into output, which is the same memory each time and holds every position, and appends where each of them was put
-// to transforms. It gives the size of the batch that the network runs: a model with a fixed one runs whole, and positions without an image
-// keep what they held.
+// Run writes the images into output, which must be the same memory in each call and hold all positions, and appends their transforms. It
+// returns the batch size to run. A model with a fixed batch runs all positions; those without an image keep their content.
 func (b *Batch) Run(images []engine.Image, output []byte, transforms []engine.Transform) (int, []engine.Transform, error) {
 	in := &b.letterbox.input
 	size := in.ImageBytes()
@@ -34,5 +33,5 @@ func (b *Batch) Run(images []engine.Image, output []byte, transforms []engine.Tr
 	return len(images), transforms, nil
 }
 
-// Forget says that something else was written to the output.
+// Forget must be called after other data was written to the output.
 func (b *Batch) Forget() { clear(b.drawn) }

@@ -1,4 +1,4 @@
-// Two by two pixels make one, in the arithmetic of OpenCV's INTER_LINEAR.
+// Bilinear interpolation in the arithmetic of OpenCV's INTER_LINEAR.
 #include <math.h>
 
 #include "steps.h"

@@ -45,8 +45,7 @@ func ImageKernel(in *engine.ImageInput) string {
 	return AntialiasKernel
 }
 
-// LetterboxArguments are the arguments of the image kernels, one image into one batch position. A graph that captured a launch can be
-// given others.
+// LetterboxArguments are the arguments of the image kernels for one image and batch position. They can be replaced in a captured graph.
 type LetterboxArguments struct{ c C.ei_letterbox_arguments }
 
 // NewLetterboxArguments describes where an image goes. source is the device address of the image's first byte, output that of the batch
@@ -73,7 +72,7 @@ func NewLetterboxArguments(im *engine.Image, source uint64, in *engine.ImageInpu
 	return LetterboxArguments{a}, g
 }
 
-// Grid is the launch that the arguments need.
+// Grid returns the grid of the launch.
 func (a *LetterboxArguments) Grid() (grid, block [3]uint32) {
 	columns := int32(C.EI_LETTERBOX_COLUMNS)
 	if a.c.box.interpolation != C.EI_BILINEAR {
@@ -85,17 +84,17 @@ func (a *LetterboxArguments) Grid() (grid, block [3]uint32) {
 // FilterArguments are the arguments of FilterKernel.
 type FilterArguments struct{ c C.ei_filter_arguments }
 
-// FilterMemory is where the filter reads and writes, as device addresses.
+// FilterMemory has the device addresses that the filter reads and writes.
 type FilterMemory struct {
-	// Outputs are those of the network, by number.
+	// Outputs are the network's outputs, in order.
 	Outputs []uint64
 	// Rows is float32 [images][Capacity][engine.CandidateFields].
 	Rows uint64
-	// Counts is uint32 [2][images], which must be 0 before each launch: the rows of each image, which may end above Capacity when rows
-	// were left out, then the boxes of each image with a score that is none. Rows may be in mapped host memory, Counts should not: the
-	// device would cross the bus for each row.
+	// Counts is uint32 [2][images], which must be 0 before each launch: the rows of each image, above Capacity if rows were dropped, then
+	// the boxes of each image with an invalid score. Rows may be in mapped host memory; Counts should not, since the device would access the
+	// bus for each row.
 	Counts uint64
-	// Capacity is how many rows each image has room for.
+	// Capacity is the maximum number of rows per image.
 	Capacity int
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// Device writes images into a network's input in the memory of a GPU, for engines whose network runs in another process. It may be used
-// from any goroutine.
+// Device writes images into a network's input in GPU memory, for engines whose network runs in another process. It may be used from any
+// goroutine.
 type Device struct {
 	device   *cuda.Device
 	module   *cuda.Module
@@ -17,7 +17,7 @@ type Device struct {
 	input    engine.ImageInput
 }
 
-// NewDevice opens the GPU of that number and compiles the input's kernel for it.
+// NewDevice opens a GPU by number and compiles the kernel for the input.
 func NewDevice(ordinal int, input *engine.ImageInput) (*Device, error) {
 	device, err := cuda.Open(ordinal)
 	if err != nil {
@@ -33,20 +33,20 @@ func NewDevice(ordinal int, input *engine.ImageInput) (*Device, error) {
 	return d, nil
 }
 
-// Lock page-locks memory that images will be in, so that the GPU reads it without another copy on the way; nil where it cannot. What is
-// returned is freed before the memory is given back.
+// Lock page-locks memory for images, so that the GPU reads it without an intermediate copy. It returns nil if that is not possible. The
+// result must be freed before the memory.
 func (d *Device) Lock(data []byte) *cuda.HostMemory {
 	if !d.device.Facts().RegistersMemory {
 		return nil
 	}
 	memory, err := d.device.Register(data)
 	if err != nil {
-		return nil // copies take longer then
+		return nil // copies are slower
 	}
 	return memory
 }
 
-// Close gives the GPU back, after every batch and all memory of it. It does nothing on nil.
+// Close closes the GPU. Its batches and memory must be closed before. It does nothing on nil.
 func (d *Device) Close() error {
 	if d == nil {
 		return nil
@@ -54,9 +54,9 @@ func (d *Device) Close() error {
 	return errors.Join(d.module.Close(), d.device.Close())
 }
 
-// DeviceBatch is a Batch in the memory of a GPU that another process may open. It belongs to one goroutine at a time.
+// DeviceBatch is a Batch in GPU memory that another process may open. It must not be used by two goroutines at once.
 type DeviceBatch struct {
-	// Handle names the memory to other processes. They find the batch positions there one behind the other.
+	// Handle is for other processes to open the memory, which holds the batch positions in order.
 	Handle []byte
 
 	device    *Device
@@ -67,11 +67,11 @@ type DeviceBatch struct {
 	kernel    cuda.Kernel
 }
 
-// NewBatch returns a batch of at most that many positions. They hold zeros.
-func (d *Device) NewBatch(most int) (*DeviceBatch, error) {
-	b := &DeviceBatch{device: d, images: make([]*cuda.Memory, most), arguments: &LetterboxArguments{}}
+// NewBatch returns a batch of the given number of positions, filled with zeros.
+func (d *Device) NewBatch(positions int) (*DeviceBatch, error) {
+	b := &DeviceBatch{device: d, images: make([]*cuda.Memory, positions), arguments: &LetterboxArguments{}}
 	b.kernel = cuda.Kernel{Function: d.function, Arguments: cuda.Bytes(b.arguments)}
-	size := (most*d.input.ImageBytes() + 3) &^ 3
+	size := (positions*d.input.ImageBytes() + 3) &^ 3
 	var err error
 	if b.stream, err = d.device.NewStream(); err == nil {
 		b.memory, b.Handle, err = d.device.AllocShared(size)
@@ -85,8 +85,8 @@ func (d *Device) NewBatch(most int) (*DeviceBatch, error) {
 	return b, nil
 }
 
-// Run writes the images into the batch positions, waits until they are there, and appends where each of them was put to transforms. It
-// gives the size of the batch that the network runs, as Batch.Run does. After an error the GPU may be of no use any more.
+// Run writes the images into the batch positions, waits for completion and appends their transforms. It returns the batch size to run, as
+// Batch.Run does. After an error the GPU may be unusable.
 func (b *DeviceBatch) Run(images []engine.Image, transforms []engine.Transform) (int, []engine.Transform, error) {
 	in := &b.device.input
 	for i := range images {
@@ -118,7 +118,7 @@ func (b *DeviceBatch) Run(images []engine.Image, transforms []engine.Transform) 
 	return len(images), transforms, nil
 }
 
-// grow makes room for an image. Nothing is in flight between two runs, and what this one enqueued before has memory of its own.
+// grow ensures the memory for an image. Nothing else uses it: no work is in flight between runs, and each position has its own memory.
 func (b *DeviceBatch) grow(i, size int) error {
 	if b.images[i] != nil && b.images[i].Size >= size {
 		return nil
@@ -132,7 +132,7 @@ func (b *DeviceBatch) grow(i, size int) error {
 	return old.Free()
 }
 
-// Close frees the memory, which no other process may have open any more. It is idempotent and does nothing on nil.
+// Close frees the memory, which other processes must have closed. It is idempotent and does nothing on nil.
 func (b *DeviceBatch) Close() error {
 	if b == nil {
 		return nil

@@ -17,10 +17,10 @@ EI_DEVICE float read(uint64_t from, int64_t element, bool half) {
 struct Best {
     float score;
     int id;
-    bool impossible;  // a score was none
+    bool impossible;  // a score was invalid
 };
 
-// consider keeps the best score, of equal ones the first. What is no score, NaN included, is passed over and remembered.
+// consider keeps the best score, the first of equal ones. Invalid scores, NaN included, are skipped and recorded.
 EI_DEVICE void consider(float score, int c, Best *best) {
     const bool possible = score >= -SCORE_TOLERANCE && score <= 1 + SCORE_TOLERANCE;
     const bool better = possible && score > best->score;
@@ -31,7 +31,7 @@ EI_DEVICE void consider(float score, int c, Best *best) {
 
 EI_DEVICE uint32_t count(uint64_t counts, int64_t number) { return __atomic_fetch_add((uint32_t *)counts + number, 1, __ATOMIC_RELAXED); }
 
-// place writes the corners of a box in input pixels; false when the numbers are no box.
+// place writes the corners of a box in input pixels; it returns false for an invalid box.
 EI_DEVICE bool place(const ei_filter_arguments &a, int64_t at, float *corner) {
     const bool half = a.half_boxes != 0;
     const float x = a.scale_x * read(a.boxes, at, half), y = a.scale_y * read(a.boxes, at + a.box_next, half);

@@ -12,7 +12,7 @@ import (
 type Geometry struct {
 	SourceWidth, SourceHeight int
 	Width, Height             int // of the network's input
-	// Left and Top are where the resized image starts in the input: under 0 where it is cropped.
+	// Left and Top are the position of the resized image in the input, negative if it is cropped.
 	Left, Top               int
 	InnerWidth, InnerHeight int // of the resized image, at least 1
 }
@@ -35,7 +35,7 @@ func Fit(sourceWidth, sourceHeight int, in *engine.ImageInput) Geometry {
 	return g
 }
 
-// letterbox takes one scale for both sides. Ultralytics rounds the sides, YOLOX does not; both divide and multiply in this order.
+// letterbox uses one scale for both sides. Ultralytics rounds the sides, YOLOX does not; both divide and multiply in this order.
 func (g *Geometry) letterbox(round func(float64) float64) {
 	scale := min(float64(g.Width)/float64(g.SourceWidth), float64(g.Height)/float64(g.SourceHeight))
 	inner := func(source, limit int) int { return min(max(int(round(float64(source)*scale)), 1), limit) }
@@ -53,7 +53,7 @@ func (g *Geometry) crop(shorter int) {
 			shorter = g.Width
 		}
 	}
-	// Sides over MaxSide are no use: the crop of such a strip is stretched a little.
+	// Sides are limited to MaxSide: the crop of such a strip is stretched slightly.
 	longer := func(of, to int) int { return min(max(shorter*of/to, 1), engine.MaxSide) }
 	if upright {
 		g.InnerWidth, g.InnerHeight = shorter, longer(g.SourceHeight, g.SourceWidth)
@@ -69,7 +69,7 @@ func (g *Geometry) crop(shorter int) {
 	g.Left, g.Top = corner(g.InnerWidth, g.Width), corner(g.InnerHeight, g.Height)
 }
 
-// Transform takes points of the input back to the source image.
+// Transform returns the transform from input to source coordinates.
 func (g Geometry) Transform() engine.Transform {
 	return engine.Transform{
 		ScaleX: float32(g.InnerWidth) / float32(g.SourceWidth), ScaleY: float32(g.InnerHeight) / float32(g.SourceHeight),

@@ -1,4 +1,4 @@
-// binary32 to binary16 without the machine's help.
+// Conversion of binary32 to binary16 in software.
 #ifndef EDGE_INFER_PREPROCESS_HALF_H_
 #define EDGE_INFER_PREPROCESS_HALF_H_
 

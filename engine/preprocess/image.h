@@ -1,4 +1,4 @@
-// What every kernel that reads images and writes inputs has in common: pixels of any format, elements of any type and layout.
+// Code shared by the kernels that read images and write inputs: pixels of any format, elements of any type and layout.
 #ifndef EDGE_INFER_PREPROCESS_IMAGE_H_
 #define EDGE_INFER_PREPROCESS_IMAGE_H_
 
@@ -109,7 +109,7 @@ EI_DEVICE void ei_write(const ei_letterbox_arguments &a, int x, int y, const ei_
     }
 }
 
-// ei_shows tells whether a pixel of the input shows the image.
+// ei_shows returns whether a pixel of the input is inside the image.
 EI_DEVICE bool ei_shows_row(const ei_letterbox &b, int y) { return y >= b.top && y < b.top + b.inner_height; }
 EI_DEVICE bool ei_shows(const ei_letterbox &b, int x, int y) { return ei_shows_row(b, y) && x >= b.left && x < b.left + b.inner_width; }
 

@@ -1,5 +1,5 @@
-// What the CUDA kernels need of their machine: clang compiles them to PTX without NVIDIA's headers; tests compile the same files as C++ for
-// the host, where a launch is a loop over all threads.
+// The platform layer of the CUDA kernels: clang compiles them to PTX without NVIDIA's headers; tests compile the same files as C++ for the
+// host, where a launch is a loop over all threads.
 #ifndef EDGE_INFER_PREPROCESS_KERNEL_H_
 #define EDGE_INFER_PREPROCESS_KERNEL_H_
 

@@ -13,16 +13,15 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Letterbox writes images into one network input on the CPU, by whatever rule the input has. It keeps tables for the source sizes it has
-// seen, so that an image costs one C call and no allocation, and one of a new size soon no allocation either. It belongs to one goroutine
-// at a time and needs no Close.
+// Letterbox writes images into one network input on the CPU, by the resize rule of the input. It caches tables by source size, so that an
+// image costs one C call and no allocation. It must not be used by two goroutines at once and needs no Close.
 type Letterbox struct {
 	input   engine.ImageInput
 	plans   []*plan
 	scratch []byte
 }
 
-// plan is everything that depends on the source's size and format.
+// plan holds the tables for one source size and format.
 type plan struct {
 	geometry Geometry
 	format   engine.PixelFormat
@@ -30,15 +29,15 @@ type plan struct {
 	tables   []int32
 }
 
-// maxPlans bounds what a Letterbox remembers; the oldest goes first.
+// maxPlans is the number of cached plans; the oldest is replaced first.
 const maxPlans = 16
 
 // NewLetterbox returns a letterbox for that input.
 func NewLetterbox(input *engine.ImageInput) *Letterbox { return &Letterbox{input: *input} }
 
-// Run writes the image into output, which must hold input.ImageBytes() bytes, aligned to the element's size. The answer is where the
-// image was put; when it equals drawn, the caller states that output still holds the border of an earlier Run with that geometry, and
-// only the image is written. Pass the zero Geometry when in doubt.
+// Run writes the image into output, which must hold input.ImageBytes() bytes, aligned to the element's size, and returns its geometry.
+// drawn is the geometry whose border output still holds from an earlier Run, or zero if unknown; if it is the same, only the image is
+// written.
 func (l *Letterbox) Run(im *engine.Image, output []byte, drawn Geometry) (Geometry, error) {
 	if err := im.Check(); err != nil {
 		return Geometry{}, err
@@ -66,7 +65,7 @@ func (l *Letterbox) plan(im *engine.Image) *plan {
 		}
 	}
 	var p *plan
-	if len(l.plans) == maxPlans { // the tables of the oldest are used again: parts of images have another size each time
+	if len(l.plans) == maxPlans { // reuse the oldest tables: crops vary in size
 		p = l.plans[0]
 		l.plans = append(l.plans[:0], l.plans[1:]...)
 	} else {
@@ -84,7 +83,7 @@ func (l *Letterbox) plan(im *engine.Image) *plan {
 	return p
 }
 
-// box says the same in C, for the CPU and the kernels alike.
+// box converts the geometry and input to C, for the CPU and the GPU kernels.
 func box(g Geometry, format engine.PixelFormat, in *engine.ImageInput) C.ei_letterbox {
 	b := C.ei_letterbox{
 		format: C.int32_t(format), source_width: C.int32_t(g.SourceWidth), source_height: C.int32_t(g.SourceHeight),

@@ -16,8 +16,7 @@ enum { EI_FLOAT32, EI_FLOAT16, EI_UINT8 };
 // Pillow: all pixels within the filter, weights of 22 bits, columns first, then rows, each rounded to 8 bits.
 enum { EI_BILINEAR, EI_BILINEAR_ANTIALIAS, EI_BICUBIC_ANTIALIAS };
 
-// How images of one size and format get into an input. It holds no pointers, so that Go may own it and kernels of the GPU take it by
-// value.
+// Parameters for images of one size and format. It holds no pointers, so that Go may own it and GPU kernels take it by value.
 typedef struct {
     int32_t format;
     int32_t source_width, source_height;

@@ -180,7 +180,7 @@ const ei_kernels ei_kernels_plain = {
     .store = {store_float, store_half, ei_store_bytes},
 };
 
-// The choice is kept: asking the processor takes a trip to the hypervisor on virtual machines.
+// The choice is cached: CPUID traps to the hypervisor on virtual machines.
 const ei_kernels *ei_kernels_of_this_machine(void) {
     static const ei_kernels *_Atomic chosen;
     const ei_kernels *set = atomic_load_explicit(&chosen, memory_order_relaxed);

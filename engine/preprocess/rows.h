@@ -7,11 +7,11 @@
 
 #include "letterbox.h"
 
-#ifdef __clang__  // gcc needs no word where it follows ISO C
+#ifdef __clang__  // gcc follows ISO C by default
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-// Weights of one output pixel are stored with zeros behind them, up to a multiple of this.
+// The weights of one output pixel are padded with zeros to a multiple of this.
 enum { EI_WEIGHT_GROUP = 8 };
 
 typedef struct {

@@ -151,7 +151,7 @@ AVX2 static inline __m256 to_output(__m256i levels, __m256 scale, __m256 bias) {
     return _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(levels), scale), bias);
 }
 
-// scaled is to_output without a bias, which most networks have not.
+// scaled is to_output without a bias, the usual case.
 AVX2 static inline __m256 scaled(__m256i levels, __m256 scale) { return _mm256_mul_ps(_mm256_cvtepi32_ps(levels), scale); }
 
 // biased is a constant in every copy.
@@ -343,7 +343,7 @@ static const ei_kernels kernels = {
     .store = {store_float, store_half, ei_store_bytes},
 };
 
-// __builtin_cpu_supports knows F16C in some compilers only.
+// Only some compilers' __builtin_cpu_supports supports F16C.
 static int has_f16c(void) {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);

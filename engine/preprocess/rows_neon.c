@@ -119,7 +119,7 @@ static inline float32x4_t to_output(int32x4_t levels, float scale, float32x4_t b
     return vaddq_f32(vmulq_n_f32(vcvtq_f32_s32(levels), scale), bias);
 }
 
-// scaled is to_output without a bias, which most networks have not.
+// scaled is to_output without a bias, the usual case.
 static inline float32x4_t scaled(int32x4_t levels, float scale) { return vmulq_n_f32(vcvtq_f32_s32(levels), scale); }
 
 static inline uint16x8_t halves(float32x4_t low, float32x4_t high) {

@@ -1,4 +1,4 @@
-// The parts of ei_letterbox_run: what an image needs to be seen through its tables, and where its rows go.
+// The parts of ei_letterbox_run: the tables of an image and the destination of its rows.
 #ifndef EDGE_INFER_PREPROCESS_STEPS_H_
 #define EDGE_INFER_PREPROCESS_STEPS_H_
 

@@ -76,7 +76,7 @@ EI_TAPS ei_taps ei_taps_of(int32_t i, int32_t source, int32_t inner, int32_t int
     return t;
 }
 
-// ei_rounded makes a level of a sum of weighted levels.
+// ei_rounded converts a sum of weighted levels to a level.
 EI_TAPS int32_t ei_rounded(int32_t sum) {
     const int32_t level = (sum + EI_WEIGHT_HALF) >> EI_WEIGHT_BITS;
     return level < 0 ? 0 : level > 255 ? 255 : level;

@@ -17,10 +17,10 @@ type address struct {
 	model, version string // version is empty for the server's choice
 }
 
-// String is the address without what nobody has to read.
+// String returns host and port.
 func (a address) String() string { return a.host }
 
-// schemes are the ways of speaking to a server, with Triton's ports.
+// schemes lists the URL schemes with their protocol and Triton's default port.
 var schemes = map[string]struct {
 	grpc, tls bool
 	port      string
@@ -29,15 +29,15 @@ var schemes = map[string]struct {
 	"http": {port: "8000"}, "https": {tls: true, port: "8000"},
 }
 
-const form = "write grpc://host:8001/model, several separated by commas; grpcs://, http:// and https:// are possible too"
+const addressHint = "write grpc://host:8001/model, several separated by commas; grpcs://, http:// and https:// also work"
 
-// Check reports addresses that cannot be, as one line that says what to write.
+// Check returns an error for invalid addresses, with a hint that shows the form.
 func Check(addresses string) error {
 	_, err := parse(addresses)
 	return err
 }
 
-// parse reads the addresses of one model on several servers.
+// parse parses a comma-separated list of addresses.
 func parse(text string) ([]address, error) {
 	var all []address
 	for part := range strings.SplitSeq(text, ",") {
@@ -48,38 +48,38 @@ func parse(text string) ([]address, error) {
 		all = append(all, a)
 	}
 	if len(all) > maxEndpoints {
-		return nil, wrong("%d servers, at most %d are possible", len(all), maxEndpoints)
+		return nil, addressError("%d servers exceed the limit of %d", len(all), maxEndpoints)
 	}
 	return all, nil
 }
 
-func wrong(format string, arguments ...any) error {
-	return &engine.Error{Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Message: fmt.Sprintf(format, arguments...), Hint: form}
+func addressError(format string, arguments ...any) error {
+	return &engine.Error{Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Message: fmt.Sprintf(format, arguments...), Hint: addressHint}
 }
 
-// parseOne reads scheme://host[:port]/model[/version]. Its errors hold no password.
+// parseOne parses scheme://host[:port]/model[/version]. Its errors contain no password.
 func parseOne(text string) (address, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.User != nil {
 		if strings.Contains(text, "@") {
 			return address{}, &engine.Error{
-				Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Message: "an address must not hold a user or a password",
-				Hint: "name a file as remote.token_file or remote.password_file",
+				Op: "open", Backend: Name, Kind: engine.ErrUnsupported, Message: "an address must not contain a user or password",
+				Hint: "set remote.token_file or remote.password_file",
 			}
 		}
-		return address{}, wrong("%q is no address", text)
+		return address{}, addressError("%q is not an address", text)
 	}
 	scheme, known := schemes[u.Scheme]
 	path := strings.Split(strings.Trim(u.Path, "/"), "/")
 	switch {
 	case !known:
-		return address{}, wrong("%q has no scheme of a server", text)
+		return address{}, addressError("%q has no supported scheme", text)
 	case u.Hostname() == "":
-		return address{}, wrong("%q has no host", text)
+		return address{}, addressError("%q has no host", text)
 	case u.RawQuery != "" || u.Fragment != "" || len(path) > 2:
-		return address{}, wrong("%q has more than a host, a model and a version", text)
+		return address{}, addressError("%q has more than a host, a model and a version", text)
 	case path[0] == "":
-		return address{}, wrong("%q names no model", text)
+		return address{}, addressError("%q names no model", text)
 	}
 	a := address{grpc: scheme.grpc, tls: scheme.tls, host: u.Host, model: path[0]}
 	if u.Port() == "" {
@@ -91,7 +91,7 @@ func parseOne(text string) (address, error) {
 	return a, nil
 }
 
-// loopback reports whether the server is on this machine for certain.
+// loopback reports whether the host is localhost or a loopback address.
 func (a address) loopback() bool {
 	host, _, err := net.SplitHostPort(a.host)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// split gives those of a list that are something, and the others, each in their order.
-func split[T any](list []T, is func(T) bool) (these, others []T) {
+// partition divides a list by a predicate and keeps the order in both parts.
+func partition[T any](list []T, is func(T) bool) (these, others []T) {
 	for _, one := range list {
 		if is(one) {
 			these = append(these, one)
@@ -20,18 +20,18 @@ func split[T any](list []T, is func(T) bool) (these, others []T) {
 	return these, others
 }
 
-// imagesFirst puts inputs whose values are known behind the others: requests go by that order.
+// imagesFirst moves auxiliary inputs behind the others. Requests use this order.
 func imagesFirst(inputs []kserve.TensorMetadata) []kserve.TensorMetadata {
-	others, known := split(inputs, func(in kserve.TensorMetadata) bool { return !beside(in) })
+	others, known := partition(inputs, func(in kserve.TensorMetadata) bool { return !isAuxiliary(in) })
 	return append(others, known...)
 }
 
-func beside(in kserve.TensorMetadata) bool {
+func isAuxiliary(in kserve.TensorMetadata) bool {
 	kind, ok := kserve.ElementType(in.Datatype)
 	return ok && engine.IsAuxiliary(engine.TensorInfo{Name: in.Name, Type: kind, Shape: in.Shape})
 }
 
-// fillAuxiliary makes the tensors that go beside images. They are the same in every request, but for the size of the batch.
+// fillAuxiliary creates the auxiliary inputs for the largest batch. Requests differ only in how many rows they send.
 func (e *Engine) fillAuxiliary(inputs []engine.TensorInfo) error {
 	for _, in := range inputs {
 		shape, values, ok := engine.AuxiliaryValues(in, e.img)
@@ -49,7 +49,7 @@ func (e *Engine) fillAuxiliary(inputs []engine.TensorInfo) error {
 	return nil
 }
 
-// withAuxiliary appends what goes beside so many images to the inputs of a request.
+// withAuxiliary appends the auxiliary inputs for a batch to the inputs of a request.
 func (e *Engine) withAuxiliary(inputs []kserve.Tensor, batch int) []kserve.Tensor {
 	for _, t := range e.auxiliary {
 		shape := append(make([]int64, 0, 3), t.Shape...)

@@ -6,28 +6,27 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// budget keeps retries from doubling the load of servers that are in trouble: they may be a tenth of the requests, with a few to begin
-// with.
+// budget limits retries to a tenth of the requests, plus an initial allowance, so that they do not double the load of overloaded servers.
 type budget struct {
 	mu   sync.Mutex
 	left float64
 }
 
 const (
-	mostRetries  = 10
-	retriesShare = 0.1
+	maxRetries = 10
+	retryRatio = 0.1
 )
 
-func newBudget() budget { return budget{left: mostRetries} }
+func newBudget() budget { return budget{left: maxRetries} }
 
-// earn counts a request.
+// earn counts a request and adds its share of a retry.
 func (b *budget) earn() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.left = min(b.left+retriesShare, mostRetries)
+	b.left = min(b.left+retryRatio, maxRetries)
 }
 
-// take asks for a retry.
+// take consumes one retry and reports whether one was left.
 func (b *budget) take() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,7 +37,7 @@ func (b *budget) take() bool {
 	return true
 }
 
-// authorize reads the token for the first time. It is not sent where others could read it on its way.
+// authorize reads the token for the first time. It returns an error for a remote server without TLS.
 func (e *Engine) authorize(list []address) error {
 	if e.remote.Authorization == nil {
 		return nil
@@ -46,20 +45,20 @@ func (e *Engine) authorize(list []address) error {
 	for _, a := range list {
 		if !a.tls && !a.loopback() {
 			return &engine.Error{
-				Kind: engine.ErrUnsupported, Message: "the token for " + a.host + " could be read on its way",
+				Kind: engine.ErrUnsupported, Message: "the token for " + a.host + " would be sent unencrypted",
 				Hint: "use grpcs:// or https://",
 			}
 		}
 	}
 	token, err := e.remote.Authorization()
 	if err != nil {
-		return &engine.Error{Kind: engine.ErrUnsupported, Message: "token for the server", Err: err}
+		return &engine.Error{Kind: engine.ErrUnsupported, Message: "cannot read the server's token", Err: err}
 	}
 	e.token.Store(&token)
 	return nil
 }
 
-// renewToken reads the token again; one that cannot be read leaves the former one.
+// renewToken reads the token again and keeps the previous one if that fails.
 func (e *Engine) renewToken() {
 	if e.remote.Authorization == nil {
 		return

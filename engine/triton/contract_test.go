@@ -74,6 +74,6 @@ func TestASecondInputIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	err = e.Submit(0, []engine.Image{{}})
-	require.EqualError(t, err, "triton submit: the model takes no images: it has 2 inputs, images go to a single one; of inputs beside it "+
-		"only orig_target_sizes and pixel_mask are known, others must be inside a server's model")
+	require.EqualError(t, err, "triton submit: the model takes no images: it has 2 inputs, images go to a single one; "+
+		"the only other inputs supported are orig_target_sizes and pixel_mask")
 }

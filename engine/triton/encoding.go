@@ -13,55 +13,55 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// What an image is on its way to a server. A model's input says which one it takes.
+// Wire encodings of images. The data type of the model's input selects one.
 const (
-	Auto = "auto" // what the model that is named takes
+	Auto = "auto" // the encoding of the model in the address
 	JPEG = "jpeg"
 )
 
-// Encodings are those that can be asked for.
+// Encodings returns the values of engine.Remote.Encoding.
 func Encodings() []string { return []string{Auto, "fp32", "fp16", "uint8", JPEG} }
 
-// bytesType is the protocol's name of elements that have a length of their own: 4 bytes little endian, and then so many.
+// bytesType is the protocol's type of variable-length elements: a length of 4 bytes, little endian, then the data.
 const bytesType = "BYTES"
 
-// encodings are those of the inputs' element types.
+// encodings maps the data type of an image input to its encoding.
 var encodings = map[string]string{"FP32": "fp32", "FP16": "fp16", "UINT8": "uint8", bytesType: JPEG}
 
-// encoding is what a model takes, empty for anything that is no image.
+// encoding returns the encoding of a model's image input, or "" if it has none.
 func (d *description) encoding() string {
 	inputs := d.model.Inputs // images first
-	if len(inputs) == 0 || len(inputs) > 1 && !beside(inputs[1]) {
+	if len(inputs) == 0 || len(inputs) > 1 && !isAuxiliary(inputs[1]) {
 		return ""
 	}
 	return encodings[inputs[0].Datatype]
 }
 
-// ask gets the server's description of the model that takes what was asked for, and the way to it: the one that is named, or the one beside
-// it with that encoding behind its name, as export writes it.
-func (p *endpoint) ask(ctx context.Context) (wire, *description, error) {
+// findModel returns the description of the model with the configured encoding, and the connection to it. That is the model of the
+// address, or the one whose name has the encoding as suffix, as written by export.
+func (p *endpoint) findModel(ctx context.Context) (wire, *description, error) {
 	d, err := p.named.describe(ctx)
 	wanted := p.engine.remote.Encoding
-	if err != nil || p.beside == nil || d.encoding() == wanted {
+	if err != nil || p.variant == nil || d.encoding() == wanted {
 		return p.named, d, err
 	}
-	other, err := p.beside.describe(ctx)
+	other, err := p.variant.describe(ctx)
 	switch {
 	case err == nil && other.encoding() == wanted:
-		return p.beside, other, nil
+		return p.variant, other, nil
 	case err == nil || missing(err):
 		return nil, nil, &engine.Error{
 			Op: "open", Backend: Name, Kind: engine.ErrUnsupported,
-			Message: fmt.Sprintf("%s takes %s, and there is no %s that takes %s", p.address.model, d.takes(),
-				p.address.beside(wanted).model, wanted),
+			Message: fmt.Sprintf("model %s takes %s, and the server has no model %s that takes %s", p.address.model, d.takes(),
+				p.address.variant(wanted).model, wanted),
 			Hint: "edge-infer export triton --wire " + wanted + " writes one; or leave --remote-wire at auto",
 		}
 	}
 	return nil, nil, err
 }
 
-// beside is the address of the model that takes another encoding.
-func (a address) beside(encoding string) address {
+// isAuxiliary returns the address of the model's variant with another encoding.
+func (a address) variant(encoding string) address {
 	a.model, a.version = a.model+"_"+encoding, ""
 	return a
 }
@@ -73,8 +73,8 @@ func (d *description) takes() string {
 	return "no single image"
 }
 
-// jpegInput is the input of a model that takes JPEG: the image as it is before that, 8 bits a channel and the channels of a pixel side
-// by side. Its size is what the model's parameters or the options say. false for a model that takes something else.
+// jpegInput returns the image before compression (uint8, NHWC) as the input of a model that takes JPEG. Its size comes from m, whose
+// preprocessing is adjusted. It returns false for a model that does not take JPEG.
 func jpegInput(in *kserve.TensorMetadata, m *engine.Metadata) (engine.TensorInfo, bool) {
 	batch := int64(-1)
 	switch {
@@ -90,7 +90,7 @@ func jpegInput(in *kserve.TensorMetadata, m *engine.Metadata) (engine.TensorInfo
 	if m.Preprocess.Colour == engine.GrayColour {
 		channels = 1
 	}
-	// What the network behind it takes numbers for and in which order is the server's part.
+	// The server normalizes the decoded image and orders its channels.
 	m.Preprocess.Range, m.Preprocess.Mean, m.Preprocess.Deviation, m.Preprocess.Layout = nil, nil, nil, engine.NHWC
 	if channels == 3 {
 		m.Preprocess.Colour = engine.RGBColour
@@ -100,17 +100,17 @@ func jpegInput(in *kserve.TensorMetadata, m *engine.Metadata) (engine.TensorInfo
 	}, true
 }
 
-// jpegQuality is what cameras use. What it costs in detections stands in docs/BENCHMARKS.md.
+// jpegQuality is common among cameras. docs/BENCHMARKS.md has its cost in detections.
 const jpegQuality = 90
 
-// compressor makes JPEG of images. It belongs to one goroutine at a time.
+// compressor encodes images as JPEG. It must not be used by two goroutines at once.
 type compressor struct {
 	buffer bytes.Buffer
 	colour *image.RGBA
 }
 
-// compress encodes the images of a batch, each height x width x channels bytes, as elements of a tensor. The memory is the compressor's
-// until the next call.
+// compress encodes the images of a batch, each height x width x channels bytes, as elements of a tensor. The result is valid until the next
+// call.
 func (c *compressor) compress(images []byte, in *engine.ImageInput) ([]byte, error) {
 	c.buffer.Reset()
 	size := in.ImageBytes()
@@ -125,7 +125,7 @@ func (c *compressor) compress(images []byte, in *engine.ImageInput) ([]byte, err
 	return c.buffer.Bytes(), nil
 }
 
-// view is the image as the encoder takes it.
+// view returns the pixels as an image.Image. Colour images are copied.
 func (c *compressor) view(img []byte, in *engine.ImageInput) image.Image {
 	all := image.Rect(0, 0, in.Width, in.Height)
 	if in.Channels == 1 {
@@ -142,7 +142,7 @@ func (c *compressor) view(img []byte, in *engine.ImageInput) image.Image {
 	return c.colour
 }
 
-// jpegTensor is the input of a request with those images.
+// jpegTensor returns the input of a request with these images, compressed by c.
 func (e *Engine) jpegTensor(c *compressor, images []byte) (kserve.Tensor, error) {
 	data, err := c.compress(images, e.img)
 	shape := []int64{int64(len(images) / e.img.ImageBytes()), 1}

@@ -149,7 +149,7 @@ func TestWhatIsAskedForIsLookedForOnEveryServer(t *testing.T) {
 	o.Remote.Encoding = "uint8"
 	_, err = at(t.Context(), "http", o, other)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
-	require.EqualError(t, err, "triton open: net takes fp32, and there is no net_uint8 that takes uint8 "+
+	require.EqualError(t, err, "triton open: model net takes fp32, and the server has no model net_uint8 that takes uint8 "+
 		"(edge-infer export triton --wire uint8 writes one; or leave --remote-wire at auto)")
 }
 
@@ -162,5 +162,5 @@ func TestJPEGOfAnUnknownShape(t *testing.T) {
 	})
 	_, err := at(t.Context(), "grpc", network(t), s)
 	require.ErrorIs(t, err, engine.ErrUnsupported)
-	require.ErrorContains(t, err, `input "images" is BYTES [-1 3], which is no JPEG of a known size`)
+	require.ErrorContains(t, err, `input "images" is BYTES [-1 3], which is not a JPEG input of known size`)
 }

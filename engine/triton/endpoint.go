@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	probeInterval = 2 * time.Second        // between two looks at a server that is well
-	firstRetry    = 100 * time.Millisecond // before the first look at one that is not; doubled each time
+	probeInterval = 2 * time.Second        // between two probes of a healthy server
+	firstRetry    = 100 * time.Millisecond // before the first probe of a suspended one; doubled each time
 	lastRetry     = 2 * time.Second
 )
 
-// endpoint is one server. A request that fails there suspends it; it comes back when a request of its own maker has passed: what a camera
-// saw is never used to find out. So there is no half-open state, and the circuit needs no counting.
+// endpoint is one server with a circuit breaker. A failed request suspends it. It resumes when a trial request by its watcher succeeds;
+// camera frames are never used for that, so there is no half-open state.
 type endpoint struct {
 	engine  *Engine
 	address address
 	wire    wire
-	// named leads to the model of the address, beside to the one next to it that takes another encoding, nil where none was asked for. wire is
-	// one of the two, once chosen; it is the watcher's, and Open's before it, until the endpoint is well for the first time.
-	named, beside wire
-	chosen        bool
-	wake          chan struct{} // holds a token when something has happened
+	// named connects to the model of the address, variant to its variant with the configured encoding, or nil. wire is one of the two once
+	// chosen is set. Only Open, then the watcher, may use it until the endpoint is healthy for the first time.
+	named, variant wire
+	chosen         bool
+	wake           chan struct{} // holds a token when something has happened
 
 	inFlight, latency        atomic.Int64 // requests; smoothed nanoseconds
 	requests, failures       atomic.Uint64
@@ -40,33 +40,34 @@ type endpoint struct {
 
 	mu       sync.Mutex
 	well     bool
-	reason   string // why it is not well
+	reason   string // why it is suspended
 	since    time.Time
 	version  string // of the model that answered last
-	swapped  bool   // the version is another one since the last look
-	unshared string // why what was asked for is not shared with a server on this machine
+	swapped  bool   // the version has changed since the last probe
+	unshared string // why the configured kind of memory is not shared
 
-	shared, onGPU atomic.Bool // lanes are in use; their images are in a GPU's memory
-	// lanes are those of the slots, nil when tensors are sent. Slots read them while the endpoint is well and hold users; the watcher changes
-	// them when nobody does.
+	shared, onGPU atomic.Bool // regions are in use; the images are in GPU memory
+	// regions has one entry per slot, or none when tensors are sent. Slots hold users for reading while they use them; the watcher locks it
+	// to change them.
 	regions []*regionPair
 	users   sync.RWMutex
 }
 
-// state of an endpoint.
+// state returns the health, and the reason if the endpoint is suspended.
 func (p *endpoint) state() (well bool, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.well, p.reason
 }
 
-// suspend takes the endpoint out of service until it has been looked at.
+// suspend takes the endpoint out of service until a trial request succeeds.
 func (p *endpoint) suspend(reason error) {
 	p.mu.Lock()
 	was := p.well
 	text := p.engine.explain(reason)
 	changed := was || p.reason != text
-	p.reason, p.well = text, false
+	p.reason = text
+	p.well = false
 	if was {
 		p.since = time.Now()
 		p.suspensions.Add(1)
@@ -85,7 +86,7 @@ func (p *endpoint) wakeUp() {
 	}
 }
 
-// resume puts it back.
+// resume returns the endpoint to service.
 func (p *endpoint) resume() {
 	p.mu.Lock()
 	was, away := p.well, time.Since(p.since)
@@ -96,7 +97,7 @@ func (p *endpoint) resume() {
 	}
 	p.mu.Unlock()
 	if !was && !first {
-		p.engine.log.Info("server is well again", "server", p.address.String(), "after", away.Round(time.Millisecond))
+		p.engine.log.Info("server resumed", "server", p.address.String(), "after", away.Round(time.Millisecond))
 	}
 }
 
@@ -139,7 +140,7 @@ func (p *endpoint) watch(ctx context.Context) {
 	}
 }
 
-// drain forgets a token that the watcher gave itself.
+// drain removes a wake-up that the watcher sent itself.
 func (p *endpoint) drain() {
 	select {
 	case <-p.wake:
@@ -156,7 +157,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// probe asks a server that is well whether it still is, and whether its model is still the one that was opened.
+// probe checks that a healthy server is still ready and that its model has not changed. It suspends the endpoint otherwise.
 func (p *endpoint) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.engine.timeout)
 	defer cancel()
@@ -168,7 +169,7 @@ func (p *endpoint) probe(ctx context.Context) {
 	if err == nil && swapped {
 		err = p.compare(ctx)
 	}
-	if err == nil && p.onGPU.Load() && p.engine.withoutGPU() != "" {
+	if err == nil && p.onGPU.Load() && p.engine.gpuDisabledReason() != "" {
 		err = p.prepare(ctx)
 	}
 	if err != nil && p.engine.context.Err() == nil {
@@ -176,7 +177,7 @@ func (p *endpoint) probe(ctx context.Context) {
 	}
 }
 
-// compare reports a model that is not the one that was opened.
+// compare returns an error if the server's model differs from the opened one.
 func (p *endpoint) compare(ctx context.Context) error {
 	var d *description
 	var err error
@@ -184,7 +185,7 @@ func (p *endpoint) compare(ctx context.Context) error {
 		d, err = p.wire.describe(ctx)
 	} else {
 		var way wire
-		if way, d, err = p.ask(ctx); err == nil {
+		if way, d, err = p.findModel(ctx); err == nil {
 			p.wire, p.chosen = way, true
 		}
 	}
@@ -194,7 +195,7 @@ func (p *endpoint) compare(ctx context.Context) error {
 	return p.engine.sameModel(d)
 }
 
-// recover does everything that a request needs, on connections of its own: an old one may lead nowhere.
+// recover checks the server and its model on new connections, since old ones may be dead, and prepares the endpoint for requests.
 func (p *endpoint) recover(ctx context.Context) error {
 	p.wire.renew()
 	ctx, cancel := context.WithTimeout(ctx, 3*p.engine.timeout)
@@ -208,7 +209,7 @@ func (p *endpoint) recover(ctx context.Context) error {
 	return p.prepare(ctx)
 }
 
-// prepare tries the model with an image of nothing, and shares memory with a server on this machine.
+// prepare runs the model on an empty image and sets up shared memory with a server on this machine.
 func (p *endpoint) prepare(ctx context.Context) error {
 	e := p.engine
 	if e.img == nil {
@@ -216,7 +217,7 @@ func (p *endpoint) prepare(ctx context.Context) error {
 	}
 	p.users.Lock()
 	p.unshare(ctx)
-	p.wire.renew() // what is kept names regions that are gone
+	p.wire.renew() // cached heads name removed regions
 	p.users.Unlock()
 	if err := p.trial(ctx); err != nil {
 		return err
@@ -224,7 +225,7 @@ func (p *endpoint) prepare(ctx context.Context) error {
 	if e.remote.SharedMemory == NoMemory {
 		return nil
 	}
-	unshared := e.unshareable(p.address)
+	unshared := e.notShareable(p.address)
 	if unshared == "" {
 		p.users.Lock()
 		defer p.users.Unlock()
@@ -236,24 +237,24 @@ func (p *endpoint) prepare(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if unshared != "" && unshared != p.unshared && e.remote.SharedMemory == CUDAMemory {
-		e.log.Warn("images do not stay on the GPU", "server", p.address.String(), "shared memory", p.shared.Load(), "reason", unshared)
+		e.log.Warn("images are not shared in GPU memory", "server", p.address.String(), "shared memory", p.shared.Load(), "reason", unshared)
 	}
 	p.unshared = unshared
 	return nil
 }
 
-// unshareable says why there is no memory to share with a server.
-func (e *Engine) unshareable(a address) string {
+// notShareable returns why memory cannot be shared with a server, or "".
+func (e *Engine) notShareable(a address) string {
 	switch {
 	case !a.loopback():
-		return "it is not on this machine, by its address"
+		return "the address is not local"
 	case e.jpeg:
-		return "it takes JPEG"
+		return "the model takes JPEG"
 	}
 	return ""
 }
 
-// trial is a request within the time that one has.
+// trial runs try within the timeout of one request.
 func (p *endpoint) trial(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.engine.timeout)
 	defer cancel()
@@ -261,7 +262,7 @@ func (p *endpoint) trial(ctx context.Context) error {
 	return err
 }
 
-// try infers an image of nothing and returns the outputs.
+// try runs the model on an empty image and returns the outputs.
 func (p *endpoint) try(ctx context.Context) ([]engine.Tensor, error) {
 	in := p.engine.img
 	batch := max(in.Batch, 1)
@@ -285,7 +286,7 @@ func (p *endpoint) try(ctx context.Context) ([]engine.Tensor, error) {
 	return p.engine.ordered(nil, &a.InferResponse, int64(batch))
 }
 
-// noteVersion notices that the server has another version of the model.
+// noteVersion records the model version of an answer. A change wakes the watcher, which compares the models.
 func (p *endpoint) noteVersion(version string) {
 	p.mu.Lock()
 	was := p.version
@@ -295,12 +296,12 @@ func (p *endpoint) noteVersion(version string) {
 	}
 	p.mu.Unlock()
 	if changed && was != "" {
-		p.engine.log.Info("server has another version of the model", "server", p.address.String(), "was", was, "is", version)
+		p.engine.log.Info("model version changed on the server", "server", p.address.String(), "was", was, "is", version)
 		p.wakeUp()
 	}
 }
 
-// infer does the slot's request here.
+// infer runs the slot's request on this server.
 func (p *endpoint) infer(ctx context.Context, s *slot) error {
 	p.inFlight.Add(1)
 	defer p.inFlight.Add(-1)
@@ -336,17 +337,17 @@ func (p *endpoint) infer(ctx context.Context, s *slot) error {
 	return nil
 }
 
-// failure says what a failed request means.
+// failure classifies the error of a request.
 type failure int
 
 const (
-	refused   failure = iota // the request is at fault
-	busy                     // the server has too much to do: another one may have less
-	lost                     // a connection is gone
-	unhealthy                // the server is at fault, or away
+	refused   failure = iota // the request is invalid
+	busy                     // the server is overloaded; another one may have capacity
+	lost                     // the connection broke
+	unhealthy                // the server failed or is unreachable
 )
 
-// classify tells whose fault an error is.
+// classify returns the class of a request's error.
 func classify(err error) failure {
 	var s *kserve.Status
 	if !errors.As(err, &s) {
@@ -372,12 +373,12 @@ func classify(err error) failure {
 	return unhealthy
 }
 
-// explorationInterval is of how many requests one goes to the server that has had the fewest, of those with the least to do: the latency of one that is
-// never asked would be what it once was for ever, and so would its health.
+// explorationInterval is the number of requests of which one goes to the least used of the least loaded servers, so that the latency and
+// health of every server stay current.
 const explorationInterval = 8
 
-// choose returns the server with the least to do that is well and was not tried, nil for none; the fastest of several, but for a request
-// now and then.
+// choose returns the healthy untried server with the fewest requests in flight, or nil. Of several, it returns the fastest, except for one
+// request in explorationInterval.
 func (e *Engine) choose(tried []*endpoint) *endpoint {
 	asked := uint64(0)
 	for _, p := range e.endpoints {
@@ -405,7 +406,7 @@ func (e *Engine) choose(tried []*endpoint) *endpoint {
 	return best
 }
 
-// reasons says of every server why it is not well.
+// reasons lists the suspended servers with their reasons.
 func (e *Engine) reasons() string {
 	text := ""
 	for _, p := range e.endpoints {

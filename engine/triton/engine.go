@@ -1,5 +1,5 @@
-// Package triton runs models on servers that speak the Open Inference Protocol, version 2: Triton Inference Server and KServe. The
-// letterbox is done here, the network there. Several servers share the work and stand in for each other.
+// Package triton runs models on servers of the Open Inference Protocol, version 2: Triton Inference Server and KServe. Images are
+// letterboxed locally. Requests are balanced over several servers and fail over between them.
 package triton
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/worker"
 )
 
-// Name is what users call this backend.
+// Name is the name of this backend in settings and errors.
 const Name = "triton"
 
 const (
@@ -30,7 +30,7 @@ const (
 	answerLimit  = 256 << 20 // bytes of the outputs of one request
 	openTimeout  = 10 * time.Second
 
-	// DefaultTimeout is how long a request may take where nothing else is said: a local engine that takes over does so within a second.
+	// DefaultTimeout is the default timeout of a request. A local standby engine takes over within a second.
 	DefaultTimeout = 800 * time.Millisecond
 )
 
@@ -40,38 +40,38 @@ type Engine struct {
 	model     engine.Model
 	remote    engine.Remote
 	img       *engine.ImageInput // nil when there is none
-	auxiliary []kserve.Tensor    // the inputs behind it, for the largest batch
+	auxiliary []kserve.Tensor    // the inputs after it, for the largest batch
 	jpeg      bool               // images are compressed
 	layout    layout
-	gpu       *preprocess.Device // nil where images do not stay on one
+	gpu       *preprocess.Device // nil unless images are shared in GPU memory
 	ordinal   int                // the GPU's
 	endpoints []*endpoint
 	slots     []*slot
 	log       *slog.Logger
 	timeout   time.Duration
-	context   context.Context // of everything that is under way; ends with Close
+	context   context.Context // of all requests and watchers; cancelled by Close
 	cancel    context.CancelFunc
 
-	memory   engine.Memory
-	requests worker.Slots
-	watches  sync.WaitGroup // of the endpoints
-	budget   budget
-	retries  atomic.Uint64
-	locks    locks
-	token    atomic.Pointer[string]
-	noGPU    atomic.Pointer[string] // why images do not stay on a GPU
-	closing  sync.Once
+	memory      engine.Memory
+	requests    worker.Slots
+	watches     sync.WaitGroup // of the endpoints
+	budget      budget
+	retries     atomic.Uint64
+	locks       locks
+	token       atomic.Pointer[string]
+	gpuDisabled atomic.Pointer[string] // why images are not shared in GPU memory
+	closing     sync.Once
 }
 
 var _ engine.Engine = (*Engine)(nil)
 
-// Open connects to the servers at addresses, which Check describes. One that answers is enough; the others are tried for as long as the
-// engine is open. All errors are *engine.Error; ErrUnavailable says that no server answered.
+// Open connects to the servers at addresses, a list of the form that Check accepts. One server must answer; the engine keeps trying the
+// others until Close. All errors are *engine.Error, with kind ErrUnavailable if no server answered.
 func Open(ctx context.Context, addresses string, options engine.Options, logger *slog.Logger) (*Engine, error) {
 	e := &Engine{remote: options.Remote, log: logger, timeout: cmp.Or(options.Remote.Timeout, DefaultTimeout), budget: newBudget()}
 	e.context, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := e.open(ctx, addresses, options); err != nil {
-		_ = e.Close() // what kept it from opening is the better answer
+		_ = e.Close() // the first error matters
 		return nil, e.fail("open", err)
 	}
 	return e, nil
@@ -81,13 +81,13 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 	if options.Precision != "" && options.Precision != engine.Auto {
 		return &engine.Error{
 			Kind:    engine.ErrUnsupported,
-			Message: fmt.Sprintf("the server's model computes as it was built, %s cannot be asked for", options.Precision),
+			Message: fmt.Sprintf("the precision of a server's model is fixed, %s cannot be selected", options.Precision),
 			Hint:    "leave the precision at auto",
 		}
 	}
 	if options.Slots < 0 || options.Slots > 64 || options.MaxBatch < 0 || options.MaxBatch > 1024 {
 		return &engine.Error{
-			Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%d slots and %d images in a batch, 0 to 64 and 0 to 1024 are possible",
+			Kind: engine.ErrUnsupported, Message: fmt.Sprintf("%d slots and batches of %d images: use 0 to 64 slots and batches of 0 to 1024",
 				options.Slots, options.MaxBatch),
 		}
 	}
@@ -103,7 +103,7 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 		p.named = e.newWire(a)
 		p.wire = p.named
 		if asked := e.remote.Encoding; asked != "" && asked != Auto {
-			p.beside = e.newWire(a.beside(asked))
+			p.variant = e.newWire(a.variant(asked))
 		}
 		e.endpoints = append(e.endpoints, p)
 	}
@@ -125,7 +125,7 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 		return err
 	}
 	if e.img != nil {
-		e.arrange()
+		e.planLayout()
 		e.openGPU(options.Device)
 	}
 	if err := first.prepare(ctx); err != nil {
@@ -135,7 +135,7 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 		if p == first {
 			p.resume()
 		} else {
-			p.wakeUp() // it may be as well as the first one: looked at at once
+			p.wakeUp() // probe it at once
 		}
 		e.watches.Go(func() { p.watch(e.context) })
 	}
@@ -154,7 +154,7 @@ func (e *Engine) newWire(a address) wire {
 	return &httpWire{client: c, address: a}
 }
 
-// connect asks all servers and takes the description of the first one that gives one.
+// connect queries all servers in parallel and uses the model description of the first that answers.
 func (e *Engine) connect(ctx context.Context, options engine.Options) (*endpoint, error) {
 	type answer struct {
 		*description
@@ -165,7 +165,7 @@ func (e *Engine) connect(ctx context.Context, options engine.Options) (*endpoint
 	answers := make(chan answer, len(e.endpoints))
 	for _, p := range e.endpoints {
 		go func() {
-			way, d, err := p.ask(ctx)
+			way, d, err := p.findModel(ctx)
 			if err == nil {
 				err = way.ready(ctx)
 			}
@@ -195,31 +195,31 @@ func (e *Engine) connect(ctx context.Context, options engine.Options) (*endpoint
 	}
 }
 
-// remedy says what to do about an error at opening.
+// remedy returns the hint for an error of Open.
 func remedy(err error) string {
 	var s *kserve.Status
 	switch {
 	case errors.As(err, &s) && s.Code == kserve.NotFound:
-		return "the name behind the host is that of a model in the server's repository"
+		return "the path of the address must name a model in the server's repository"
 	case errors.As(err, &s) && (s.Code == kserve.Unauthenticated || s.Code == kserve.PermissionDenied):
-		return "name the file with the server's token as remote.token_file"
+		return "set remote.token_file to the file with the server's token"
 	case err != nil && strings.Contains(err.Error(), "x509"):
-		return "name the authority of the server's certificate as remote.ca"
+		return "set remote.ca to the CA of the server's certificate"
 	}
-	return "is it running, and is 8001 its gRPC port and 8000 its HTTP port?"
+	return "check that the server runs and that the port is right (Triton: 8001 for gRPC, 8000 for HTTP)"
 }
 
-// describe fills the model from what the server says and the options.
+// describe fills the model from the server's description and the options.
 func (e *Engine) describe(d *description, from *endpoint, options engine.Options) error {
 	said, err := metadata(d)
 	if err != nil {
 		return &engine.Error{
-			Kind: engine.ErrUnsupported, Message: "parameters of the server's model", Err: err,
-			Hint: "mend them in its config.pbtxt, or say what the model means with flags: labels, layout",
+			Kind: engine.ErrUnsupported, Message: "invalid parameters of the server's model", Err: err,
+			Hint: "correct them in its config.pbtxt, or set flags: --labels, --layout",
 		}
 	}
 	known := said.Override(options.Metadata)
-	if d.encoding() == "uint8" && !said.Preprocess.IsZero() { // what numbers become is the server's part, whatever a file says
+	if d.encoding() == "uint8" && !said.Preprocess.IsZero() { // the server normalizes, so its parameters win
 		numbers := &said.Preprocess
 		known.Preprocess.Range, known.Preprocess.Mean, known.Preprocess.Deviation = numbers.Range, numbers.Mean, numbers.Deviation
 	}
@@ -250,14 +250,14 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 	if d.config.MaxBatch > 0 {
 		e.model.MaxBatch = min(e.model.MaxBatch, d.config.MaxBatch)
 	}
-	alone, beside := split(inputs, func(in engine.TensorInfo) bool { return !engine.IsAuxiliary(in) })
+	alone, beside := partition(inputs, func(in engine.TensorInfo) bool { return !engine.IsAuxiliary(in) })
 	if e.img, err = engine.FindImageInput(alone, known); err == nil {
 		err = e.fillAuxiliary(beside)
 	}
 	if err != nil {
 		e.img = nil
 		if len(inputs) > 1 {
-			err = fmt.Errorf("%w; of inputs beside it only orig_target_sizes and pixel_mask are known, others must be inside a server's model", err)
+			err = fmt.Errorf("%w; the only other inputs supported are orig_target_sizes and pixel_mask", err)
 		}
 		e.model.NoImage = err
 		return nil //nolint:nilerr // a model that takes no images runs on tensors
@@ -272,8 +272,8 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 	return nil
 }
 
-// inputsOf reads the server's description of the inputs. Those of a model that takes JPEG are the images before that, of which m says how
-// they are made.
+// inputsOf converts the server's description of the inputs. For a model that takes JPEG it returns the image before compression; see
+// jpegInput for m.
 func inputsOf(d *description, m *engine.Metadata) ([]engine.TensorInfo, error) {
 	if d.encoding() != JPEG {
 		return tensors(d.model.Inputs)
@@ -281,23 +281,24 @@ func inputsOf(d *description, m *engine.Metadata) ([]engine.TensorInfo, error) {
 	in, ok := jpegInput(&d.model.Inputs[0], m)
 	if !ok {
 		return nil, &engine.Error{
-			Kind: engine.ErrUnsupported, Message: fmt.Sprintf("input %.64q is %s %v, which is no JPEG of a known size", d.model.Inputs[0].Name,
-				bytesType, d.model.Inputs[0].Shape),
-			Hint: "its shape must be [1] an image, and the model's parameter imgsz say height and width, or --imgsz",
+			Kind: engine.ErrUnsupported,
+			Message: fmt.Sprintf("input %.64q is %s %v, which is not a JPEG input of known size",
+				d.model.Inputs[0].Name, bytesType, d.model.Inputs[0].Shape),
+			Hint: "its shape must be [1] per image; set height and width with the model's parameter imgsz or --imgsz",
 		}
 	}
 	beside, err := tensors(d.model.Inputs[1:])
 	return append([]engine.TensorInfo{in}, beside...), err
 }
 
-// tensors reads the server's description of inputs or outputs.
+// tensors converts the server's description of inputs or outputs.
 func tensors(list []kserve.TensorMetadata) ([]engine.TensorInfo, error) {
 	var infos []engine.TensorInfo
 	for _, t := range list {
 		kind, ok := kserve.ElementType(t.Datatype)
 		if !ok || len(t.Shape) > 8 || slices.ContainsFunc(t.Shape, func(n int64) bool { return n < -1 || n > 1<<40 }) {
 			return nil, &engine.Error{
-				Kind: engine.ErrUnsupported, Message: fmt.Sprintf("tensor %.64q is %.16s %v, which cannot be fed or read", t.Name, t.Datatype, t.Shape),
+				Kind: engine.ErrUnsupported, Message: fmt.Sprintf("tensor %.64q has unsupported type or shape %.16s %v", t.Name, t.Datatype, t.Shape),
 			}
 		}
 		infos = append(infos, engine.TensorInfo{Name: t.Name, Type: kind, Shape: slices.Clone(t.Shape)})
@@ -305,7 +306,7 @@ func tensors(list []kserve.TensorMetadata) ([]engine.TensorInfo, error) {
 	return infos, nil
 }
 
-// metadata reads the parameters of the model's configuration: they have the names that ONNX files give the same.
+// metadata parses the parameters of the model's configuration. They have the same names as the metadata of ONNX files.
 func metadata(d *description) (engine.Metadata, error) {
 	properties := map[string]string{}
 	for key, value := range d.config.Parameters {
@@ -314,12 +315,13 @@ func metadata(d *description) (engine.Metadata, error) {
 	return engine.ParseMetadata(properties)
 }
 
-// sameModel reports a model that differs from the one that was opened in what requests and decoders go by.
+// sameModel returns an error if a model's inputs, outputs or number of labels differ from the opened one.
 func (e *Engine) sameModel(d *description) error {
 	bad := func(what string, is, was any) error {
 		return &engine.Error{
-			Op: "open", Backend: Name, Kind: engine.ErrShape, Message: fmt.Sprintf("the model is another one now: %s %v, here %v", what, is, was),
-			Hint: "start edge-infer again to take it, or give the server the former version",
+			Op: "open", Backend: Name, Kind: engine.ErrShape,
+			Message: fmt.Sprintf("the server's model has changed: %s %v, before %v", what, is, was),
+			Hint:    "restart edge-infer to use it, or restore the previous version on the server",
 		}
 	}
 	known := e.model.Metadata
@@ -351,13 +353,13 @@ func (e *Engine) sameModel(d *description) error {
 	return nil
 }
 
-// fits compares a declared shape with one that a run made definite.
+// fits compares two shapes, where -1 matches any size.
 func fits(declared, known []int64) bool {
 	return slices.EqualFunc(declared, known, func(d, k int64) bool { return d == k || d == -1 || k == -1 })
 }
 
-// warmUp runs one image of nothing: a model that cannot run fails here, and sizes that the server leaves open become known, all but the
-// batch.
+// warmUp runs an empty image, so that a model that cannot run fails at Open, and replaces the open dimensions of the outputs, except the
+// batch, by their actual sizes.
 func (p *endpoint) warmUp(ctx context.Context) error {
 	e := p.engine
 	if e.img == nil {
@@ -377,20 +379,20 @@ func (p *endpoint) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// ordered checks the outputs of an answer against the model and brings them into its order. batch is the first dimension that they must
-// have where the model leaves it open, 0 where any will do.
+// ordered checks the outputs of an answer and appends them to list[:0] in the model's order. batch is the required size of a first
+// dimension that the model leaves open; 0 allows any.
 func (e *Engine) ordered(list []engine.Tensor, r *kserve.InferResponse, batch int64) ([]engine.Tensor, error) {
 	list = list[:0]
 	for i := range e.model.Outputs {
 		info := &e.model.Outputs[i]
 		at := slices.IndexFunc(r.Outputs, func(t kserve.Tensor) bool { return t.Name == info.Name })
 		if at < 0 {
-			return list, e.refuse(engine.ErrShape, "output %q is missing in the answer", info.Name)
+			return list, e.refuse(engine.ErrShape, "output %q is missing in the server's answer", info.Name)
 		}
 		t := &r.Outputs[at]
 		if t.Datatype != kserve.Datatype(info.Type) || !fits(info.Shape, t.Shape) ||
 			batch > 0 && len(info.Shape) > 0 && info.Shape[0] == -1 && t.Shape[0] != batch {
-			return list, e.refuse(engine.ErrShape, "output %q came as %.16s %v, the model's is %s %v",
+			return list, e.refuse(engine.ErrShape, "the server sent output %q as %.16s %v, the model declares %s %v",
 				info.Name, t.Datatype, t.Shape, kserve.Datatype(info.Type), info.Shape)
 		}
 		if err := t.Check(); err != nil {
@@ -421,15 +423,15 @@ func (e *Engine) Submit(slot int, images []engine.Image) error {
 	return e.requests.Submit(slot, images)
 }
 
-// SubmitTensors implements engine.Engine. The tensors are sent from where they are.
+// SubmitTensors implements engine.Engine. The tensors are sent without a copy.
 func (e *Engine) SubmitTensors(slot int, inputs []engine.Tensor) error {
 	return e.requests.SubmitTensors(slot, inputs)
 }
 
-// Wait implements engine.Engine. It takes no longer than the timeout of a request; the error is ErrUnavailable when no server answered.
+// Wait implements engine.Engine. It returns within the request timeout; the error is ErrUnavailable if no server answered.
 func (e *Engine) Wait(slot int) (*engine.Result, error) { return e.requests.Wait(slot) }
 
-// Close implements engine.Engine. Requests under way are given up.
+// Close implements engine.Engine. It cancels requests in flight.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		e.requests.End()
@@ -441,8 +443,8 @@ func (e *Engine) Close() error {
 		for _, p := range e.endpoints {
 			p.unshare(ctx)
 			p.named.renew()
-			if p.beside != nil {
-				p.beside.renew()
+			if p.variant != nil {
+				p.variant.renew()
 			}
 		}
 		e.closeGPU()
@@ -456,12 +458,12 @@ func (e *Engine) fail(op string, err error) error {
 	return engine.Attribute(err, op, Name, e.explain)
 }
 
-// refuse is an error of an answer.
+// refuse returns an error about a server's answer.
 func (e *Engine) refuse(kind error, format string, arguments ...any) error {
 	return &engine.Error{Op: "wait", Backend: Name, Kind: kind, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// explain puts a failure in one line.
+// explain returns the text of an error in one line.
 func (e *Engine) explain(err error) string {
 	var known *engine.Error
 	var connection *net.OpError
@@ -474,7 +476,7 @@ func (e *Engine) explain(err error) string {
 		return oneLine(text)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("no answer within %v", e.timeout)
-	case errors.As(err, &connection): // whose text has the number of a port of this side
+	case errors.As(err, &connection): // its full text has the local port, which varies
 		return oneLine(connection.Op + ": " + connection.Err.Error())
 	}
 	return oneLine(err.Error())

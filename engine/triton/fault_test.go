@@ -190,12 +190,24 @@ func TestWrongAnswers(t *testing.T) {
 	s := serve(t, network(t), nil)
 	e := opened(t, enough, s)
 	for want, fault := range map[string]func(a *kserve.InferResponse){
-		`tensor "output0": 0 bytes instead of 1152 for FP32 [1 3 8 12]`:   func(a *kserve.InferResponse) { a.Outputs[0].Data = nil },
-		`output "output0" came as FP32 [1 3 8 11], the`:                   func(a *kserve.InferResponse) { a.Outputs[0].Shape = []int64{1, 3, 8, 11} },
-		`output "output0" came as FP32 [2 3 8 12], the model's`:           func(a *kserve.InferResponse) { a.Outputs[0].Shape = []int64{2, 3, 8, 12} },
-		`output "output0" came as INT32 [1 3 8 12], the model's is FP32 `: func(a *kserve.InferResponse) { a.Outputs[0].Datatype = "INT32" },
-		`output "output0" is missing in the answer`:                       func(a *kserve.InferResponse) { a.Outputs[0].Name = "other" },
-		`output "output0" came as FP32 [], the model's`:                   func(a *kserve.InferResponse) { a.Outputs[0].Shape = nil },
+		`tensor "output0": 0 bytes instead of 1152 for FP32 [1 3 8 12]`: func(a *kserve.InferResponse) {
+			a.Outputs[0].Data = nil
+		},
+		`the server sent output "output0" as FP32 [1 3 8 11], the model declares`: func(a *kserve.InferResponse) {
+			a.Outputs[0].Shape = []int64{1, 3, 8, 11}
+		},
+		`the server sent output "output0" as FP32 [2 3 8 12], the model declares`: func(a *kserve.InferResponse) {
+			a.Outputs[0].Shape = []int64{2, 3, 8, 12}
+		},
+		`the server sent output "output0" as INT32 [1 3 8 12], the model declares FP32 `: func(a *kserve.InferResponse) {
+			a.Outputs[0].Datatype = "INT32"
+		},
+		`output "output0" is missing in the server's answer`: func(a *kserve.InferResponse) {
+			a.Outputs[0].Name = "other"
+		},
+		`the server sent output "output0" as FP32 [], the model declares`: func(a *kserve.InferResponse) {
+			a.Outputs[0].Shape = nil
+		},
 	} {
 		s.Model.SetFault(func(_ *kserve.InferRequest, a *kserve.InferResponse) error {
 			a.Outputs = append([]kserve.Tensor(nil), a.Outputs...)
@@ -258,12 +270,12 @@ func TestTheVersionIsSwapped(t *testing.T) {
 	s.Model.Redescribe("3", func(d *kserve.ModelMetadata) { d.Outputs[0].Name = "boxes" })
 	_, err = infer(e) // the answer itself still fits, if no look at the server comes before it
 	if err != nil {
-		require.ErrorContains(t, err, "the model is another one now: its outputs are")
+		require.ErrorContains(t, err, "the server's model has changed: its outputs are")
 	}
 	requireWell(t, e, 0)
 	_, err = infer(e)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
-	require.ErrorContains(t, err, "the model is another one now: its outputs are")
+	require.ErrorContains(t, err, "the server's model has changed: its outputs are")
 
 	s.Model.Redescribe("2", nil)
 	requireWell(t, e, 1)
@@ -287,19 +299,20 @@ func TestOpeningSaysWhatIsWrong(t *testing.T) {
 	err := open("grpc://"+s.Address+"/other", nil)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
 	require.EqualError(t, err, "triton open: no server runs the model: "+s.Address+`: unknown model "other", there is "net" `+
-		"(the name behind the host is that of a model in the server's repository)")
+		"(the path of the address must name a model in the server's repository)")
 	err = open("http://"+away.Address+"/net", nil)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
-	require.ErrorContains(t, err, "connection refused (is it running, and is 8001 its gRPC port and 8000 its HTTP port?)")
+	require.ErrorContains(t, err, "connection refused "+
+		"(check that the server runs and that the port is right (Triton: 8001 for gRPC, 8000 for HTTP))")
 	require.NoError(t, open("grpc://"+away.Address+"/net,grpc://"+s.Address+"/net", nil), "one of two is enough")
 	require.ErrorContains(t, open("grpc://"+s.Address+"/net", func(o *engine.Options) { o.Precision = engine.FP16 }),
-		"the server's model computes as it was built, fp16 cannot be asked for (leave the precision at auto)")
+		"the precision of a server's model is fixed, fp16 cannot be selected (leave the precision at auto)")
 	require.ErrorContains(t, open("grpc://"+s.Address+"/net", func(o *engine.Options) {
 		o.Remote.Authorization = func() (string, error) { return "", errors.New("no such file") }
-	}), "token for the server: no such file")
+	}), "cannot read the server's token: no such file")
 	require.ErrorContains(t, open("grpc://example.org/net", func(o *engine.Options) {
 		o.Remote.Authorization = func() (string, error) { return "Bearer x", nil }
-	}), "the token for example.org:8001 could be read on its way (use grpcs:// or https://)")
+	}), "the token for example.org:8001 would be sent unencrypted (use grpcs:// or https://)")
 }
 
 // Servers were seen that repeat a request of megabytes in their error, and that answer a request in binary with numbers in JSON.
@@ -354,9 +367,9 @@ func TestTLSAndToken(t *testing.T) {
 		_, err := open(func(*engine.Remote) {})
 		require.ErrorIs(t, err, engine.ErrUnavailable)
 		require.ErrorContains(t, err, "x509")
-		require.ErrorContains(t, err, "(name the authority of the server's certificate as remote.ca)")
+		require.ErrorContains(t, err, "(set remote.ca to the CA of the server's certificate)")
 		_, err = open(func(r *engine.Remote) { r.TLS = trusting })
-		require.ErrorContains(t, err, "(name the file with the server's token as remote.token_file)")
+		require.ErrorContains(t, err, "(set remote.token_file to the file with the server's token)")
 		token := "Bearer wrong"
 		authorization := func() (string, error) { return token, nil } //nolint:unparam // the field's type
 		_, err = open(func(r *engine.Remote) { r.TLS, r.Authorization = trusting, authorization })
@@ -379,15 +392,15 @@ func TestAddresses(t *testing.T) {
 		"grpc://host/net":               "",
 		"grpcs://[::1]:8001/net/3":      "",
 		"http://a:1/net, https://b/net": "",
-		"":                              `"" has no scheme of a server`,
-		"host:8001/net":                 `"host:8001/net" has no scheme of a server`,
+		"":                              `"" has no supported scheme`,
+		"host:8001/net":                 `"host:8001/net" has no supported scheme`,
 		"grpc://host":                   `"grpc://host" names no model`,
 		"grpc:///net":                   `"grpc:///net" has no host`,
 		"grpc://host/net/1/2":           `"grpc://host/net/1/2" has more than a host, a model and a version`,
 		"grpc://host/net?token=x":       `"grpc://host/net?token=x" has more than a host, a model and a version`,
-		"grpc://me:secret@host/net":     "an address must not hold a user or a password (name a file as remote.token_file or remote.password_file)",
-		"grpc://me:sec%zzret@host/net":  "an address must not hold a user or a password (name a file",
-		"grpc://a/n" + strings.Repeat(",grpc://a/n", 16): "17 servers, at most 16 are possible",
+		"grpc://me:secret@host/net":     "an address must not contain a user or password (set remote.token_file or remote.password_file)",
+		"grpc://me:sec%zzret@host/net":  "an address must not contain a user or password (set remote",
+		"grpc://a/n" + strings.Repeat(",grpc://a/n", 16): "17 servers exceed the limit of 16",
 	} {
 		err := triton.Check(text)
 		if want == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 )
 
-// openGPU prepares a GPU whose memory servers on this machine read, where that was asked for. Without one images take the way that they
-// took before, and withoutGPU says why.
+// openGPU prepares a GPU for sharing images with servers on this machine, if configured. If that fails, system memory is used and
+// gpuDisabledReason returns the reason.
 func (e *Engine) openGPU(ordinal int) {
 	switch {
 	case e.remote.SharedMemory != CUDAMemory, e.jpeg:
@@ -28,34 +28,34 @@ func (e *Engine) openGPU(ordinal int) {
 		}
 	}
 	if err != nil {
-		e.giveUpGPU(err)
+		e.disableGPU(err)
 	}
 }
 
-// withoutGPU says why images do not stay on the GPU that was asked for, empty when they may.
-func (e *Engine) withoutGPU() string {
-	if why := e.noGPU.Load(); why != nil {
+// gpuDisabledReason returns why images are not shared in GPU memory, or "" if they may be.
+func (e *Engine) gpuDisabledReason() string {
+	if why := e.gpuDisabled.Load(); why != nil {
 		return *why
 	}
 	return ""
 }
 
-// giveUpGPU has the images of every slot take another way from now on. The first reason stays.
-func (e *Engine) giveUpGPU(err error) {
+// disableGPU stops sharing of GPU memory for all slots. The first reason is kept.
+func (e *Engine) disableGPU(err error) {
 	why := e.explain(err)
-	e.noGPU.CompareAndSwap(nil, &why)
+	e.gpuDisabled.CompareAndSwap(nil, &why)
 }
 
-// closeGPU gives back what openGPU took, after the servers have closed it.
+// closeGPU frees what openGPU allocated. The servers must have unregistered it before.
 func (e *Engine) closeGPU() {
 	e.locks.free()
 	for _, s := range e.slots {
-		_ = s.device.Close() // nothing can be done about it, and the context goes next
+		_ = s.device.Close() // the context is destroyed next
 	}
 	_ = e.gpu.Close()
 }
 
-// locks are the buffers that are page-locked.
+// locks holds the page-locked buffers.
 type locks struct {
 	mu   sync.Mutex
 	list map[*cuda.HostMemory]bool
@@ -65,14 +65,14 @@ func (l *locks) free() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for m := range l.list {
-		_ = m.Free() // the context goes next
+		_ = m.Free() // the context is destroyed next
 	}
 	l.list = nil
 }
 
-// locked page-locks a buffer where a GPU reads images from it.
+// locked page-locks a buffer if the GPU reads images from it.
 func (e *Engine) locked(buffer *engine.Buffer) *engine.Buffer {
-	if e.gpu == nil || e.withoutGPU() != "" {
+	if e.gpu == nil || e.gpuDisabledReason() != "" {
 		return buffer
 	}
 	memory := e.gpu.Lock(buffer.Data)
@@ -89,7 +89,7 @@ func (e *Engine) locked(buffer *engine.Buffer) *engine.Buffer {
 		e.locks.mu.Lock()
 		if e.locks.list[memory] {
 			delete(e.locks.list, memory)
-			_ = memory.Free() // the caller of Buffer.Free could do nothing about it
+			_ = memory.Free() // Buffer.Free returns no error
 		}
 		e.locks.mu.Unlock()
 		buffer.Free()

@@ -191,7 +191,7 @@ func TestWhyImagesDoNotStayOnTheGPU(t *testing.T) {
 			require.False(t, server.OnGPU)
 			require.Equal(t, c.shared, server.Shared)
 			require.Contains(t, server.Unshared, c.reason)
-			require.Equal(t, 1, strings.Count(log.String(), "images do not stay on the GPU"), "%s", log)
+			require.Equal(t, 1, strings.Count(log.String(), "images are not shared in GPU memory"), "%s", log)
 			require.NoError(t, e.Close())
 			t.Setenv("FAKE_CUDA", "")
 			require.Equal(t, whole, freeMemory(t))
@@ -241,5 +241,5 @@ func TestTheGPUFails(t *testing.T) {
 		return server.Shared && !server.OnGPU
 	}, patience, 5*time.Millisecond)
 	require.Contains(t, e.Status().Servers[0].Unshared, "launch failed (719)")
-	require.Equal(t, 1, strings.Count(log.String(), "images do not stay on the GPU"), "%s", log)
+	require.Equal(t, 1, strings.Count(log.String(), "images are not shared in GPU memory"), "%s", log)
 }

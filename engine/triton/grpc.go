@@ -13,8 +13,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// grpcWire is gRPC by hand over HTTP/2: a call of this protocol is one message each way, which needs none of what a library for it has
-// beside, and the image goes from the slot's memory into the connection without a copy.
+// grpcWire implements the unary gRPC calls of the protocol directly over HTTP/2. Images go from the slot's memory into the connection
+// without a copy.
 type grpcWire struct {
 	*client
 	address address
@@ -23,7 +23,7 @@ type grpcWire struct {
 
 const service = "/inference.GRPCInferenceService/"
 
-// start sends a message and returns the body of the answer, whose status is in its end.
+// start sends a message and returns the response, whose gRPC status is in its trailer.
 func (w *grpcWire) start(ctx context.Context, method string, b *body) (*http.Response, error) {
 	header := http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -38,14 +38,14 @@ func (w *grpcWire) start(ctx context.Context, method string, b *body) (*http.Res
 		text, _ := readAll(io.LimitReader(response.Body, kserve.MaxErrorBytes), kserve.MaxErrorBytes)
 		return nil, kserve.NewStatus(kserve.FromHTTP(response.StatusCode), fmt.Sprintf("no gRPC: %s %s", response.Status, text))
 	}
-	if err := status(response.Header); err != nil { // an answer that is only its end
+	if err := status(response.Header); err != nil { // a trailers-only response
 		response.Body.Close()
 		return nil, err
 	}
 	return response, nil
 }
 
-// status reads the end of a call.
+// status returns the error of a gRPC trailer, or nil.
 func status(header http.Header) error {
 	text := header.Get("Grpc-Status")
 	if text == "" || text == "0" {
@@ -62,12 +62,12 @@ func status(header http.Header) error {
 	return kserve.NewStatus(kserve.Code(code), message)
 }
 
-// end reads the rest of an answer, which must be its end.
+// end checks that a response has no further message and returns the error of its trailer.
 func end(response *http.Response) error {
 	var more [1]byte
 	switch n, err := response.Body.Read(more[:]); {
 	case n > 0:
-		return kserve.Statusf(kserve.Internal, "more than one message came")
+		return kserve.Statusf(kserve.Internal, "the server sent more than one message")
 	case err == io.EOF:
 	case err != nil:
 		return err
@@ -78,7 +78,7 @@ func end(response *http.Response) error {
 	return status(response.Trailer)
 }
 
-// call does a call without tensors.
+// call makes a unary call without tensors and returns the message of the response.
 func (w *grpcWire) call(ctx context.Context, method string, message func([]byte) []byte) ([]byte, error) {
 	framed := message(make([]byte, kserve.FrameHead, 64))
 	kserve.PutFrameHead(framed, len(framed)-kserve.FrameHead)
@@ -92,14 +92,14 @@ func (w *grpcWire) call(ctx context.Context, method string, message func([]byte)
 		if failed := status(response.Trailer); err == io.EOF && failed != nil {
 			return nil, failed
 		}
-		return nil, short(err)
+		return nil, truncated(err)
 	}
 	length, err := kserve.FrameLength(head[:])
 	if err != nil {
 		return nil, err
 	}
 	if length > controlLimit {
-		return nil, kserve.Statusf(kserve.Internal, "the answer has %d bytes", length)
+		return nil, kserve.Statusf(kserve.Internal, "the response has %d bytes", length)
 	}
 	data, err := readAll(io.LimitReader(response.Body, int64(length)), length)
 	if err == nil && len(data) < length {
@@ -111,15 +111,15 @@ func (w *grpcWire) call(ctx context.Context, method string, message func([]byte)
 	return data, end(response)
 }
 
-// short tells the end of a connection from the end of an answer.
-func short(err error) error {
+// truncated replaces an unexpected end of the response by errShort.
+func truncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errShort
 	}
 	return err
 }
 
-func nothing(b []byte) []byte { return b }
+func emptyMessage(b []byte) []byte { return b }
 
 // ready implements wire.
 func (w *grpcWire) ready(ctx context.Context) error {
@@ -147,7 +147,7 @@ func (w *grpcWire) describe(ctx context.Context) (*description, error) {
 		read     func([]byte) error
 		optional bool
 	}{
-		{"ServerMetadata", nothing, d.server.Unmarshal, false},
+		{"ServerMetadata", emptyMessage, d.server.Unmarshal, false},
 		{"ModelMetadata", named, d.model.Unmarshal, false},
 		{"ModelConfig", named, d.config.Unmarshal, true},
 	} {
@@ -186,7 +186,7 @@ func (w *grpcWire) unregister(ctx context.Context, r kserve.Registration) error 
 	return err
 }
 
-// frame builds what goes before the data of a request's inputs.
+// frame builds the head of a request: the parts before the data of each input.
 func (w *grpcWire) frame(r *request) (*head, error) {
 	r.Model, r.Version = w.address.model, w.address.version
 	data := r.AppendHead(make([]byte, kserve.FrameHead, 512))
@@ -213,7 +213,7 @@ func (w *grpcWire) frame(r *request) (*head, error) {
 
 // infer implements wire.
 func (w *grpcWire) infer(ctx context.Context, r *request, a *answer) error {
-	h, err := w.heads.of(r, w.frame)
+	h, err := w.heads.get(r, w.frame)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (w *grpcWire) infer(ctx context.Context, r *request, a *answer) error {
 		if failed := status(response.Trailer); err == io.EOF && failed != nil {
 			return failed
 		}
-		return short(err)
+		return truncated(err)
 	}
 	length, err := kserve.FrameLength(prefix[:])
 	if err != nil {
@@ -241,7 +241,7 @@ func (w *grpcWire) infer(ctx context.Context, r *request, a *answer) error {
 		return err
 	}
 	if _, err := io.ReadFull(response.Body, data); err != nil {
-		return short(err)
+		return truncated(err)
 	}
 	if err := end(response); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (w *grpcWire) infer(ctx context.Context, r *request, a *answer) error {
 	return a.Unmarshal(data)
 }
 
-// body puts the head of a request and the data of its inputs together.
+// body returns the head of a request interleaved with the data of its inputs.
 func (r *request) body(h *head) *body {
 	parts := make([][]byte, 0, 2*len(h.parts))
 	next := 0

@@ -14,15 +14,15 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// httpWire is the protocol over HTTP: JSON, with tensors in binary behind it where the server knows that.
+// httpWire implements the protocol over HTTP: JSON, followed by binary tensors if the server supports them.
 type httpWire struct {
 	*client
 	address address
 	heads   heads
-	text    atomic.Bool // the server takes tensors as JSON alone
+	text    atomic.Bool // the server takes tensors only as JSON
 }
 
-// binaryExtension is what a server says that takes and gives tensors in binary.
+// binaryExtension is the server extension for binary tensors.
 const binaryExtension = "binary_tensor_data"
 
 func (w *httpWire) model() string {
@@ -33,7 +33,7 @@ func (w *httpWire) model() string {
 	return path
 }
 
-// call does a request without tensors and reads its JSON into answer, unless that is nil.
+// call makes a request without tensors and decodes the JSON response into answer, unless that is nil.
 func (w *httpWire) call(ctx context.Context, method, path string, b *body, answer any) error {
 	header := http.Header{"Accept": {"application/json"}}
 	if b != nil {
@@ -52,14 +52,14 @@ func (w *httpWire) call(ctx context.Context, method, path string, b *body, answe
 		return err
 	}
 	if json.Unmarshal(data, answer) != nil {
-		return kserve.Statusf(kserve.Internal, "the answer to %s is not what it should be", path)
+		return kserve.Statusf(kserve.Internal, "the response to %s is not the expected JSON", path)
 	}
 	return nil
 }
 
-// refusal reads the error of an answer, of which servers were seen to make 16 MB.
+// refusal returns the error of a response. It limits the text, since some servers send up to 16 MB.
 func refusal(response *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 4*kserve.MaxErrorBytes)) // what came says enough
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 4*kserve.MaxErrorBytes)) // a partial text is enough
 	var reason struct {
 		Error string `json:"error"`
 	}
@@ -73,7 +73,7 @@ func refusal(response *http.Response) error {
 	return kserve.NewStatus(kserve.FromHTTP(response.StatusCode), message)
 }
 
-// missing reports an error that says that the server does not know the question.
+// missing reports whether an error means that the server does not support the call or has no such object.
 func missing(err error) bool {
 	var s *kserve.Status
 	return errors.As(err, &s) && (s.Code == kserve.Unimplemented || s.Code == kserve.NotFound)
@@ -83,7 +83,7 @@ func missing(err error) bool {
 func (w *httpWire) ready(ctx context.Context) error {
 	err := w.call(ctx, http.MethodGet, w.model()+"/ready", nil, nil)
 	var s *kserve.Status
-	if errors.As(err, &s) && s.Code == kserve.InvalidArgument { // Triton's for a model that is not ready
+	if errors.As(err, &s) && s.Code == kserve.InvalidArgument { // Triton's code for a model that is not ready
 		return kserve.Statusf(kserve.Unavailable, "model %s is not ready", w.address.model)
 	}
 	return err
@@ -106,7 +106,7 @@ func (w *httpWire) describe(ctx context.Context) (*description, error) {
 	return d, nil
 }
 
-// region is the path of what is done with shared memory.
+// region returns the path of an operation on shared memory.
 func (*httpWire) region(r *kserve.Registration, what string) string {
 	kind := "system"
 	if r.Handle != nil {
@@ -118,7 +118,7 @@ func (*httpWire) region(r *kserve.Registration, what string) string {
 // register implements wire.
 func (w *httpWire) register(ctx context.Context, r kserve.Registration) error {
 	about := map[string]any{"key": r.Key, "offset": 0, "byte_size": r.Size}
-	if r.Handle != nil { // which JSON has in base64
+	if r.Handle != nil { // encoded as base64 in JSON
 		about = map[string]any{"raw_handle": map[string]any{"b64": r.Handle}, "device_id": r.Device, "byte_size": r.Size}
 	}
 	text, err := json.Marshal(about)
@@ -163,7 +163,7 @@ func (w *httpWire) infer(ctx context.Context, r *request, a *answer) error {
 		b = newBody(text)
 		header["Content-Type"] = []string{"application/json"}
 	} else {
-		h, err := w.heads.of(r, w.frame)
+		h, err := w.heads.get(r, w.frame)
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (w *httpWire) infer(ctx context.Context, r *request, a *answer) error {
 	return a.UnmarshalHTTP(data, length)
 }
 
-// read reads the body of an answer into the answer's memory, whether its length is known before or not.
+// read reads the body of a response into the memory of a.
 func (w *httpWire) read(response *http.Response, a *answer) ([]byte, error) {
 	if n := response.ContentLength; n >= 0 {
 		data, err := a.room(int(min(n, int64(a.limit)+1)))
@@ -203,7 +203,7 @@ func (w *httpWire) read(response *http.Response, a *answer) ([]byte, error) {
 			return nil, err
 		}
 		_, err = io.ReadFull(response.Body, data)
-		return data, short(err)
+		return data, truncated(err)
 	}
 	data, err := readAll(response.Body, a.limit)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// What images go through to a server on this machine.
+// Kinds of memory for images to a server on this machine.
 const (
 	SystemMemory = "on"   // POSIX shared memory
-	CUDAMemory   = "cuda" // a GPU's, or else the system's
-	NoMemory     = "off"  // they are sent
+	CUDAMemory   = "cuda" // GPU memory, or POSIX shared memory if that fails
+	NoMemory     = "off"  // images are sent over the connection
 )
 
-// ParseSharedMemory reads what a user asks for, which may be a truth value as well.
+// ParseSharedMemory parses a setting: one of the three kinds, or a boolean.
 func ParseSharedMemory(text string) (string, error) {
 	switch strings.ToLower(text) {
 	case SystemMemory, "true", "yes", "1":
@@ -38,14 +38,14 @@ func ParseSharedMemory(text string) (string, error) {
 	return "", fmt.Errorf("%q is not %s, %s or %s", text, SystemMemory, CUDAMemory, NoMemory)
 }
 
-// region is memory that this process and one server share, known there by a name.
+// region is memory shared with one server, which knows it by its name.
 type region struct {
 	kserve.Registration
-	memory []byte // nil for a GPU's, which is its slot's
+	memory []byte // nil for GPU memory, which the slot owns
 }
 
-// regionPair is what a slot's request to one server goes through: the images, and where their sizes are known the outputs. These are always in
-// the system's memory, for they are read here by the CPU.
+// regionPair is the shared memory of one slot and one server: the images and, if their sizes are known, the outputs. Outputs are always in
+// system memory, since the CPU reads them.
 type regionPair struct{ input, outputs *region }
 
 const (
@@ -53,14 +53,14 @@ const (
 	regionPrefix = "edge-infer-"
 )
 
-// regionName is a name that nobody else uses, with the number of this process.
+// regionName returns a unique name that contains the process ID.
 func regionName() string {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	return regionPrefix + strconv.Itoa(os.Getpid()) + "-" + hex.EncodeToString(random[:])
 }
 
-// newRegion makes shared memory of the system that only this user may open.
+// newRegion creates POSIX shared memory that only this user may open.
 func newRegion(size int) (*region, error) {
 	r := &region{Registration: kserve.Registration{Name: regionName(), Size: int64(size)}}
 	r.Key = "/" + r.Name
@@ -69,7 +69,7 @@ func newRegion(size int) (*region, error) {
 		return nil, err
 	}
 	defer file.Close()
-	// Memory that is not there would be a signal at the first write instead of an error here.
+	// Without allocation, a lack of memory would raise SIGBUS at the first write.
 	if err = unix.Fallocate(int(file.Fd()), 0, 0, int64(size)); err == nil {
 		r.memory, err = unix.Mmap(int(file.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	}
@@ -81,7 +81,7 @@ func newRegion(size int) (*region, error) {
 
 func (r *region) path() string { return filepath.Join(sharedDir, r.Name) }
 
-// close gives the memory back. A server that has it mapped keeps its own view.
+// close frees the memory. A server that has it mapped keeps its own mapping.
 func (r *region) close() {
 	if r.memory == nil {
 		return
@@ -104,16 +104,16 @@ func sweep() {
 			continue
 		}
 		if _, err := os.Stat("/proc/" + owner); errors.Is(err, fs.ErrNotExist) {
-			_ = os.Remove(file) // somebody else's stays
+			_ = os.Remove(file) // fails for other users' files
 		}
 	}
 }
 
-// share has the images of every slot go through memory that the server reads: a GPU's where that was asked for and works, else the
-// system's. The error says why tensors are sent instead, unshared why it is not the GPU's.
+// share sets up shared memory for all slots: GPU memory if configured and working, else system memory. An error means that tensors are sent
+// instead; unshared is the reason why GPU memory is not used.
 func (p *endpoint) share(ctx context.Context) (unshared string, err error) {
 	e := p.engine
-	unshared = e.withoutGPU()
+	unshared = e.gpuDisabledReason()
 	if e.remote.SharedMemory == CUDAMemory && unshared == "" {
 		if err = p.register(ctx, true); err == nil {
 			err = p.tryShared(ctx, p.regions[0])
@@ -132,7 +132,7 @@ func (p *endpoint) share(ctx context.Context) (unshared string, err error) {
 	return unshared, err
 }
 
-// register makes the lanes of all slots and has the server know them.
+// register creates the regions of all slots and registers them with the server.
 func (p *endpoint) register(ctx context.Context, onGPU bool) error {
 	e := p.engine
 	for _, s := range e.slots {
@@ -163,13 +163,13 @@ func (p *endpoint) register(ctx context.Context, onGPU bool) error {
 	return nil
 }
 
-// unshare takes the registrations back. What the server still does for an abandoned request it does in memory that is not written again,
-// but for images on a GPU: nobody takes an answer to those.
+// unshare unregisters and frees the regions. A server that still works on an abandoned request uses its own mapping of system memory; it
+// may read newer images from GPU memory, but the result is discarded.
 func (p *endpoint) unshare(ctx context.Context) {
 	for _, l := range p.regions {
 		for _, r := range []*region{l.input, l.outputs} {
 			if r != nil {
-				_ = p.wire.unregister(ctx, r.Registration) // a server that was started again has none
+				_ = p.wire.unregister(ctx, r.Registration) // unknown to a server that restarted
 				r.close()
 			}
 		}
@@ -179,7 +179,7 @@ func (p *endpoint) unshare(ctx context.Context) {
 	p.onGPU.Store(false)
 }
 
-// tryShared has the server run what lies in a lane.
+// tryShared runs the model once on the current content of a slot's regions.
 func (p *endpoint) tryShared(ctx context.Context, l *regionPair) error {
 	e := p.engine
 	batch := max(e.img.Batch, 1)
@@ -199,7 +199,7 @@ func (p *endpoint) tryShared(ctx context.Context, l *regionPair) error {
 	return err
 }
 
-// place makes a request, which describes the input, take it from the lane, and ask for the outputs there where their sizes are known.
+// place makes a request read its image from the region and, if their sizes are known, write the outputs there.
 func (l *regionPair) place(e *Engine, r *request, batch int) {
 	r.Inputs[0].Data = nil
 	r.Inputs[0].Region = kserve.Region{Name: l.input.Name, Size: int64(batch * e.img.ImageBytes())}
@@ -212,7 +212,7 @@ func (l *regionPair) place(e *Engine, r *request, batch int) {
 	}
 }
 
-// collect finds the outputs of an answer in the lane.
+// collect sets the data of outputs that the server wrote to the region.
 func (l *regionPair) collect(e *Engine, r *request, a *answer) error {
 	for i := range a.Outputs {
 		t := &a.Outputs[i]
@@ -223,7 +223,7 @@ func (l *regionPair) collect(e *Engine, r *request, a *answer) error {
 			}
 			size, ok := kserve.Bytes(t.Datatype, t.Shape)
 			if !ok || int64(size) > wanted.Region.Size {
-				return e.refuse(engine.ErrShape, "output %q came as %.16s %v, more than was asked for", t.Name, t.Datatype, t.Shape)
+				return e.refuse(engine.ErrShape, "the server sent output %q as %.16s %v, larger than its shared memory", t.Name, t.Datatype, t.Shape)
 			}
 			t.Data = l.outputs.memory[wanted.Region.Offset : wanted.Region.Offset+int64(size)]
 		}
@@ -231,17 +231,17 @@ func (l *regionPair) collect(e *Engine, r *request, a *answer) error {
 	return nil
 }
 
-// layout is how large the regions of a lane are and where the outputs lie. Only images go that way.
+// layout has the sizes of a slot's regions and the offsets of the outputs.
 type layout struct {
 	input, output int   // bytes
-	outputs       []int // offset by output; nil when their sizes are not known before
-	bytes         []int // of one image, by output
+	outputs       []int // offsets; nil if the sizes are not known before the run
+	bytes         []int // per image, by output
 }
 
 const regionAlignment = 64
 
-// arrange lays out lanes for batches of that size.
-func (e *Engine) arrange() {
+// planLayout computes the layout for the largest batch.
+func (e *Engine) planLayout() {
 	up := func(n int) int { return (n + regionAlignment - 1) / regionAlignment * regionAlignment }
 	batch := e.model.MaxBatch
 	l := layout{input: up(batch * e.img.ImageBytes())}

@@ -24,9 +24,9 @@ type slot struct {
 	images        preprocess.Batch
 	input         *engine.Buffer
 	device        *preprocess.DeviceBatch // nil without a GPU whose memory is shared
-	onHost        bool                    // the request's images are in input
-	onDevice      bool                    // and in device
-	letterboxTime int64                   // nanoseconds that getting them there took
+	onHost        bool                    // the letterboxed images are in input
+	onDevice      bool                    // the letterboxed images are in device
+	letterboxTime int64                   // nanoseconds
 	dims          []int64
 	batch         int64
 	request       request
@@ -49,7 +49,7 @@ func (e *Engine) newSlot(number int) (*slot, error) {
 	return s, nil
 }
 
-// work carries out the request in the slot.
+// work runs the slot's request. The worker goroutine calls it.
 func (s *slot) work() error {
 	began := clock.Monotonic()
 	s.onHost, s.onDevice, s.letterboxTime, s.batch = false, false, 0, 0
@@ -62,10 +62,10 @@ func (s *slot) work() error {
 	return nil
 }
 
-// imageError is of images that could not be letterboxed: no server is at fault.
+// imageError is a failed letterbox, which must not suspend a server.
 type imageError struct{ error }
 
-// load makes the request carry its tensors to a server: in the lane that is returned, or nil when they are sent.
+// load prepares the request for a server. It returns the regions that hold the image, or nil if tensors are sent.
 func (s *slot) load(p *endpoint) (*regionPair, error) {
 	if len(s.Images) == 0 {
 		return nil, s.send()
@@ -75,16 +75,16 @@ func (s *slot) load(p *endpoint) (*regionPair, error) {
 		l = p.regions[s.number]
 	}
 	if l != nil && l.input.memory == nil {
-		if s.engine.withoutGPU() == "" {
+		if s.engine.gpuDisabledReason() == "" {
 			err := s.letterboxDevice()
 			if err == nil {
-				s.enter(l)
+				s.useRegions(l)
 				return l, nil
 			}
-			s.engine.giveUpGPU(err)
+			s.engine.disableGPU(err)
 			p.wakeUp()
 		}
-		l = nil // its watcher finds another way
+		l = nil // the watcher sets up system memory
 	}
 	if err := s.letterboxHost(); err != nil {
 		return nil, imageError{err}
@@ -93,7 +93,7 @@ func (s *slot) load(p *endpoint) (*regionPair, error) {
 		return nil, s.send()
 	}
 	copy(l.input.memory, s.input.Data[:int(s.batch)*s.engine.img.ImageBytes()])
-	s.enter(l)
+	s.useRegions(l)
 	return l, nil
 }
 
@@ -104,20 +104,20 @@ func (s *slot) letterboxHost() error {
 	}
 	began := clock.Monotonic()
 	batch, transforms, err := s.images.Run(s.Images, s.input.Data, s.Result.Transforms[:0])
-	return s.drawn(&s.onHost, began, batch, transforms, err)
+	return s.letterboxed(&s.onHost, began, batch, transforms, err)
 }
 
-// letterboxDevice letterboxes them on the GPU.
+// letterboxDevice letterboxes the images on the GPU.
 func (s *slot) letterboxDevice() error {
 	if s.onDevice {
 		return nil
 	}
 	began := clock.Monotonic()
 	batch, transforms, err := s.device.Run(s.Images, s.Result.Transforms[:0])
-	return s.drawn(&s.onDevice, began, batch, transforms, err)
+	return s.letterboxed(&s.onDevice, began, batch, transforms, err)
 }
 
-func (s *slot) drawn(where *bool, began int64, batch int, transforms []engine.Transform, err error) error {
+func (s *slot) letterboxed(where *bool, began int64, batch int, transforms []engine.Transform, err error) error {
 	s.letterboxTime += clock.Monotonic() - began
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *slot) drawn(where *bool, began int64, batch int, transforms []engine.Tr
 	return nil
 }
 
-// send makes the request carry its tensors.
+// send prepares the request with its tensors in the message.
 func (s *slot) send() error {
 	e := s.engine
 	s.request.Outputs, s.request.key = nil, requestKey{}
@@ -139,7 +139,7 @@ func (s *slot) send() error {
 		}
 	}
 	if len(s.Images) > 0 {
-		img := s.described()
+		img := s.imageTensor()
 		img.Data = s.input.Data[:int(s.batch)*e.img.ImageBytes()]
 		inputs = e.withAuxiliary(append(inputs, img), int(s.batch))
 		s.request.key = requestKey{batch: int(s.batch)}
@@ -147,29 +147,29 @@ func (s *slot) send() error {
 	var err error
 	if e.jpeg {
 		inputs[0], err = e.jpegTensor(&s.jpeg, inputs[0].Data)
-		s.request.key = requestKey{} // its size is another one each time
+		s.request.key = requestKey{} // the size varies
 	}
 	s.request.Inputs = inputs
 	return err
 }
 
-func (s *slot) described() kserve.Tensor {
+func (s *slot) imageTensor() kserve.Tensor {
 	return kserve.Tensor{Name: s.engine.model.Inputs[0].Name, Datatype: kserve.Datatype(s.engine.img.Type), Shape: s.dims}
 }
 
-// enter makes the request take its images from a lane.
-func (s *slot) enter(l *regionPair) {
+// useRegions prepares the request to read its images from shared memory.
+func (s *slot) useRegions(l *regionPair) {
 	s.request.key = requestKey{slot: s.number + 1, batch: int(s.batch)}
-	s.request.Inputs = s.engine.withAuxiliary(append(s.request.Inputs[:0], s.described()), int(s.batch))
+	s.request.Inputs = s.engine.withAuxiliary(append(s.request.Inputs[:0], s.imageTensor()), int(s.batch))
 	l.place(s.engine, &s.request, int(s.batch))
 }
 
-// infer tries servers until one answers, the time is over, or too much has been tried lately.
+// infer tries servers until one answers, the timeout passes or the retry budget is empty.
 func (s *slot) infer() error {
 	e := s.engine
 	deadline := time.Now().Add(e.timeout)
 	s.tried = s.tried[:0]
-	again := true // a connection that had been idle may be gone although its server is well
+	again := true // an idle connection may have been closed by a healthy server
 	var last error
 	for attempt := 0; ; attempt++ {
 		p := e.choose(s.tried)
@@ -195,7 +195,7 @@ func (s *slot) infer() error {
 		last = err
 		switch classify(err) {
 		case refused:
-			if len(s.Images) > 0 { // an image is never at fault: the server's model is another one
+			if len(s.Images) > 0 { // images are always valid, so the server's model has changed
 				p.suspend(err)
 			}
 			return &engine.Error{Op: "wait", Backend: Name, Kind: engine.ErrShape, Message: p.address.String() + ": " + e.explain(err)}
@@ -213,7 +213,7 @@ func (s *slot) infer() error {
 	return s.failed(last)
 }
 
-// attempt does the request at one server; while others are well, it gets half of the time that is left.
+// attempt runs the request on one server, with half of the remaining time if another server is healthy.
 func (s *slot) attempt(p *endpoint, deadline time.Time) error {
 	limit := deadline
 	if s.engine.choose(s.tried) != nil {
@@ -222,13 +222,13 @@ func (s *slot) attempt(p *endpoint, deadline time.Time) error {
 	ctx, cancel := context.WithDeadline(s.engine.context, limit)
 	defer cancel()
 	err := p.infer(ctx, s)
-	if err != nil && ctx.Err() != nil { // whatever it looks like
+	if err != nil && ctx.Err() != nil { // whatever the transport returned
 		return ctx.Err()
 	}
 	return err
 }
 
-// failed is the error of a request that no server answered.
+// failed returns the error of a request that no server answered.
 func (s *slot) failed(last error) error {
 	e := s.engine
 	failure := &engine.Error{Op: "wait", Backend: Name, Kind: engine.ErrUnavailable}
@@ -241,12 +241,12 @@ func (s *slot) failed(last error) error {
 	case last != nil:
 		failure.Message = e.explain(last)
 	default:
-		failure.Message = "no server is well"
+		failure.Message = "no server is healthy"
 	}
 	return failure
 }
 
-// offset is how far from alignment memory begins.
+// offset returns the distance of data from the previous aligned address.
 func offset(data []byte, alignment int) int {
 	return int(uintptr(unsafe.Pointer(&data[0])) % uintptr(alignment))
 }

@@ -6,21 +6,21 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// Status is what an engine's servers are at.
+// Status is the state of an engine's servers.
 type Status struct {
 	Servers []Server `json:"servers"`
-	Retries uint64   `json:"retries"` // requests that were tried again
+	Retries uint64   `json:"retries"` // repeated attempts of requests
 }
 
 // Server is the state of one server.
 type Server struct {
 	Address string    `json:"address"`
 	Well    bool      `json:"well"`
-	Reason  string    `json:"reason,omitempty"`  // why it is not well
-	Since   time.Time `json:"since,omitzero"`    // the last change between the two
+	Reason  string    `json:"reason,omitempty"`  // why it is suspended
+	Since   time.Time `json:"since,omitzero"`    // last change of Well
 	Version string    `json:"version,omitempty"` // of the model
-	Wire    string    `json:"wire,omitempty"`    // what an image is sent as: fp32, fp16, uint8 or jpeg
-	// Shared says that images go through memory that both sides have, OnGPU that it is a GPU's; Unshared why not, where it was asked for.
+	Wire    string    `json:"wire,omitempty"`    // encoding of images: fp32, fp16, uint8 or jpeg
+	// Shared is set if images go through shared memory, OnGPU if that is GPU memory. Unshared is why the configured kind is not used.
 	Shared   bool   `json:"shared_memory"`
 	OnGPU    bool   `json:"shared_gpu_memory"`
 	Unshared string `json:"unshared,omitempty"`
@@ -28,14 +28,14 @@ type Server struct {
 	Requests    uint64  `json:"requests"`
 	Failures    uint64  `json:"failures"`
 	Suspensions uint64  `json:"suspensions"`
-	Latency     float64 `json:"latency_ms"` // smoothed, of a request
+	Latency     float64 `json:"latency_ms"` // moving average per request
 	Sent        uint64  `json:"sent_bytes"`
 	Received    uint64  `json:"received_bytes"`
-	// SentFrame is how many bytes went over the connection for an image, on average.
+	// SentFrame is the average number of bytes sent per image.
 	SentFrame float64 `json:"sent_bytes_per_frame"`
 }
 
-// Status says what the servers are at.
+// Status returns the state of the servers. It may be called from any goroutine.
 func (e *Engine) Status() Status {
 	status := Status{Retries: e.retries.Load()}
 	for _, p := range e.endpoints {
@@ -43,7 +43,7 @@ func (e *Engine) Status() Status {
 		s := Server{
 			Address: p.address.String(), Well: p.well, Reason: p.reason, Since: p.since,
 			Version: p.version, Shared: p.shared.Load(), OnGPU: p.onGPU.Load(), Unshared: p.unshared,
-			Wire: e.sends(),
+			Wire: e.wireEncoding(),
 		}
 		p.mu.Unlock()
 		s.Requests, s.Failures, s.Suspensions = p.requests.Load(), p.failures.Load(), p.suspensions.Load()
@@ -56,8 +56,8 @@ func (e *Engine) Status() Status {
 	return status
 }
 
-// sends is what an image is sent as, empty where there are none.
-func (e *Engine) sends() string {
+// wireEncoding returns the encoding of images, or "" if the model takes none.
+func (e *Engine) wireEncoding() string {
 	switch {
 	case e.jpeg:
 		return JPEG
@@ -67,5 +67,5 @@ func (e *Engine) sends() string {
 	return encodings[kserve.Datatype(e.img.Type)]
 }
 
-// Well reports whether any server would take a request.
+// Well reports whether any server is healthy.
 func (e *Engine) Well() bool { return e.choose(nil) != nil }

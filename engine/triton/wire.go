@@ -15,7 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// wire speaks to one server. Its methods may be called from any goroutine.
+// wire is a client of one server. Its methods may be called from any goroutine.
 type wire interface {
 	// ready reports why the server or the model is not ready.
 	ready(ctx context.Context) error
@@ -23,47 +23,47 @@ type wire interface {
 	register(ctx context.Context, r kserve.Registration) error
 	unregister(ctx context.Context, r kserve.Registration) error
 	infer(ctx context.Context, r *request, a *answer) error
-	// renew closes the connections that nobody uses, and forgets what is kept for regions that are gone.
+	// renew closes idle connections and drops cached request heads.
 	renew()
 }
 
-// description is what a server says of itself and of the model.
+// description is the metadata of a server and its model.
 type description struct {
 	server kserve.ServerMetadata
 	model  kserve.ModelMetadata
-	config kserve.ModelConfig // zero where the server has none
+	config kserve.ModelConfig // zero if the server has none
 }
 
-// request is what goes to a server: everything about the inputs, with their data or the region that they are in.
+// request is an inference request. Each input has its data or a shared memory region.
 type request struct {
 	kserve.InferRequest
-	// key is the same for requests that differ in their data alone; its zero value is for a request of its own kind.
+	// key is equal for requests that differ only in their data. Heads of requests with the zero key are not cached.
 	key requestKey
 }
 
 type requestKey struct{ slot, batch int }
 
-// answer is the memory of what comes back. Outputs are views of buffer.
+// answer is a response and its memory. Outputs are views of buffer.
 type answer struct {
 	kserve.InferResponse
 	buffer         []byte
-	shift          int // of the message in the buffer, so that its first tensor is aligned
-	limit          int // most bytes that are read
+	shift          int // offset of the message in buffer that aligns its first tensor
+	limit          int // maximum message size in bytes
 	sent, received int64
 }
 
 const (
-	// alignment of tensors in memory; the widest element has 8 bytes.
+	// alignment of tensors in bytes: the size of the widest element.
 	alignment = 8
-	// controlLimit bounds answers that are no tensors.
+	// controlLimit is the maximum size of responses without tensors, in bytes.
 	controlLimit = 16 << 20
 	dialTimeout  = 5 * time.Second
 )
 
-// room returns the buffer's part for a message of n bytes.
+// room returns space for a message of n bytes in the buffer, which grows if needed.
 func (a *answer) room(n int) ([]byte, error) {
 	if n < 0 || n > a.limit {
-		return nil, kserve.Statusf(kserve.Internal, "the answer has %d bytes, at most %d are read", n, a.limit)
+		return nil, kserve.Statusf(kserve.Internal, "the response has %d bytes, the limit is %d", n, a.limit)
 	}
 	if need := n + alignment; len(a.buffer) < need {
 		a.buffer = make([]byte, need+need/8)
@@ -71,8 +71,8 @@ func (a *answer) room(n int) ([]byte, error) {
 	return a.buffer[a.shift : a.shift+n], nil
 }
 
-// align makes the data of every output begin at a multiple of its element size, for whoever views it as numbers. Answers to the same
-// request are laid out alike, so the shift that helps this one helps the next: then nothing is copied.
+// align aligns the data of every output, so that it can be viewed as numbers. Responses to the same request have the same layout, so the
+// shift computed here avoids the copy for the next response.
 func (a *answer) align() {
 	first := true
 	for i := range a.Outputs {
@@ -94,13 +94,13 @@ func (a *answer) align() {
 	}
 }
 
-// body reads the parts of a request one after the other, until it is detached from their memory.
+// body reads the parts of a request in order. It does not access their memory after detach.
 type body struct {
 	size int64
 
-	mu    sync.Mutex
-	parts [][]byte
-	gone  bool
+	mu       sync.Mutex
+	parts    [][]byte
+	detached bool
 }
 
 func newBody(parts ...[]byte) *body {
@@ -115,7 +115,7 @@ func newBody(parts ...[]byte) *body {
 func (b *body) Read(p []byte) (n int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.gone {
+	if b.detached {
 		return 0, errDetached
 	}
 	for n < len(p) && len(b.parts) > 0 {
@@ -134,16 +134,16 @@ func (b *body) Read(p []byte) (n int, err error) {
 // Close implements io.Closer.
 func (b *body) Close() error { return nil }
 
-// detach ends reading. The transport may go on with a body after the request has failed, while its memory is used for the next one.
+// detach ends reading. The transport may still read the body of a failed request when its memory is reused.
 func (b *body) detach() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.gone, b.parts = true, nil
+	b.detached, b.parts = true, nil
 }
 
-var errDetached = errors.New("the request is over")
+var errDetached = errors.New("the request has ended")
 
-// client is a connection to one server and what every request to it carries.
+// client is the HTTP transport to one server, with its authorization.
 type client struct {
 	transport *http.Transport
 	base      string // URL
@@ -181,7 +181,7 @@ func newClient(a address, remote *engine.Remote, authorize func() string) *clien
 	return c
 }
 
-// send does one request. The answer's body must be closed.
+// send makes one request. The caller must close the response's body.
 func (c *client) send(ctx context.Context, method, path string, b *body, header http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
 	if err != nil {
@@ -200,21 +200,21 @@ func (c *client) send(ctx context.Context, method, path string, b *body, header 
 	return c.transport.RoundTrip(request)
 }
 
-// heads keeps what goes before the data of requests, by their keys.
+// heads caches request heads by key.
 type heads struct {
 	mu   sync.Mutex
 	kept map[requestKey]*head
 }
 
 type head struct {
-	parts [][]byte // the first one, and what goes before each further input
-	data  []byte   // all parts in one memory
+	parts [][]byte // the bytes before each input's data
+	data  []byte   // the backing array of all parts
 }
 
-// maxHeads bounds what is kept; then all of it is made anew.
+// maxHeads is the size at which the cache is emptied.
 const maxHeads = 1024
 
-func (h *heads) of(r *request, build func(r *request) (*head, error)) (*head, error) {
+func (h *heads) get(r *request, build func(r *request) (*head, error)) (*head, error) {
 	if r.key == (requestKey{}) {
 		return build(r)
 	}
@@ -234,20 +234,20 @@ func (h *heads) of(r *request, build func(r *request) (*head, error)) (*head, er
 	return made, nil
 }
 
-// forget drops what is kept.
+// forget empties the cache.
 func (h *heads) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.kept = nil
 }
 
-// readAll reads an answer that is no tensor, to a limit.
+// readAll reads a response of at most limit bytes.
 func readAll(r io.Reader, limit int) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	if err == nil && len(data) > limit {
-		err = fmt.Errorf("the answer has over %d bytes", limit)
+		err = fmt.Errorf("the response has over %d bytes", limit)
 	}
 	return data, err
 }
 
-var errShort = errors.New("the answer ends too early")
+var errShort = errors.New("the response is truncated")

@@ -14,7 +14,7 @@ func failure(op, subject string, code int) error {
 	return &engine.Error{Op: op, Backend: "cuda", Code: code, Message: fmt.Sprintf("%s: error %d", subject, code)}
 }
 
-// wrap says in which call on an event an error of package cu arose.
+// wrap adds the name of the call to an error of package cu.
 func wrap(op string, err error) error {
 	if err == nil {
 		return nil

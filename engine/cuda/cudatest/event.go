@@ -14,7 +14,7 @@ type Event struct {
 	event  cu.Event
 }
 
-// EventFlags says what an event is for.
+// EventFlags configures an event.
 type EventFlags uint8
 
 // Timing lets Since measure with the event, at some cost for each Record. Blocking lets Synchronize sleep instead of spinning: less CPU,
@@ -24,7 +24,7 @@ const (
 	Blocking
 )
 
-// NewEvent makes an event.
+// NewEvent creates an event.
 func NewEvent(d *cuda.Device, flags EventFlags) (*Event, error) {
 	native := cu.DefaultEvent
 	if flags&Timing == 0 {
@@ -55,7 +55,7 @@ func (e *Event) Synchronize() error {
 	return e.device.Do(func() error { return wrap("synchronize", e.event.Synchronize()) })
 }
 
-// Since is the device time from one event to the other; both need Timing and must have passed. Resolution is about half a microsecond.
+// Since returns the device time between two events. Both need Timing and must have passed. The resolution is about half a microsecond.
 func (e *Event) Since(start *Event) (time.Duration, error) {
 	var elapsed time.Duration
 	err := e.device.Do(func() error {
@@ -66,7 +66,7 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 	return elapsed, err
 }
 
-// Close gives the event back. It is idempotent and does nothing on nil.
+// Close destroys the event. It is idempotent and does nothing on nil.
 func (e *Event) Close() error {
 	if e == nil || e.event == (cu.Event{}) {
 		return nil

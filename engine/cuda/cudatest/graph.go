@@ -21,7 +21,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
-// Graph is captured work that one call replays.
+// Graph is captured work that is replayed in one call.
 type Graph struct {
 	device *cuda.Device
 	graph  C.ei_cuda_graph
@@ -65,8 +65,8 @@ func (g *Graph) Replace(n Node, k *cuda.Kernel) error {
 	return failure("replace", "kernel of the graph", int(code))
 }
 
-// Update records again and makes the graph run that. The new work must have the same shape: the same kinds of steps in the same order.
-// After an error the graph still runs what it ran before.
+// Update records again and replaces the graph's work. The new work must have the same kinds of steps in the same order. After an error the
+// graph still runs the previous work.
 func (g *Graph) Update(s *Stream, record func() error) error {
 	other, err := s.Capture(record)
 	if err != nil {

@@ -12,7 +12,7 @@ typedef struct ei_cuda_driver {
     int init;        // what cuInit returned; -1 before it was called
     int missing;     // how many listed symbols the library lacks
     char path[512];  // the file that was loaded
-    char why[512];   // dlerror's text when it was not
+    char why[512];   // dlerror's text if it was not
 } ei_cuda_driver;
 
 // ei_cuda_open loads the library by name or path, unless one is loaded already, calls cuInit until it has succeeded once, and writes

@@ -90,7 +90,7 @@ func TestFramesAreDroppedWhileNoServerAnswers(t *testing.T) {
 	s.Stop()
 	p.Logged("server suspended")
 	s.Start(t)
-	p.Logged("server is well again")
+	p.Logged("server resumed")
 	frames(t, p, 3)
 	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
 	_, stats := p.Rest()

@@ -140,7 +140,7 @@ OK    model             model  was run
 OK    MQTT broker       off
 `, text[strings.Index(text, "OK    GStreamer"):])
 	assert.Regexp(t, `^WARN  ONNX Runtime      no usable libonnxruntime, tried .*libonnxruntime.so: cannot open shared object file: No such file or directory
-                        fix: install ONNX Runtime 1.24 or newer, or name its library with --engine onnxruntime --library FILE or \$EDGE_INFER_ONNXRUNTIME
+                        fix: install ONNX Runtime 1.24 or newer, or set its library with --engine onnxruntime --library FILE or \$EDGE_INFER_ONNXRUNTIME
 $`, lines(text, "ONNX Runtime"))
 	assert.Zero(t, failed)
 }

@@ -18,7 +18,7 @@ func TestServersThatAreAway(t *testing.T) {
 	require.Len(t, found, 1)
 	require.Equal(t, Fail, found[0].Status)
 	require.Contains(t, found[0].Detail, "no server runs the model: 127.0.0.1:")
-	require.Equal(t, "is it running, and is 8001 its gRPC port and 8000 its HTTP port?", found[0].Remedy)
+	require.Equal(t, "check that the server runs and that the port is right (Triton: 8001 for gRPC, 8000 for HTTP)", found[0].Remedy)
 	d.Config.Remote.Fallback = config.Local
 	require.Equal(t, Warn, d.servers(t.Context())[0].Status)
 	d.Config.Engine.Backend = config.Auto

@@ -39,7 +39,7 @@ func TestServers(t *testing.T) {
 	require.Equal(t, "kservetest 1.2, version 1 of the model, images as fp32, 1.2 ms an image", all[0].String())
 	require.Equal(t, "http://"+away.Address+"/net", all[1].Address)
 	require.Contains(t, all[1].Reason, "no server runs the model: "+away.Address+": ")
-	require.Equal(t, "is it running, and is 8001 its gRPC port and 8000 its HTTP port?", all[1].Hint)
+	require.Equal(t, "check that the server runs and that the port is right (Triton: 8001 for gRPC, 8000 for HTTP)", all[1].Hint)
 
 	c.Remote.SharedMemory, c.Engine.GPU = "cuda", "99" // no machine has so many GPUs
 	all = network.ProbeServers(t.Context(), c)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -57,8 +56,20 @@ func Shared(t testing.TB, name string, fill func(dir string) error) (dir string)
 	return dir
 }
 
+// root is the repository's directory, found from the directory in which the test program starts. It also works with -trimpath.
+var root = sync.OnceValue(func() string {
+	for dir := startDir; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			panic("no go.mod above " + startDir)
+		}
+	}
+})
+
+// startDir is read before a test can change the working directory.
+var startDir, _ = os.Getwd()
+
 // Project returns the absolute path of a file of the repository.
-func Project(path string) string {
-	_, here, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(here), "..", "..", "..", "..", filepath.FromSlash(path))
-}
+func Project(path string) string { return filepath.Join(root(), filepath.FromSlash(path)) }

@@ -153,7 +153,7 @@ func TestFaults(t *testing.T) {
 			}
 			c.end(t, s)
 			ended := time.Now()
-			back := "server is well again"
+			back := "server resumed"
 			if c.local {
 				back = "the engine here hands back"
 			}
@@ -194,7 +194,7 @@ func TestFaultVersionSwapped(t *testing.T) {
 	w := watch(t, s.at("grpc", "demo"), "--remote-timeout", "5s")
 	began := time.Now()
 	edge(t, "export", "triton", "--model", "demo", "--engine", "onnxruntime=cpu", "--repository", repository)
-	await(t, w, "server has another version of the model")
+	await(t, w, "model version changed on the server")
 	took := time.Since(began)
 	w.more(2 * rate)
 	stats := w.end()
@@ -220,7 +220,7 @@ func TestFaultTLS(t *testing.T) {
 	require.Contains(t, w.Stderr.String(), "x509: certificate signed by unknown authority")
 	proxy.present(ours)
 	ended := time.Now()
-	await(t, w, "server is well again")
+	await(t, w, "server resumed")
 	returned := time.Since(ended)
 	w.more(2 * rate)
 	stats := w.end()

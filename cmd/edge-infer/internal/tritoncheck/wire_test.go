@@ -48,7 +48,7 @@ func TestWhatGoesOverTheWire(t *testing.T) {
 	said, err := about.CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, strings.Join(strings.Fields(string(said)), " "),
-		"demo_uint8 takes uint8, and there is no demo_uint8_jpeg that takes jpeg (edge-infer export triton --wire jpeg writes one")
+		"model demo_uint8 takes uint8, and the server has no model demo_uint8_jpeg that takes jpeg (edge-infer export triton --wire jpeg writes one")
 }
 
 // match counts the objects of want that are in got as well.

@@ -1,6 +1,6 @@
 // A CUDA driver for tests: device memory is host memory, streams run at once, kernels are host functions. It checks handles and contexts,
-// charges everything that is not freed to the device's memory, and fails as told. Compiled by fake.Build; FAKE_CUDA_VERSION leaves out the
-// functions that a driver of that version lacks.
+// charges everything that is not freed to the device's memory, and fails as FAKE_CUDA specifies. Compiled by fake.Build; FAKE_CUDA_VERSION
+// omits the functions that a driver of that version lacks.
 //
 // FAKE_CUDA         comma-separated settings, read at every call: init=CODE devices=N version=V integrated=0|1 map=0|1 register=0|1
 //                   capability=87 memory=BYTES fail=FUNCTION:CODE or fail=FUNCTION:CODE:N (from the Nth call of the process on)
@@ -215,7 +215,7 @@ static int known(const void *at, char kind) {
     return found;
 }
 
-// reachable says whether the device may touch the range: inside one block of memory.
+// reachable reports whether the device may access the range, which must lie in one block of memory.
 static int reachable(const void *at, size_t bytes) {
     int found = 0;
     uintptr_t from = (uintptr_t)at;
