@@ -55,7 +55,7 @@ internal/backoff:
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/catalogue: engine internal/atomicfile internal/progress
 internal/clock:
-internal/config: capture engine internal/atomicfile internal/yamldepth engine/triton internal/process internal/spelling mqtt/address mqtt/spool
+internal/config: capture engine internal/atomicfile internal/yamldepth engine/triton internal/process mqtt/address mqtt/spool
 	postprocess/head postprocess/predict/ensemble postprocess/predict/tile postprocess/track postprocess/zone
 internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
@@ -92,7 +92,6 @@ internal/serve: engine engine/kserve internal/config internal/network internal/p
 internal/sink: capture internal/atomicfile internal/jpegimage internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/site: internal/config mqtt/command postprocess/track postprocess/zone
-internal/spelling:
 internal/stage:
 internal/telemetry: engine/cuda
 internal/terminal:

@@ -18,7 +18,6 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/spelling"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/engine/isolate"
 )
@@ -107,7 +106,7 @@ func nearestFlag(command *cobra.Command, err error) error {
 	if hint := config.FlagHint(name); hint != "" {
 		return fmt.Errorf("%w (%s)", err, hint)
 	}
-	if near := spelling.Nearest(name, names); near != "" {
+	if near := config.NearestName(name, names); near != "" {
 		return fmt.Errorf("%w, did you mean --%s?", err, near)
 	}
 	return err

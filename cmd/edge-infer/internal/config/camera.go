@@ -3,8 +3,6 @@ package config
 import (
 	"fmt"
 	"strings"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/naming"
 )
 
 // ParseCameras reads --camera values, each URI or NAME=URI. Unnamed cameras are cam0, cam1 and so on by their place.
@@ -12,7 +10,7 @@ func ParseCameras(values []string) ([]Camera, error) {
 	cameras := make([]Camera, 0, len(values))
 	for i, value := range values {
 		camera := Camera{Name: fmt.Sprintf("cam%d", i), URI: value}
-		if name, uri, ok := naming.Cut(value); ok {
+		if name, uri, ok := cutCameraName(value); ok {
 			camera.Name, camera.URI = name, uri
 		}
 		if strings.TrimSpace(camera.URI) == "" {

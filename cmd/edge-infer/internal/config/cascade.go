@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/naming"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -60,7 +59,7 @@ func cascadeSettings() []ListSetting {
 func ParseCascades(values []string) ([]Cascade, error) {
 	cascades := make([]Cascade, 0, len(values))
 	for _, value := range values {
-		name, model, ok := naming.Simple(value)
+		name, model, ok := splitNamed(value)
 		if !ok {
 			return nil, fmt.Errorf("cascade %q must be NAME=MODEL.onnx, with the name that the attribute gets", value)
 		}
@@ -83,7 +82,7 @@ func (c *Config) cascadeMistakes() (found []mistake) {
 
 // check finds what is wrong with a cascade; seen holds the names of those before it.
 func (c *Cascade) check(e *element, seen map[string]bool) {
-	_, _, simple := naming.Simple(c.Name + "=x")
+	_, _, simple := splitNamed(c.Name + "=x")
 	e.must(simple, "name", c.Name, "must be a name of letters, digits, - and _")
 	e.must(c.Name == "" || !seen[c.Name], "name", c.Name, "is used twice")
 	e.must(strings.TrimSpace(c.Model) != "", "model", "", "must be an ONNX file or a TensorRT engine")

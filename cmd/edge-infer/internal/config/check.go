@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/naming"
 	"github.com/edge-infer/edge-infer/engine/triton"
 	"github.com/edge-infer/edge-infer/mqtt/address"
 )
@@ -75,7 +74,7 @@ func topic(target *string) check {
 		if strings.ContainsAny(*target, "+/#") {
 			return must(*target, "must be a name without + / #")
 		}
-		if want := naming.Visible(*target); want != "" {
+		if want := checkVisibleName(*target); want != "" {
 			return must(*target, want)
 		}
 		return nil

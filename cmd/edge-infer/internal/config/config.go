@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/engine/triton"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -21,7 +20,7 @@ type Config struct {
 	Engine    Engine           `yaml:"engine"`
 	Remote    Remote           `yaml:"remote"`
 	Detect    Detect           `yaml:"detect"`
-	Inference look.Inference   `yaml:"inference"`
+	Inference Inference        `yaml:"inference"`
 	Cascade   []Cascade        `yaml:"cascade"`
 	MQTT      MQTT             `yaml:"mqtt"`
 	History   History          `yaml:"history"`
@@ -201,7 +200,7 @@ func Default() *Config {
 			Masks:         "polygon",
 			DepthUnit:     "relative",
 		},
-		Inference: look.Default(),
+		Inference: DefaultInference(),
 		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true, DeepStreamSchema: DeepStreamMinimal},
 		History:   History{Days: 31},
 		Snapshots: Snapshots{Keep: 500},

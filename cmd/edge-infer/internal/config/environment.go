@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/spelling"
 )
 
 const (
@@ -72,7 +70,7 @@ func stray(name string, known []string) string {
 	for i, k := range known {
 		suffixes[i] = strings.TrimPrefix(k, variablePrefix)
 	}
-	if near := spelling.Nearest(strings.TrimPrefix(name, variablePrefix), suffixes); near != "" {
+	if near := NearestName(strings.TrimPrefix(name, variablePrefix), suffixes); near != "" {
 		return fmt.Sprintf("environment %s is not read, did you mean %s%s?", name, variablePrefix, near)
 	}
 	return fmt.Sprintf("environment %s is not read; edge-infer config defaults names every variable", name)

@@ -15,7 +15,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/form"
 	"github.com/edge-infer/edge-infer/internal/yamldepth"
 )
 
@@ -73,7 +72,7 @@ func (l *layers) file(whole location) {
 
 // merge changes c by the YAML in data and gives the line of every key in it, and what does not fit, which is left out. An error is of a
 // text that is no YAML, or whose references within it lead nowhere: it changes nothing.
-func (c *Config) merge(data []byte) (lines map[string]int, found []form.Misfit, err error) {
+func (c *Config) merge(data []byte) (lines map[string]int, found []formError, err error) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	if err := yamldepth.Check(data); err != nil {
 		return nil, nil, err
@@ -82,7 +81,7 @@ func (c *Config) merge(data []byte) (lines map[string]int, found []form.Misfit, 
 	if err != nil || empty(file) { // decoding nothing would clear everything
 		return nil, nil, err
 	}
-	found, lines, body := form.Check(file, reflect.TypeFor[Config]())
+	found, lines, body := checkForm(file, reflect.TypeFor[Config]())
 	next := *c
 	switch {
 	case len(found) == 0:

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/form"
 )
 
 // Errors are all that is wrong with a configuration. Each tells its file and line, its variable or its flag.
@@ -24,7 +22,7 @@ func (m Errors) Error() string {
 func (m Errors) Unwrap() []error { return m }
 
 // told says what of a file does not fit the configuration in form.
-func told(m *form.Misfit) error {
+func told(m *formError) error {
 	switch {
 	case m.Want != "":
 		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migrateHint(m.Key))
@@ -38,12 +36,12 @@ func told(m *form.Misfit) error {
 }
 
 // meant is the key that an unknown one was perhaps meant to be: its value is not known either.
-func meant(m *form.Misfit) string { return strings.TrimSuffix(m.Key, m.Unknown) + m.Near }
+func meant(m *formError) string { return strings.TrimSuffix(m.Key, m.Unknown) + m.Near }
 
 // inWords says why a variable's or a flag's text is not a value of a setting's kind, as the file's mistakes do.
 func inWords(value pflag.Value, text string, err error) error {
 	want := map[string]string{
-		"int": form.Whole, "float64": form.Number, "duration": form.Time,
+		"int": wholeNumberKind, "float64": numberKind, "duration": timeKind,
 		"stringSlice": "pieces of text separated by commas", "float64Slice": "numbers separated by commas",
 	}[value.Type()]
 	if want == "" {

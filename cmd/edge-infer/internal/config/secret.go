@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/reference"
 )
 
 // Secrets reads the files that hold the page's token and password; what has no file is empty.
@@ -72,7 +70,7 @@ func (s *Sources) Secrets(c *Config) []string {
 			all = append(all, value, url.QueryEscape(value), url.PathEscape(value))
 		}
 	}
-	r := reference.Resolver{Lookup: s.lookup(), Secret: add}
+	r := resolver{Lookup: s.lookup(), Secret: add}
 	_ = r.Resolve(s.merged().Config) // c was resolved before
 	for _, file := range []string{c.MQTT.PasswordFile, c.Remote.TokenFile, c.Remote.PasswordFile, c.Web.TokenFile, c.Web.PasswordFile} {
 		if text, err := os.ReadFile(file); file != "" && err == nil {

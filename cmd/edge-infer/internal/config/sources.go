@@ -4,8 +4,6 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/reference"
 )
 
 // Sources are where a command's settings come from: the built-in values, File, the environment, and what was given on the command line; a
@@ -89,7 +87,7 @@ func (s *Sources) read() *layers {
 // configured puts the sources over each other.
 func (s *Sources) configured() *layers {
 	l := s.merged()
-	r := reference.Resolver{Lookup: l.lookup}
+	r := resolver{Lookup: l.lookup}
 	for _, missing := range r.Resolve(l.Config) {
 		l.wrong(l.at.of(missing.Key), missing, missing.Key)
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/naming"
 )
 
 // mistake is what is wrong with settings; its text begins with the first one's key. The others have a part in it.
@@ -133,7 +132,7 @@ func (c *Camera) check(e *element, seen map[string]bool) {
 	} else if _, err := capture.ParseURI(c.URI); err != nil {
 		e.found = append(e.found, mistake{[]string{e.key + ".uri"}, fmt.Errorf("camera %s: %w", c.Name, err)})
 	}
-	want := naming.Camera(c.Name)
+	want := checkCameraName(c.Name)
 	e.must(want == "", "name", c.Name, want)
 	e.must(c.Name == "" || !seen[c.Name], "name", c.Name, "is used twice")
 	e.must(c.Interval >= 0, "interval", c.Interval, "must be 1 or more")

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/drawn"
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -25,7 +24,7 @@ func (c *Config) drawnPath() string {
 
 // applyDrawn puts what was drawn in the place of what is configured.
 func (c *Config) applyDrawn() error {
-	d, err := drawn.Read(c.drawnPath())
+	d, err := readDrawnZones(c.drawnPath())
 	if err != nil {
 		return err
 	}
@@ -47,11 +46,11 @@ func (z *Zones) Get(camera string) (zone.Config, string, error) {
 	z.mutex.Lock()
 	defer z.mutex.Unlock()
 	analytics, _, _, err := z.load(camera)
-	return analytics, drawn.Version(&analytics), err
+	return analytics, zonesVersion(&analytics), err
 }
 
 // load gives the zones of a camera, those of all that were drawn, and what is configured.
-func (z *Zones) load(camera string) (analytics zone.Config, all *drawn.Zones, configured zone.Config, err error) {
+func (z *Zones) load(camera string) (analytics zone.Config, all *drawnZones, configured zone.Config, err error) {
 	c := z.Sources.configured()
 	if err := c.err(); err != nil {
 		return zone.Config{}, nil, zone.Config{}, err
@@ -60,7 +59,7 @@ func (z *Zones) load(camera string) (analytics zone.Config, all *drawn.Zones, co
 	if index < 0 {
 		return zone.Config{}, nil, zone.Config{}, fmt.Errorf("no camera %q", camera)
 	}
-	all, err = drawn.Read(c.drawnPath())
+	all, err = readDrawnZones(c.drawnPath())
 	if err != nil {
 		return zone.Config{}, nil, zone.Config{}, err
 	}
@@ -77,14 +76,14 @@ func (z *Zones) Set(camera, version string, analytics zone.Config) (string, erro
 	switch {
 	case err != nil:
 		return "", err
-	case version != "" && version != drawn.Version(&now):
+	case version != "" && version != zonesVersion(&now):
 		return "", ErrOutdated
 	}
 	if err := all.Save(camera, configured, analytics); err != nil {
 		return "", err
 	}
 	saved, _, _, err := z.load(camera)
-	return drawn.Version(&saved), err
+	return zonesVersion(&saved), err
 }
 
 // Writable says why Set could not save; nil when it could. It tries.
@@ -93,7 +92,7 @@ func (z *Zones) Writable() error {
 	if err := c.err(); err != nil {
 		return err
 	}
-	if err := drawn.Place(c.drawnPath()); err != nil {
+	if err := createZonesDirectory(c.drawnPath()); err != nil {
 		return err
 	}
 	return atomicfile.Check(c.drawnPath())

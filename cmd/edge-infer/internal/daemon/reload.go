@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
@@ -190,7 +189,7 @@ func restartPart(c *config.Config) config.Config {
 	part.Model = config.Model{}
 	part.Engine = config.Engine{}
 	part.Remote = config.Remote{}
-	part.Inference = look.Inference{}
+	part.Inference = config.Inference{}
 	part.Motion = config.Motion{}
 	part.Thermal = config.Thermal{}
 	part.Log = ""

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
@@ -12,7 +13,7 @@ import (
 
 // PredictorBuilder opens the network, ensemble and secondary networks of a configuration.
 type PredictorBuilder struct {
-	look.Inference
+	config.Inference
 	// OpenNetwork opens each network; predict.Open when nil.
 	OpenNetwork func(context.Context, predict.Options) (predict.Predictor, error)
 }

@@ -24,7 +24,7 @@ type Scheduling struct {
 // fairShare is the schedule's state of a lane. Frame goroutine only.
 type fairShare struct {
 	served float64 // served float64 // frames inferred, divided by priority: the lane with the least is next
-	last   uint64 // last   uint64 // number of its latest turn
+	last   uint64  // last   uint64 // number of its latest turn
 	due    int64   // when the next frame of a camera with a rate is wanted, CLOCK_MONOTONIC
 	looked int64   // when the frame was captured that the predictor had last
 }

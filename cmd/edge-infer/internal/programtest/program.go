@@ -167,7 +167,7 @@ type Totals struct {
 		Captured, Inferred, Reconnects uint64
 		Dropped                        uint64 `json:"dropped_newer"`
 		Failed                         uint64 `json:"dropped_error"`
-		Hardware                                          string
+		Hardware                       string
 	}
 	MQTT struct {
 		Detections struct{ Offered, Delivered, Dropped, Queued uint64 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -42,7 +41,7 @@ type Network struct {
 	Model     config.Model
 	Engine    config.Engine
 	Remote    config.Remote
-	Inference look.Inference
+	Inference config.Inference
 }
 
 // Decoding selects boxes.

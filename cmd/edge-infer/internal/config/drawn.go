@@ -1,6 +1,4 @@
-// Package drawn keeps the zones and lines that were drawn on the web page. They lie in the state directory, where the service may write:
-// the configuration belongs to the administrator and is only ever read.
-package drawn
+package config
 
 import (
 	"crypto/sha256"
@@ -19,30 +17,30 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Zones are those of all cameras that were drawn.
-type Zones struct {
-	Cameras map[string]drawing `yaml:"cameras"`
+// drawnZones are those of all cameras that were drawn.
+type drawnZones struct {
+	Cameras map[string]drawnCamera `yaml:"cameras"`
 
 	path string // empty for nowhere
 }
 
-// drawing is one camera's. It counts for as long as the configuration says what it said when the drawing was saved: the later one wins.
-type drawing struct {
+// drawnCamera is one camera's. It counts for as long as the configuration says what it said when the drawnCamera was saved: the later one wins.
+type drawnCamera struct {
 	Over      string      `yaml:"over"` // version of the configured zones that it replaces
 	Analytics zone.Config `yaml:"analytics"`
 }
 
-const comment = "# Zones and lines drawn on the web page. Each replaces those of its camera in the configuration until these are edited.\n"
+const drawnComment = "# Zones and lines drawn on the web page. Each replaces those of its camera in the configuration until these are edited.\n"
 
-// Read gives what a file holds; nothing for a file that is not there and for an empty path.
-func Read(path string) (*Zones, error) {
-	z := &Zones{path: path}
+// readDrawnZones gives what a file holds; nothing for a file that is not there and for an empty path.
+func readDrawnZones(path string) (*drawnZones, error) {
+	z := &drawnZones{path: path}
 	data, err := os.ReadFile(path)
 	if err == nil {
 		err = yaml.UnmarshalWithOptions(data, z, yaml.Strict())
 	}
 	if z.Cameras == nil {
-		z.Cameras = map[string]drawing{}
+		z.Cameras = map[string]drawnCamera{}
 	}
 	switch {
 	case path == "" || errors.Is(err, fs.ErrNotExist):
@@ -55,15 +53,15 @@ func Read(path string) (*Zones, error) {
 }
 
 // Over is what is in force at a camera of which the configuration is given.
-func (z *Zones) Over(camera string, configured zone.Config) zone.Config {
-	if drawing, ok := z.Cameras[camera]; ok && drawing.Over == Version(&configured) {
+func (z *drawnZones) Over(camera string, configured zone.Config) zone.Config {
+	if drawing, ok := z.Cameras[camera]; ok && drawing.Over == zonesVersion(&configured) {
 		return drawing.Analytics
 	}
 	return configured
 }
 
-// Version tells zones apart. It follows from what they say, so that it outlives the program.
-func Version(c *zone.Config) string {
+// zonesVersion tells zones apart. It follows from what they say, so that it outlives the program.
+func zonesVersion(c *zone.Config) string {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return err.Error() // NaN, which the check refuses: not equal to anything that is saved
@@ -73,23 +71,23 @@ func Version(c *zone.Config) string {
 }
 
 // Save replaces what is configured for a camera, on the disk too.
-func (z *Zones) Save(camera string, configured, analytics zone.Config) error {
-	z.Cameras[camera] = drawing{Over: Version(&configured), Analytics: analytics}
+func (z *drawnZones) Save(camera string, configured, analytics zone.Config) error {
+	z.Cameras[camera] = drawnCamera{Over: zonesVersion(&configured), Analytics: analytics}
 	text, err := yaml.MarshalWithOptions(z, yaml.IndentSequence(true))
 	if err != nil {
 		return fmt.Errorf("zones: %w", err)
 	}
-	if err := Place(z.path); err != nil {
+	if err := createZonesDirectory(z.path); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(z.path, append([]byte(comment), text...), 0o640); err != nil {
+	if err := atomicfile.Write(z.path, append([]byte(drawnComment), text...), 0o640); err != nil {
 		return fmt.Errorf("zones: %w", err)
 	}
 	return nil
 }
 
-// Place makes the directory of the file.
-func Place(path string) error {
+// createZonesDirectory makes the directory of the file.
+func createZonesDirectory(path string) error {
 	if path == "" {
 		return errors.New("there is no directory to save zones to: set StateDirectory= in the unit, XDG_STATE_HOME or HOME")
 	}

@@ -1,5 +1,4 @@
-// Package look is what a configuration says of how images are shown to networks.
-package look
+package config
 
 import (
 	"errors"
@@ -24,8 +23,8 @@ type Inference struct {
 	FusionIoU float64  `yaml:"fusion_iou"`
 }
 
-// Default is one network that sees an image whole.
-func Default() Inference {
+// DefaultInference is one network that sees an image whole.
+func DefaultInference() Inference {
 	return Inference{Overlap: 0.2, TileMerge: string(ensemble.NMS), Fusion: string(ensemble.WeightedBoxes), FusionIoU: ensemble.DefaultIoU}
 }
 

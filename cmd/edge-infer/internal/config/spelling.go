@@ -1,14 +1,13 @@
-// Package spelling finds the word that somebody meant.
-package spelling
+package config
 
 import "strings"
 
-// Nearest is the candidate with the smallest edit distance to word; when none is close, the shortest one that word is the beginning of, or
+// NearestName is the candidate with the smallest edit distance to word; when none is close, the shortest one that word is the beginning of, or
 // "".
-func Nearest(word string, candidates []string) string {
+func NearestName(word string, candidates []string) string {
 	best, found := len(word)/2+1, ""
 	for _, candidate := range candidates {
-		if d := distance(word, candidate); d < best {
+		if d := editDistance(word, candidate); d < best {
 			best, found = d, candidate
 		}
 	}
@@ -23,8 +22,8 @@ func Nearest(word string, candidates []string) string {
 	return found
 }
 
-// distance is the Levenshtein distance.
-func distance(a, b string) int {
+// editDistance is the Levenshtein editDistance.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -1,6 +1,4 @@
-// Package form finds what of a YAML file does not fit a structure in form: unknown keys and values of another kind, each with its line, in
-// words of the file.
-package form
+package config
 
 import (
 	"cmp"
@@ -12,12 +10,10 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/spelling"
 )
 
-// Misfit is one of them.
-type Misfit struct {
+// formError is one of them.
+type formError struct {
 	Line int
 	Key  string // path as in detect.max_detections or cameras[0].uri
 	// Value is what stands there and Want what kind of value belongs there.
@@ -31,7 +27,7 @@ type Misfit struct {
 }
 
 // Hint goes on from an unknown key to what was meant; empty where nobody knows.
-func (m *Misfit) Hint() string {
+func (m *formError) Hint() string {
 	switch {
 	case m.Elsewhere != "":
 		return " here, it is " + m.Elsewhere
@@ -41,11 +37,11 @@ func (m *Misfit) Hint() string {
 	return ""
 }
 
-// Check looks through a file that is to fill a value of type t, a structure with yaml tags, and gives the line of every key by its path.
+// checkForm looks through a file that is to fill a value of type t, a structure with yaml tags, and gives the line of every key by its path.
 // Misfits are taken out of the file, so that the rest can be decoded; in a list, null takes their place. Only the first document counts, as
 // it does for the decoder: it is body, nil for none.
-func Check(file *ast.File, t reflect.Type) (found []Misfit, lines map[string]int, body ast.Node) {
-	l := look{whole: t, lines: map[string]int{}}
+func checkForm(file *ast.File, t reflect.Type) (found []formError, lines map[string]int, body ast.Node) {
+	l := formCheck{whole: t, lines: map[string]int{}}
 	for _, document := range file.Docs {
 		if document.Body != nil {
 			if l.fits(document.Body, t, "") {
@@ -57,15 +53,15 @@ func Check(file *ast.File, t reflect.Type) (found []Misfit, lines map[string]int
 	return l.found, l.lines, body
 }
 
-// look is one way through a file.
-type look struct {
+// formCheck is one way through a file.
+type formCheck struct {
 	whole reflect.Type
-	found []Misfit
+	found []formError
 	lines map[string]int
 }
 
 // fits reports whether a node can fill a value of type t, once the misfits below it are out.
-func (l *look) fits(node ast.Node, t reflect.Type, key string) bool {
+func (l *formCheck) fits(node ast.Node, t reflect.Type, key string) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -95,7 +91,7 @@ func (l *look) fits(node ast.Node, t reflect.Type, key string) bool {
 		if t.Kind() == reflect.Slice {
 			for i, value := range n.Values {
 				at := fmt.Sprintf("%s[%d]", key, i)
-				l.lines[at] = line(value)
+				l.lines[at] = nodeLine(value)
 				if !l.fits(value, t.Elem(), at) {
 					n.Values[i] = ast.Null(value.GetToken())
 				}
@@ -104,24 +100,24 @@ func (l *look) fits(node ast.Node, t reflect.Type, key string) bool {
 		}
 	}
 	if group || t.Kind() == reflect.Slice || yaml.NodeToValue(node, reflect.New(t).Interface(), yaml.Strict()) != nil {
-		l.found = append(l.found, Misfit{Line: line(node), Key: strings.TrimPrefix(key, "."), Value: shown(node), Want: kind(t)})
+		l.found = append(l.found, formError{Line: nodeLine(node), Key: strings.TrimPrefix(key, "."), Value: nodeText(node), Want: kindName(t)})
 		return false
 	}
 	return true
 }
 
 // valueFits looks at one key of a mapping, and what is below it.
-func (l *look) valueFits(value *ast.MappingValueNode, t reflect.Type, key string) bool {
+func (l *formCheck) valueFits(value *ast.MappingValueNode, t reflect.Type, key string) bool {
 	if value.Key.IsMergeKey() {
 		return true
 	}
 	name := value.Key.GetToken().Value
 	at := strings.TrimPrefix(key+"."+name, ".")
 	if first, twice := l.lines[at]; twice {
-		l.found = append(l.found, Misfit{Line: line(value.Key), Key: at, First: first})
+		l.found = append(l.found, formError{Line: nodeLine(value.Key), Key: at, First: first})
 		return false
 	}
-	l.lines[at] = line(value.Key)
+	l.lines[at] = nodeLine(value.Key)
 	if t.Kind() == reflect.Map {
 		return l.fits(value.Value, t.Elem(), at)
 	}
@@ -135,27 +131,27 @@ func (l *look) valueFits(value *ast.MappingValueNode, t reflect.Type, key string
 			here = append(here, tag)
 		}
 	}
-	near, all := name, keys(l.whole)
+	near, all := name, keyNames(l.whole)
 	if !slices.Contains(all, name) {
-		near = cmp.Or(spelling.Nearest(name, here), spelling.Nearest(name, all))
+		near = cmp.Or(NearestName(name, here), NearestName(name, all))
 	}
-	misfit := Misfit{Line: line(value.Key), Key: at, Unknown: name, Near: near}
+	misfit := formError{Line: nodeLine(value.Key), Key: at, Unknown: name, Near: near}
 	if near == name {
-		misfit.Elsewhere = place(l.whole, name)
+		misfit.Elsewhere = keyPath(l.whole, name)
 	}
 	l.found = append(l.found, misfit)
 	return false
 }
 
-func line(node ast.Node) int {
+func nodeLine(node ast.Node) int {
 	if token := node.GetToken(); token != nil && token.Position != nil {
 		return token.Position.Line
 	}
 	return 0
 }
 
-// shown is a value as it may be told: on one line and not for long.
-func shown(node ast.Node) string {
+// nodeText is a value as it may be told: on one line and not for long.
+func nodeText(node ast.Node) string {
 	text := strings.Join(strings.Fields(node.String()), " ")
 	if runes := []rune(text); len(runes) > 40 {
 		text = string(runes[:40]) + "..."
@@ -165,23 +161,23 @@ func shown(node ast.Node) string {
 
 // What some kinds of values are called.
 const (
-	Whole  = "a whole number"
-	Number = "a number"
-	Time   = "a time like 5s or 1m30s"
+	wholeNumberKind = "a whole number"
+	numberKind      = "a number"
+	timeKind        = "a time like 5s or 1m30s"
 )
 
-// kind says in words what values of a type are.
-func kind(t reflect.Type) string {
+// kindName says in words what values of a type are.
+func kindName(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Duration]() {
-		return Time
+		return timeKind
 	}
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Int32:
-		return Whole
+		return wholeNumberKind
 	case reflect.Float32, reflect.Float64:
-		return Number
+		return numberKind
 	case reflect.Slice:
 		return "a list, as in [a, b] or on lines that begin with -"
 	case reflect.Struct, reflect.Map:
@@ -191,8 +187,8 @@ func kind(t reflect.Type) string {
 	}
 }
 
-// place is the path of the key of a name that lies least deep, with [] behind lists, which count as a level; empty where there is none.
-func place(t reflect.Type, name string) (best string) {
+// keyPath is the path of the key of a name that lies least deep, with [] behind lists, which count as a level; empty where there is none.
+func keyPath(t reflect.Type, name string) (best string) {
 	list := ""
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
 		if t.Kind() == reflect.Slice {
@@ -211,7 +207,7 @@ func place(t reflect.Type, name string) (best string) {
 		if tag == name {
 			return list + name
 		}
-		below := place(t.Field(i).Type, name)
+		below := keyPath(t.Field(i).Type, name)
 		if path := list + strings.Replace(tag+"."+below, ".[]", "[]", 1); below != "" &&
 			(best == "" || strings.Count(path, "[]")+strings.Count(path, ".") < strings.Count(best, "[]")+strings.Count(best, ".")) {
 			best = path
@@ -220,8 +216,8 @@ func place(t reflect.Type, name string) (best string) {
 	return best
 }
 
-// keys lists every key that the file may hold, at any depth.
-func keys(t reflect.Type) []string {
+// keyNames lists every key that the file may hold, at any depth.
+func keyNames(t reflect.Type) []string {
 	var all []string
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -235,7 +231,7 @@ func keys(t reflect.Type) []string {
 			continue
 		}
 		all = append(all, name)
-		all = append(all, keys(t.Field(i).Type)...)
+		all = append(all, keyNames(t.Field(i).Type)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

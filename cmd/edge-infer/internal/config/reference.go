@@ -1,5 +1,4 @@
-// Package reference puts secrets into a configuration that the file itself does not hold.
-package reference
+package config
 
 import (
 	"errors"
@@ -13,42 +12,42 @@ import (
 
 // A reference stands for a secret: ${NAME} for an environment variable, ${file:PATH} for what a file
 // holds, both anywhere in a text. $${ is a plain ${.
-var reference = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
+var referencePattern = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
 
 const referenceFile = "file:"
 
-// Resolver puts what references stand for into a configuration, by the environment and files at the time.
-type Resolver struct {
+// resolver puts what references stand for into a configuration, by the environment and files at the time.
+type resolver struct {
 	// Lookup gives an environment variable.
 	Lookup func(name string) (value string, set bool)
 	// Secret is told what references stand for; nil tells nobody.
 	Secret func(value string)
 
-	found []Missing
+	found []missingReference
 }
 
-// Missing is a reference that stands for nothing, in the value of a key.
-type Missing struct {
+// missingReference is a reference that stands for nothing, in the value of a key.
+type missingReference struct {
 	Key string
 	err error
 }
 
 // Error names the key, the reference and what is wrong with it.
-func (m Missing) Error() string { return fmt.Sprintf("%s: %v", m.Key, m.err) }
+func (m missingReference) Error() string { return fmt.Sprintf("%s: %v", m.Key, m.err) }
 
 // Unwrap gives what is wrong with it.
-func (m Missing) Unwrap() error { return m.err }
+func (m missingReference) Unwrap() error { return m.err }
 
 // Resolve changes every text below what configuration points to, by the keys that its fields' yaml tags name, and gives each reference that
 // stands for nothing.
-func (r *Resolver) Resolve(configuration any) []Missing {
+func (r *resolver) Resolve(configuration any) []missingReference {
 	r.found = nil
 	r.resolve(reflect.ValueOf(configuration).Elem(), "")
 	return r.found
 }
 
 // resolve changes every text below value; key is the path of value in the file.
-func (r *Resolver) resolve(value reflect.Value, key string) {
+func (r *resolver) resolve(value reflect.Value, key string) {
 	switch value.Kind() {
 	case reflect.String:
 		if text := value.String(); strings.Contains(text, "${") {
@@ -69,11 +68,11 @@ func (r *Resolver) resolve(value reflect.Value, key string) {
 }
 
 // text resolves the references of one value. Within an address a secret is escaped, so that any character may be in a password.
-func (r *Resolver) text(text, key string) string {
+func (r *resolver) text(text, key string) string {
 	address := strings.Index(text, "://")
 	var made strings.Builder
 	last := 0
-	for _, at := range reference.FindAllStringSubmatchIndex(text, -1) {
+	for _, at := range referencePattern.FindAllStringSubmatchIndex(text, -1) {
 		whole, name := text[at[0]:at[1]], text[at[2]:at[3]]
 		made.WriteString(text[last:at[0]])
 		last = at[1]
@@ -83,7 +82,7 @@ func (r *Resolver) text(text, key string) string {
 		}
 		secret, err := r.secret(name)
 		if err != nil {
-			r.found = append(r.found, Missing{key, err})
+			r.found = append(r.found, missingReference{key, err})
 			continue
 		}
 		if r.Secret != nil {
@@ -99,7 +98,7 @@ func (r *Resolver) text(text, key string) string {
 }
 
 // secret is what the inside of ${} stands for, without the line break at a file's end.
-func (r *Resolver) secret(name string) (string, error) {
+func (r *resolver) secret(name string) (string, error) {
 	path, isFile := strings.CutPrefix(name, referenceFile)
 	if !isFile {
 		value, set := r.Lookup(name)

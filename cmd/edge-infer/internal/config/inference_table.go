@@ -3,12 +3,11 @@ package config
 import (
 	"cmp"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config/look"
 	"github.com/edge-infer/edge-infer/postprocess/predict/ensemble"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
-func inferenceSettings(l *look.Inference) []setting {
+func inferenceSettings(l *Inference) []setting {
 	return []setting{
 		{
 			"inference.tile", "tile", whole(&l.Tile), l.ValidateTile,
@@ -46,10 +45,10 @@ func inferenceSettings(l *look.Inference) []setting {
 // checkView validates the camera's own tiles, confidence, tracker profile and model.
 func (c *Camera) checkView(e *element) {
 	if c.Tile != nil {
-		e.add("tile", (&look.Inference{Tile: *c.Tile}).ValidateTile())
+		e.add("tile", (&Inference{Tile: *c.Tile}).ValidateTile())
 	}
 	if c.Overlap != nil {
-		e.add("overlap", (&look.Inference{Overlap: *c.Overlap}).ValidateOverlap())
+		e.add("overlap", (&Inference{Overlap: *c.Overlap}).ValidateOverlap())
 	}
 	e.must(c.Confidence >= 0 && c.Confidence < 1, "confidence", c.Confidence, "must be 0 or more and under 1")
 	if c.Profile != "" {

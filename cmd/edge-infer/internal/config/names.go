@@ -1,0 +1,66 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/edge-infer/edge-infer/capture"
+)
+
+// maxNameLength is how many bytes a name may have: files are named after cameras and devices, beside labels and times.
+const maxNameLength = 100
+
+// forbiddenInNames are characters that a level of a topic, or an address, cannot have.
+const forbiddenInNames = "+/# "
+
+var namedPattern = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]*)=(.+)$`)
+
+// checkVisibleName says what a name that cannot be read or written down must be; empty for one that can.
+func checkVisibleName(name string) (want string) {
+	switch {
+	case strings.Trim(name, ".") == "": // a directory and a part of addresses is called that
+		return "must be a name, of more than dots"
+	case len(name) > maxNameLength:
+		return fmt.Sprintf("must be a name of at most %d bytes, not %d", maxNameLength, len(name))
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(name):
+		return "must be a name of characters that can be seen"
+	}
+	return ""
+}
+
+// checkCameraName says what a camera's name that cannot be must be; empty for one that can.
+func checkCameraName(name string) (want string) {
+	if strings.ContainsAny(name, forbiddenInNames) {
+		return "must be a name without + / # and spaces"
+	}
+	return checkVisibleName(name)
+}
+
+// splitNamed takes NAME=VALUE apart where the name is of letters, digits, - and _.
+func splitNamed(text string) (name, value string, ok bool) {
+	match := namedPattern.FindStringSubmatch(text)
+	if match == nil {
+		return "", "", false
+	}
+	return match[1], match[2], true
+}
+
+// cutCameraName takes a camera's NAME=URI apart. A name that cannot be is one all the same before what is plainly an address, and is told by whoever
+// checks it; other texts with a = in them are paths, or addresses whose query it belongs to.
+func cutCameraName(text string) (name, uri string, ok bool) {
+	if name, uri, ok = splitNamed(text); ok {
+		return name, uri, true
+	}
+	if whole, err := capture.ParseURI(text); err != nil || whole.Kind != capture.File {
+		return "", "", false
+	}
+	name, uri, ok = strings.Cut(text, "=")
+	if !ok || name == "" || uri == "" || strings.Contains(name, "?") {
+		return "", "", false
+	}
+	address, err := capture.ParseURI(uri)
+	return name, uri, !strings.ContainsAny(name, forbiddenInNames) || err == nil && address.Kind != capture.File
+}
