@@ -139,9 +139,15 @@ func TestNoImageInput(t *testing.T) {
 			"colour of one channel", info(Float32, 1, 1, 8, 8), preprocess(Preprocess{Colour: RGBColour}),
 			"preprocess colour: rgb has not the 1 channels of the input",
 		},
-		{"gray of three channels", rgb, preprocess(Preprocess{Colour: GrayColour}), "preprocess colour: gray has not the 3 channels of the input"},
+		{
+			"gray of three channels", rgb, preprocess(Preprocess{Colour: GrayColour}),
+			"preprocess colour: gray has not the 3 channels of the input",
+		},
 		{"shorter side", rgb, preprocess(Preprocess{ShorterSide: -1}), "preprocess shorter_side: -1 is not 1 to 32768 pixels"},
-		{"shorter side of a letterbox", rgb, preprocess(Preprocess{ShorterSide: 256}), "preprocess shorter_side is for resize: crop, not letterbox"},
+		{
+			"shorter side of a letterbox", rgb, preprocess(Preprocess{ShorterSide: 256}),
+			"preprocess shorter_side is for resize: crop, not letterbox",
+		},
 		{"pad", rgb, preprocess(Preprocess{Pad: &level}), "preprocess pad: 300 is not a level of gray from 0 to 255"},
 		{
 			"range", rgb, preprocess(Preprocess{Range: []float64{1, 0}}),

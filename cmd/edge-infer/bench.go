@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 )
@@ -126,17 +125,17 @@ func contend(settings *config.Sources, own *pflag.FlagSet, b *bench.Bench, engin
 
 // compared sets two documents side by side; what is required is required of the second.
 func compared(stdout io.Writer, asJSON bool, b *bench.Bench, before, after string) error {
-	var both [2]*result.Report
+	var both [2]*bench.Report
 	for i, path := range []string{before, after} {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("--compare: %w", err)
 		}
-		if both[i], err = result.Parse(data); err != nil {
+		if both[i], err = bench.Parse(data); err != nil {
 			return fmt.Errorf("--compare: %s: %w", path, err)
 		}
 	}
-	c := result.Compare(both[0], both[1])
+	c := bench.Compare(both[0], both[1])
 	return errors.Join(showBench(stdout, asJSON, c, c), b.Judge(both[1]))
 }
 

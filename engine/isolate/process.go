@@ -76,7 +76,10 @@ func (p Process) Run(ctx context.Context, request any, payload []byte, each func
 		_, _ = input.Write(payload)
 	}()
 
-	child := &child{process: p, command: command, input: input, output: &output, ended: make(chan error, 1), answers: make(chan json.RawMessage)}
+	child := &child{
+		process: p, command: command, input: input, output: &output, ended: make(chan error, 1),
+		answers: make(chan json.RawMessage),
+	}
 	go func() { child.ended <- command.Wait() }()
 	go child.decode(read)
 	err = child.await(ctx, each)

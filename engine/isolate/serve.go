@@ -31,7 +31,8 @@ func Answers() (io.WriteCloser, error) {
 // Serve runs work in the child with the request and payload from in. answer sends an answer and may be called from any goroutine. When the
 // input ends, work's context is cancelled, and after the parent's grace period the process exits even if work hangs.
 func Serve(
-	ctx context.Context, in io.Reader, out io.Writer, request any, work func(ctx context.Context, payload []byte, answer func(answer any)) error,
+	ctx context.Context, in io.Reader, out io.Writer, request any,
+	work func(ctx context.Context, payload []byte, answer func(answer any)) error,
 ) error {
 	reader := bufio.NewReader(in)
 	head, payload, err := readRequest(reader)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
@@ -24,8 +23,8 @@ import (
 
 // Bench measures one or more engines, one after the other.
 type Bench struct {
-	What             []string // values of result.What, or all; none: the loop, or engine and transfers for a network without image input
-	Drives           []string // values of result.Drive; none: flat out, or paced with a Rate
+	What             []string // values of What, or all; none: the loop, or engine and transfers for a network without image input
+	Drives           []string // values of Drive; none: flat out, or paced with a Rate
 	Batches          []int    // images per request, one run for each
 	Duration, Warmup extent
 	Cameras          int
@@ -47,7 +46,7 @@ type Bench struct {
 	Progress   progress.Reporter
 
 	threads *process.ThreadScheduling // of the camera and loop threads; nil for the default
-	require []result.Requirement
+	require []Requirement
 	shapes  map[string][]int64
 }
 
@@ -87,8 +86,8 @@ func (b *Bench) Check() (err error) {
 		return config.Usagef("--cameras must be 1 to 256, --images 1 to 1024, --duration and --rate positive")
 	case b.Rate != 0 && !(b.Rate >= 0.01 && b.Rate <= 1e6):
 		return config.Usagef("--rate must be 0.01 to 1000000 frames a second, or 0")
-	case slices.Equal(b.What, []string{string(result.Engine)}) &&
-		(b.Rate > 0 || slices.ContainsFunc(b.Drives, func(drive string) bool { return result.Drive(drive) != result.Closed })):
+	case slices.Equal(b.What, []string{string(Engine)}) &&
+		(b.Rate > 0 || slices.ContainsFunc(b.Drives, func(drive string) bool { return Drive(drive) != Closed })):
 		return config.Usagef("--what engine is one request after another: --rate and --drive are for transfers and loop")
 	case b.Width < 1 || b.Width > engine.MaxSide || b.Height < 1 || b.Height > engine.MaxSide:
 		return config.Usagef("--width and --height must be 1 to %d", engine.MaxSide)
@@ -104,14 +103,14 @@ func (b *Bench) Check() (err error) {
 		return config.Usagef("--batch %d with --rate: a camera has one image at a time, so that takes --cameras %[1]d", slices.Max(b.Batches))
 	}
 	for _, what := range b.What {
-		if !slices.Contains([]string{"all", string(result.Engine), string(result.Transfers), string(result.Loop)}, what) {
+		if !slices.Contains([]string{"all", string(Engine), string(Transfers), string(Loop)}, what) {
 			return config.Usagef("--what %q: must be engine, transfers, loop or all", what)
 		}
 	}
 	for _, drive := range b.Drives {
-		switch result.Drive(drive) {
-		case result.Closed, result.FlatOut:
-		case result.Paced:
+		switch Drive(drive) {
+		case Closed, FlatOut:
+		case Paced:
 			if b.Rate == 0 {
 				return config.Usagef("--drive paced needs --rate, the frames a second of each camera")
 			}
@@ -120,7 +119,7 @@ func (b *Bench) Check() (err error) {
 		}
 	}
 	if b.Require != "" {
-		if b.require, err = result.ParseRequirements(b.Require); err != nil {
+		if b.require, err = ParseRequirements(b.Require); err != nil {
 			return config.Usagef("--require %v", err)
 		}
 	}
@@ -131,21 +130,21 @@ func (b *Bench) Check() (err error) {
 }
 
 // Judge returns an error for lost frames and missed requirements, one line for each.
-func (b *Bench) Judge(r *result.Report) error {
+func (b *Bench) Judge(r *Report) error {
 	errs := []error{r.Err()}
-	for _, line := range result.Judge(b.require, r) {
+	for _, line := range Judge(b.require, r) {
 		errs = append(errs, errors.New(line))
 	}
 	return errors.Join(errs...)
 }
 
 // parts returns the parts to measure.
-func (b *Bench) parts(images bool) (all []result.What) {
-	for _, what := range []result.What{result.Engine, result.Transfers, result.Loop} {
+func (b *Bench) parts(images bool) (all []What) {
+	for _, what := range []What{Engine, Transfers, Loop} {
 		switch {
-		case what == result.Loop && !images:
+		case what == Loop && !images:
 		case slices.Contains(b.What, string(what)), slices.Contains(b.What, "all"),
-			len(b.What) == 0 && images == (what == result.Loop):
+			len(b.What) == 0 && images == (what == Loop):
 			all = append(all, what)
 		}
 	}
@@ -153,23 +152,23 @@ func (b *Bench) parts(images bool) (all []result.What) {
 }
 
 // drives returns the drives for a part.
-func (b *Bench) drives(what result.What, images bool) (all []result.Drive) {
-	if what == result.Engine {
-		return []result.Drive{result.Closed}
+func (b *Bench) drives(what What, images bool) (all []Drive) {
+	if what == Engine {
+		return []Drive{Closed}
 	}
 	for _, drive := range b.Drives {
-		all = append(all, result.Drive(drive))
+		all = append(all, Drive(drive))
 	}
 	switch {
 	case all == nil && b.Rate > 0:
-		all = []result.Drive{result.Paced}
+		all = []Drive{Paced}
 	case all == nil:
-		all = []result.Drive{result.FlatOut}
+		all = []Drive{FlatOut}
 	}
 	if !images { // one request at a time
-		all = slices.DeleteFunc(all, func(d result.Drive) bool { return d == result.FlatOut })
+		all = slices.DeleteFunc(all, func(d Drive) bool { return d == FlatOut })
 		if len(all) == 0 {
-			all = []result.Drive{result.Closed}
+			all = []Drive{Closed}
 		}
 	}
 	return all
@@ -177,8 +176,8 @@ func (b *Bench) drives(what result.What, images bool) (all []result.Drive) {
 
 // Run measures every contender with every batch size. If one of several contenders cannot be opened, the error is returned with the report
 // of the others.
-func (b *Bench) Run(ctx context.Context) (*result.Report, error) {
-	report := &result.Report{Version: 1, Program: b.Program, Time: time.Now(), Machine: thisMachine(), Results: []result.Result{}}
+func (b *Bench) Run(ctx context.Context) (*Report, error) {
+	report := &Report{Version: 1, Program: b.Program, Time: time.Now(), Machine: thisMachine(), Results: []Result{}}
 	if err := b.waitIdle(ctx, &report.Load); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -92,15 +91,15 @@ func (f *forgetful) Wait(int) (*predict.BatchResult, error) { return &f.results[
 func TestLostRequestsAreAnError(t *testing.T) {
 	b := newTestBench()
 	b.Cameras, b.Width, b.Height, b.Duration = 1, 2, 2, extent{time: 50 * time.Millisecond}
-	l, err := newLoop(b, b.Contenders[0], &requests{Predictor: &forgetful{}, batch: 2}, result.FlatOut, [][]byte{make([]byte, 12)}, nil, nil)
+	l, err := newLoop(b, b.Contenders[0], &requests{Predictor: &forgetful{}, batch: 2}, FlatOut, [][]byte{make([]byte, 12)}, nil, nil)
 	require.NoError(t, err)
 	m := newMeter()
 	defer m.close()
-	r := result.Result{Batch: 2}
+	r := Result{Batch: 2}
 	require.NoError(t, l.measure(t.Context(), b, m, &r, 0))
 	require.Positive(t, r.Lost)
 	require.Positive(t, r.Frames)
-	require.EqualError(t, b.Judge(&result.Report{Results: []result.Result{r}}),
+	require.EqualError(t, b.Judge(&Report{Results: []Result{r}}),
 		fmt.Sprintf("bench: batch 2: %d frames were lost and are not part of the figures: out of memory", r.Lost))
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
@@ -57,10 +56,10 @@ func (s *subject) find() (*detections, error) {
 }
 
 // compareContenders sets speed-up and agreement of every contender relative to the last one.
-func (b *Bench) compareContenders(report *result.Report, found []*detections) {
+func (b *Bench) compareContenders(report *Report, found []*detections) {
 	last := len(b.Contenders) - 1
 	for i, c := range b.Contenders {
-		var agreement *result.Agreement
+		var agreement *Agreement
 		if i != last && found[i] != nil && found[last] != nil {
 			agreement = agree(b.Contenders[last], found[last], found[i])
 		}
@@ -81,8 +80,8 @@ func (b *Bench) compareContenders(report *result.Report, found []*detections) {
 }
 
 // agree returns the agreement of a candidate with the reference.
-func agree(c Contender, reference, candidate *detections) *result.Agreement {
-	a := &result.Agreement{With: c.Engine}
+func agree(c Contender, reference, candidate *detections) *Agreement {
+	a := &Agreement{With: c.Engine}
 	if reference.images != nil && candidate.images != nil {
 		boxes := evaluate.Agreement{Threshold: float32(c.Detect.Confidence), Margin: margin}
 		for i := range reference.images {

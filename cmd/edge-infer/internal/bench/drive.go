@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -62,11 +61,11 @@ func (p *imageRequests) wait(slot int) (engine.Timing, int, error) {
 type driver struct {
 	target
 	batch    int
-	drive    result.Drive
+	drive    Drive
 	interval time.Duration // between paced requests
 	network  bool          // latency is the inference time on the device
 
-	latencies *result.Histogram
+	latencies *Histogram
 	busy      time.Duration // of the network, summed
 	requests  uint64
 	lost      uint64
@@ -76,11 +75,11 @@ type driver struct {
 
 // run sends requests for the extent and waits for those in flight. It resets the latencies.
 func (d *driver) run(ctx context.Context, e extent) error {
-	d.latencies = result.NewHistogram()
+	d.latencies = NewHistogram()
 	d.busy = 0
 	d.requests = 0
 	slots := d.slots()
-	if d.drive != result.FlatOut {
+	if d.drive != FlatOut {
 		slots = 1
 	}
 	d.started = make([]int64, slots)
@@ -94,7 +93,7 @@ func (d *driver) run(ctx context.Context, e extent) error {
 		}
 		slot := (oldest + busy) % slots
 		d.started[slot] = capture.Monotonic()
-		if d.drive == result.Paced {
+		if d.drive == Paced {
 			d.started[slot] = begun + number*int64(d.interval)
 			number++
 			sleepUntil(d.started[slot])
@@ -140,7 +139,7 @@ func sleepUntil(moment int64) {
 }
 
 // measure warms up and measures one run.
-func (d *driver) measure(ctx context.Context, b *Bench, m *meter, r *result.Result, held int64) error {
+func (d *driver) measure(ctx context.Context, b *Bench, m *meter, r *Result, held int64) error {
 	if err := d.run(ctx, b.Warmup); err != nil {
 		return context.Cause(ctx)
 	}

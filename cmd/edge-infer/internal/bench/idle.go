@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 )
 
@@ -33,7 +32,7 @@ func percentage(load float64) *float64 {
 }
 
 // waitIdle waits up to b.WaitIdle until the machine has been idle for a second, and records its load.
-func (b *Bench) waitIdle(ctx context.Context, load *result.Load) error {
+func (b *Bench) waitIdle(ctx context.Context, load *Load) error {
 	if b.WaitIdle <= 0 {
 		load.Before, load.Average = busyness(ctx, glance)
 		return ctx.Err()
@@ -48,7 +47,7 @@ func (b *Bench) waitIdle(ctx context.Context, load *result.Load) error {
 			return context.Cause(ctx)
 		case load.Before == nil:
 			return fmt.Errorf("bench: --wait-idle: the load of this system is unknown")
-		case *load.Before <= result.Idle:
+		case *load.Before <= Idle:
 			return nil
 		case time.Since(begun) >= b.WaitIdle:
 			return fmt.Errorf("bench: the machine is still %.0f %% busy after %v (stop other programs, or omit --wait-idle)",

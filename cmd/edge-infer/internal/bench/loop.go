@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
@@ -25,15 +24,15 @@ const (
 
 // cameras returns the number of cameras for a batch: a request has at most one image of each, so at least as many as the batch. Paced runs
 // use b.Cameras.
-func (b *Bench) cameras(drive result.Drive, batch int) int {
-	if drive == result.Paced {
+func (b *Bench) cameras(drive Drive, batch int) int {
+	if drive == Paced {
 		return b.Cameras
 	}
 	return max(b.Cameras, batch)
 }
 
 // loop measures the frame loop.
-func (s *subject) loop(ctx context.Context, r *result.Result) error {
+func (s *subject) loop(ctx context.Context, r *Result) error {
 	var sinks []pipeline.Sink
 	clocks := stage.New()
 	if s.MQTT != noBroker {
@@ -44,7 +43,7 @@ func (s *subject) loop(ctx context.Context, r *result.Result) error {
 		defer closeClient()
 		sinks = append(sinks, &sink.Publisher{Client: client})
 	}
-	q := &requests{Predictor: s.network, batch: s.batch, closed: r.Drive == result.Closed}
+	q := &requests{Predictor: s.network, batch: s.batch, closed: r.Drive == Closed}
 	l, err := newLoop(s.Bench, s.contender, q, r.Drive, s.pixels, sinks, clocks)
 	if err != nil {
 		return err
@@ -97,7 +96,7 @@ type frameLoop struct {
 
 // newLoop makes a frame loop with cameras in memory.
 func newLoop(
-	b *Bench, c Contender, n *requests, drive result.Drive, images [][]byte, sinks []pipeline.Sink, clocks *stage.Times,
+	b *Bench, c Contender, n *requests, drive Drive, images [][]byte, sinks []pipeline.Sink, clocks *stage.Times,
 ) (*frameLoop, error) {
 	l := &frameLoop{notify: new(capture.Wakeup), threads: b.threads, stages: newStages(), requests: n}
 	reported, labels := c.Detect.Confidence, n.Model().Metadata.Labels
@@ -108,7 +107,7 @@ func newLoop(
 	cameras := b.cameras(drive, n.batch)
 	for i := range cameras {
 		source := &memoryCamera{images: images, width: b.Width, height: b.Height, next: uint64(i)}
-		if drive == result.Paced {
+		if drive == Paced {
 			source.interval = time.Duration(float64(time.Second) / b.Rate)
 			source.start = capture.Monotonic() + int64(i)*int64(source.interval)/int64(cameras)
 		}
@@ -118,17 +117,17 @@ func newLoop(
 			return nil, err
 		}
 		l.Cameras = append(l.Cameras, pipeline.Camera{
-			Name: fmt.Sprintf("cam%d", i), Source: source, Lossless: drive != result.Paced, Tracker: follower,
+			Name: fmt.Sprintf("cam%d", i), Source: source, Lossless: drive != Paced, Tracker: follower,
 		})
 	}
 	return l, l.Open()
 }
 
 // measure runs and measures the loop.
-func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *result.Result, held int64) error {
+func (l *frameLoop) measure(ctx context.Context, b *Bench, m *meter, r *Result, held int64) error {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
-	if r.Drive == result.Paced {
+	if r.Drive == Paced {
 		go pace(run, l.threads, l.notify, l.sources)
 	}
 	done := make(chan error, 1)

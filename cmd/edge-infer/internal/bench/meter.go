@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 )
 
@@ -123,7 +122,7 @@ func (m *meter) begin() {
 }
 
 // end ends the run and adds its resources to r, whose Frames is set. held is the memory of the benchmark's own images in bytes.
-func (m *meter) end(r *result.Result, held int64) {
+func (m *meter) end(r *Result, held int64) {
 	objects, processor, elapsed := allocated()-m.objects, cpuTime()-m.processor, time.Since(m.begun)
 	busy := m.cpus.Read().CPU
 	m.mutex.Lock()
@@ -191,10 +190,10 @@ func cpuTime() time.Duration {
 }
 
 // thisMachine describes the machine of the benchmark.
-func thisMachine() result.Machine {
+func thisMachine() Machine {
 	r := telemetry.Reader{FilesOnly: true}
 	reading := r.Read()
-	m := result.Machine{
+	m := Machine{
 		System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Memory: max(reading.Memory.Total, 0),
 		Governor: reading.CPU.Governor, PowerMode: reading.PowerMode,
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 )
@@ -14,8 +13,8 @@ import (
 type stages struct {
 	on     atomic.Bool
 	frames atomic.Uint64 // while on
-	total  *result.Histogram
-	parts  [3]*result.Histogram // until submission, until the end of inference, until hand-over
+	total  *Histogram
+	parts  [3]*Histogram // until submission, until the end of inference, until hand-over
 
 	seen atomic.Uint64 // all frames
 	goal atomic.Pointer[goal]
@@ -28,9 +27,9 @@ type goal struct {
 }
 
 func newStages() *stages {
-	s := &stages{total: result.NewHistogram()}
+	s := &stages{total: NewHistogram()}
 	for i := range s.parts {
-		s.parts[i] = result.NewHistogram()
+		s.parts[i] = NewHistogram()
 	}
 	return s
 }
@@ -62,10 +61,10 @@ func (s *stages) Frame(in *pipeline.Result) {
 }
 
 // clocked converts the stage times for the document.
-func clocked(all []stage.Summary) (clocks []result.Clock) {
+func clocked(all []stage.Summary) (clocks []Clock) {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	for _, s := range all {
-		clocks = append(clocks, result.Clock{
+		clocks = append(clocks, Clock{
 			Stage: s.Stage.String(), Count: s.Count, P50: ms(s.P50), P99: ms(s.P99), P999: ms(s.P999), Max: ms(s.Max),
 		})
 	}
@@ -73,7 +72,7 @@ func clocked(all []stage.Summary) (clocks []result.Clock) {
 }
 
 // medians must be called after the frame loop has ended.
-func (s *stages) medians() *result.Stages {
+func (s *stages) medians() *Stages {
 	at := func(i int) float64 { return float64(s.parts[i].Median()) / float64(time.Millisecond) }
-	return &result.Stages{Submit: at(0), Network: at(1), Publish: at(2)}
+	return &Stages{Submit: at(0), Network: at(1), Publish: at(2)}
 }

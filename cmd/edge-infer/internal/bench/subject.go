@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -74,7 +73,7 @@ func (b *Bench) open(ctx context.Context, c Contender, batch int) (s *subject, e
 }
 
 // onlyLoop reports whether only the loop is to be measured.
-func (b *Bench) onlyLoop() bool { return len(b.What) == 1 && b.What[0] == string(result.Loop) }
+func (b *Bench) onlyLoop() bool { return len(b.What) == 1 && b.What[0] == string(Loop) }
 
 // openRaw opens the network for tensors.
 func (s *subject) openRaw(ctx context.Context) error {
@@ -122,7 +121,7 @@ func (s *subject) close() error {
 }
 
 // measure makes all runs. With several contenders it also keeps the detections of the first batch size for comparison.
-func (s *subject) measure(ctx context.Context, report *result.Report, found **detections) error {
+func (s *subject) measure(ctx context.Context, report *Report, found **detections) error {
 	if *found == nil && len(s.Contenders) > 1 {
 		var err error
 		if *found, err = s.find(); err != nil {
@@ -146,26 +145,26 @@ func (s *subject) measure(ctx context.Context, report *result.Report, found **de
 }
 
 // blank says what is going to be measured.
-func (s *subject) blank(what result.What, drive result.Drive) result.Result {
-	r := result.Result{
+func (s *subject) blank(what What, drive Drive) Result {
+	r := Result{
 		What: what, Drive: drive, Engine: s.contender.Engine, Model: s.model.Path, Backend: s.model.Backend, Version: s.model.BackendVersion,
 		Device: s.model.Device, Precision: s.model.Precision, Batch: s.batch,
 	}
-	if drive == result.Paced {
+	if drive == Paced {
 		r.Rate = s.Rate * float64(s.cameras(drive, s.batch))
 	}
 	return r
 }
 
 // run measures one part with one drive.
-func (s *subject) run(ctx context.Context, r *result.Result) error {
-	if r.What == result.Loop {
+func (s *subject) run(ctx context.Context, r *Result) error {
+	if r.What == Loop {
 		if err := s.loop(ctx, r); err != nil {
 			return err
 		}
 	} else {
-		d := &driver{batch: s.batch, drive: r.Drive, network: r.What == result.Engine}
-		if r.Drive == result.Paced {
+		d := &driver{batch: s.batch, drive: r.Drive, network: r.What == Engine}
+		if r.Drive == Paced {
 			d.interval = time.Duration(float64(s.batch) / r.Rate * float64(time.Second))
 		}
 		if d.target = s.raw; s.network != nil {

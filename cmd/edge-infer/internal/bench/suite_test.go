@@ -11,7 +11,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine/enginetest"
 )
@@ -62,14 +61,14 @@ func TestSuite(t *testing.T) {
 		require.NotEmpty(t, r.Curve)
 		require.Positive(t, r.Memory)
 		require.NotNil(t, r.Others)
-		if r.Drive != result.Paced {
+		if r.Drive != Paced {
 			require.InDelta(t, r.Batch, r.Filled, 0, r.Name())
 		}
 	}
 	require.Len(t, seen, len(report.Results), "names tell the runs apart")
-	read, err := result.Parse(data)
+	read, err := Parse(data)
 	require.NoError(t, err)
-	same := result.Compare(read, read)
+	same := Compare(read, read)
 	require.Len(t, same.Rows, len(report.Results))
 	require.Empty(t, same.Only)
 	for _, row := range same.Rows {
@@ -85,7 +84,7 @@ func TestPacedLatencyCountsFromTheDueMoment(t *testing.T) {
 	report, err := b.Run(t.Context())
 	require.NoError(t, err)
 	r := report.Results[0]
-	require.Equal(t, result.Paced, r.Drive)
+	require.Equal(t, Paced, r.Drive)
 	require.InEpsilon(t, 1e5, r.Rate, 1e-9)
 	each := 1e3 / r.FPS // milliseconds
 	require.Greater(t, r.Max, 15*each, "the last one waited for all before it")
@@ -105,9 +104,9 @@ func TestAnyNetwork(t *testing.T) {
 	report, err := b.Run(t.Context())
 	require.NoError(t, err)
 	require.Len(t, report.Results, 2)
-	require.Equal(t, result.Engine, report.Results[0].What)
-	require.Equal(t, result.Transfers, report.Results[1].What)
-	require.Equal(t, result.Closed, report.Results[1].Drive)
+	require.Equal(t, Engine, report.Results[0].What)
+	require.Equal(t, Transfers, report.Results[1].What)
+	require.Equal(t, Closed, report.Results[1].Drive)
 	require.GreaterOrEqual(t, report.Results[1].Frames, uint64(50))
 
 	b.What = []string{"loop"}

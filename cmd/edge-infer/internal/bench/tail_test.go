@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -75,11 +74,11 @@ func tail(b *testing.B, processors, burden int) time.Duration {
 	bench.Cameras, bench.Width, bench.Height, bench.Rate, bench.Logger = 1, 2, 2, 100, slog.New(slog.DiscardHandler)
 	bench.Warmup, bench.Duration = extent{time: 100 * time.Millisecond}, extent{time: 1500 * time.Millisecond}
 	q := &requests{Predictor: &sleeper{takes: 2 * time.Millisecond}, batch: 1}
-	l, err := newLoop(bench, bench.Contenders[0], q, result.Paced, [][]byte{make([]byte, 12)}, nil, nil)
+	l, err := newLoop(bench, bench.Contenders[0], q, Paced, [][]byte{make([]byte, 12)}, nil, nil)
 	require.NoError(b, err)
 	m := newMeter()
 	defer m.close()
-	r := result.Result{Drive: result.Paced}
+	r := Result{Drive: Paced}
 	require.NoError(b, l.measure(b.Context(), bench, m, &r, 0))
 	return time.Duration(r.P99 * float64(time.Millisecond))
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bench/result"
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
@@ -19,7 +18,7 @@ func (b *Bench) checkFiles() error {
 }
 
 // write writes the document to b.Output, if set.
-func (b *Bench) write(r *result.Report) error {
+func (b *Bench) write(r *Report) error {
 	if b.Output != "" {
 		data, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {

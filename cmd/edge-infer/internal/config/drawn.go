@@ -24,7 +24,8 @@ type drawnZones struct {
 	path string // empty for nowhere
 }
 
-// drawnCamera is one camera's. It counts for as long as the configuration says what it said when the drawnCamera was saved: the later one wins.
+// drawnCamera is one camera's. It counts for as long as the configuration says what it said when the drawnCamera was saved: the later one
+// wins.
 type drawnCamera struct {
 	Over      string      `yaml:"over"` // version of the configured zones that it replaces
 	Analytics zone.Config `yaml:"analytics"`

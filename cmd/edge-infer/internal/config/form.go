@@ -37,9 +37,9 @@ func (m *formError) Hint() string {
 	return ""
 }
 
-// checkForm looks through a file that is to fill a value of type t, a structure with yaml tags, and gives the line of every key by its path.
-// Misfits are taken out of the file, so that the rest can be decoded; in a list, null takes their place. Only the first document counts, as
-// it does for the decoder: it is body, nil for none.
+// checkForm looks through a file that is to fill a value of type t, a structure with yaml tags, and gives the line of every key by its
+// path. Misfits are taken out of the file, so that the rest can be decoded; in a list, null takes their place. Only the first document
+// counts, as it does for the decoder: it is body, nil for none.
 func checkForm(file *ast.File, t reflect.Type) (found []formError, lines map[string]int, body ast.Node) {
 	l := formCheck{whole: t, lines: map[string]int{}}
 	for _, document := range file.Docs {

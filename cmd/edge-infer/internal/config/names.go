@@ -48,8 +48,8 @@ func splitNamed(text string) (name, value string, ok bool) {
 	return match[1], match[2], true
 }
 
-// cutCameraName takes a camera's NAME=URI apart. A name that cannot be is one all the same before what is plainly an address, and is told by whoever
-// checks it; other texts with a = in them are paths, or addresses whose query it belongs to.
+// cutCameraName takes a camera's NAME=URI apart. A name that cannot be is one all the same before what is plainly an address, and is told
+// by whoever checks it; other texts with a = in them are paths, or addresses whose query it belongs to.
 func cutCameraName(text string) (name, uri string, ok bool) {
 	if name, uri, ok = splitNamed(text); ok {
 		return name, uri, true

@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// NearestName is the candidate with the smallest edit distance to word; when none is close, the shortest one that word is the beginning of, or
+// NearestName returns the candidate with the smallest edit distance to word; if none is close, the shortest one that begins with word, or
 // "".
 func NearestName(word string, candidates []string) string {
 	best, found := len(word)/2+1, ""

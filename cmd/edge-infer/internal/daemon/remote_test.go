@@ -205,7 +205,8 @@ func TestAnEmptySetOfClassesIsReported(t *testing.T) {
 	require.Empty(t, labels)
 	d.set("labels", "", "*")
 	require.Eventually(t, func() bool {
-		retained, err := exec.Command(programtest.Tool(t, "mosquitto_sub"), "-p", fmt.Sprint(d.port), "-t", "edge-infer/gate/status", "-C", "1").Output()
+		retained, err := exec.Command(programtest.Tool(t, "mosquitto_sub"), "-p", fmt.Sprint(d.port), "-t", "edge-infer/gate/status", "-C",
+			"1").Output()
 		return err == nil && len(retained) > 0 && !strings.Contains(string(retained), reason)
 	}, programtest.Patience, 100*time.Millisecond)
 	require.NoError(t, d.Stop(syscall.SIGTERM))

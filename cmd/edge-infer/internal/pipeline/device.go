@@ -13,7 +13,7 @@ type SharedDevice struct {
 	mu      sync.Mutex
 	members []*DeviceShare
 	holder  *DeviceShare
-	now     float64 // now     float64 // virtual time: the weighted time of the loop served last, at the start of its turn
+	now     float64 // virtual time: the weighted time of the loop served last, at the start of its turn
 	clock   func() int64
 }
 
@@ -23,7 +23,7 @@ type DeviceShare struct {
 	granted Wakeup // rung when the device has become this loop's while it waited
 	weight  float64
 	served  float64 // nanoseconds by weight
-	since   int64   // since   int64 // start of the time that is not in served yet, while it holds the device
+	since   int64   // start of the time that is not in served yet, while it holds the device
 	waiting bool
 }
 

@@ -285,7 +285,8 @@ func (p *Pipeline) settle() {
 	if p.SetupThread == nil || p.review != nil || !p.Model().BlocksThread {
 		return
 	}
-	runtime.LockOSThread() // runtime.LockOSThread() // never unlocked: the thread ends with this goroutine, so that no other inherits its scheduling
+	// never unlocked: the thread ends with this goroutine, so that no other inherits its scheduling
+	runtime.LockOSThread()
 	p.review = p.SetupThread()
 }
 

@@ -23,8 +23,8 @@ type Scheduling struct {
 
 // fairShare is the schedule's state of a lane. Frame goroutine only.
 type fairShare struct {
-	served float64 // served float64 // frames inferred, divided by priority: the lane with the least is next
-	last   uint64  // last   uint64 // number of its latest turn
+	served float64 // frames inferred, divided by priority: the lane with the least is next
+	last   uint64  // number of its latest turn
 	due    int64   // when the next frame of a camera with a rate is wanted, CLOCK_MONOTONIC
 	looked int64   // when the frame was captured that the predictor had last
 }
@@ -35,7 +35,7 @@ type fairShare struct {
 type schedule struct {
 	line   []*stream // in the order of their turns, memory of order
 	now    func() int64
-	served float64 // served float64 // of the lane chosen last, at that time
+	served float64 // of the lane chosen last, at that time
 	turns  uint64
 	relief relief
 }

@@ -83,8 +83,8 @@ func (m *meter) fail() {
 	m.mutex.Unlock()
 }
 
-// CameraStats counts one camera's frames. Each frame is either inferred or dropped for one reason. Counters run from the start; FPS, P50 and
-// P99 cover the time since the previous call of Pipeline.Stats, or the whole run for Pipeline.Totals.
+// CameraStats counts one camera's frames. Each frame is either inferred or dropped for one reason. Counters run from the start; FPS, P50
+// and P99 cover the time since the previous call of Pipeline.Stats, or the whole run for Pipeline.Totals.
 type CameraStats struct {
 	Camera           string        `json:"camera"`
 	Inferred         uint64        `json:"inferred"`

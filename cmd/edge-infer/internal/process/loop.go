@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	loopReview = 200 * time.Millisecond // loopReview = 200 * time.Millisecond // between two measurements of a frame loop's CPU time
+	loopReview = 200 * time.Millisecond // between two measurements of a frame loop's CPU time
 	busyLoop   = 0.5                    // the share of a look from which on it loses its priority
 	loopRest   = time.Minute            // for how long
 )

@@ -25,10 +25,11 @@ type Publisher struct {
 
 	Module payload.AnalyticsModule // in DeepStream's messages
 
-	message        payload.Detections
-	details        report.Details
-	encoded        []byte
-	frigateObjects map[string]payload.Tracked // frigateObjects map[string]payload.Tracked // objects as last published in Frigate's events, by identity
+	message payload.Detections
+	details report.Details
+	encoded []byte
+	// objects as last published in Frigate's events, by identity
+	frigateObjects map[string]payload.Tracked
 }
 
 // Frame implements pipeline.Sink.

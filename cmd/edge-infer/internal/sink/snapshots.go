@@ -29,7 +29,8 @@ type Snapshots struct {
 	Keep      int                                     // images on disk; the oldest ones make room
 	Logger    *slog.Logger
 
-	requested atomic.Pointer[map[string]*atomic.Bool] // requested atomic.Pointer[map[string]*atomic.Bool] // by camera: a snapshot of the whole image was requested
+	// by camera: a snapshot of the whole image was requested
+	requested atomic.Pointer[map[string]*atomic.Bool]
 	free      chan *view
 	full      chan *view
 	done      sync.WaitGroup

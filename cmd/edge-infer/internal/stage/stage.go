@@ -49,7 +49,7 @@ type Times struct{ each [count]clock }
 type clock struct {
 	mutex  sync.Mutex
 	total  *hdrhistogram.Histogram // since the start
-	recent *hdrhistogram.Histogram // recent *hdrhistogram.Histogram // since the previous call of Recent
+	recent *hdrhistogram.Histogram // since the previous call of Recent
 	sum    time.Duration
 }
 

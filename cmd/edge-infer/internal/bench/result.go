@@ -1,5 +1,4 @@
-// Package result defines the document of a benchmark, its comparison with another one, and requirements on its figures.
-package result
+package bench
 
 import (
 	"encoding/json"
