@@ -6,13 +6,10 @@ import (
 )
 
 // AppendDeepStream appends the detections as DeepStream's message converter (Gst-nvmsgconv) writes a frame in its minimal schema, version
-// 4.0: the frame's number as text, its time in milliseconds, the camera as sensorId, and one text an object,
-//
-//	track|left|top|right|bottom|label
-//
-// in source pixels. What further networks say follows as |#|value|value|score, with the score of the detection. Objects that nobody follows
-// have track -1, as DeepStream's have without a tracker: the largest uint64. A | in a label becomes a space. It allocates nothing when buf
-// has room.
+// 4.0: the frame's number as text, its time in milliseconds, the camera as sensorId, and one text per object,
+// track|left|top|right|bottom|label in source pixels. Results of secondary networks follow as |#|value|value|score, with the score of the
+// detection. Untracked objects have track -1, the largest uint64, as in DeepStream without a tracker. A | in a label becomes a space. It
+// does not allocate if buf has room.
 func (d *Detections) AppendDeepStream(buf []byte) []byte {
 	buf = append(buf, `{"version":"4.0","id":"`...)
 	buf = strconv.AppendUint(buf, d.Sequence, 10)
@@ -45,13 +42,13 @@ func (d *Detections) AppendDeepStream(buf []byte) []byte {
 	return append(buf, `]}`...)
 }
 
-// AnalyticsModule is what has analysed the images, as DeepStream's full schema tells it.
+// AnalyticsModule describes this program in DeepStream's full schema.
 type AnalyticsModule struct {
 	ID      string // the model
 	Version string // of the program
 }
 
-// DeepStreamType is an event's kind in DeepStream's words; empty for what it does not know.
+// DeepStreamType returns DeepStream's name of an event type; empty if it has none.
 func DeepStreamType(e *Event) string {
 	switch {
 	case e.Type == "new", e.Type == "enter", e.Type == "cross" && e.Direction == "in":
@@ -69,10 +66,9 @@ func DeepStreamType(e *Event) string {
 }
 
 // AppendDeepStream appends the event as DeepStream's message converter (Gst-nvmsgconv) writes it in its full schema, 1.0: one object with
-// the place, the sensor and the analytics module. The place is the device, or of an event that has one the zone or the line: an object
-// enters or leaves that. What a label's further networks say are fields beside its confidence. Where nothing is known (location,
-// coordinate, orientation) the objects are empty, as the converter leaves an object's. Speed, in metres a second, and direction, in
-// degrees, are 0 without a calibration. The box is in whole source pixels.
+// place, sensor and analytics module. The place is the device, or the zone or line of an event that has one. Results of secondary networks
+// are fields next to the label's confidence. Unknown objects (location, coordinate, orientation) are empty, as the converter leaves them.
+// Speed in metres per second and direction in degrees are 0 without a calibration. The box is in whole source pixels.
 func (e *Event) AppendDeepStream(buf []byte, device, message, id string, by *AnalyticsModule) []byte {
 	text := func(key, value string) { buf = AppendString(append(buf, key...), value) }
 	text(`{"messageid":`, message)
@@ -117,7 +113,7 @@ func (e *Event) AppendDeepStream(buf []byte, device, message, id string, by *Ana
 	return append(buf, `},"videoPath":""}`...)
 }
 
-// deepStreamLabel is a label as a field of the object, beside those that the schema has.
+// deepStreamLabel returns a label as a field name of the object, distinct from those of the schema.
 func deepStreamLabel(label string) string {
 	switch label {
 	case "", "id", "speed", "direction", "orientation", "bbox", "location", "coordinate":

@@ -2,23 +2,23 @@ package payload
 
 import "strconv"
 
-// Detail is what some tasks say of an object beside its box. What is empty is left out of the payload.
+// Detail holds the results of some tasks for an object in addition to its box. Empty fields are omitted from the payload.
 type Detail struct {
 	// Keypoints are x and y in source pixels and how likely the point is visible, in the order of the model.
 	Keypoints [][3]float64
-	// Names are the keypoints', in the same order; empty where they have none. They are said once a message: see AddNames.
+	// Names are the keypoints' names, in the same order; empty if unknown. They are written once per message: see AddNames.
 	Names []string
-	// Corners are those of a turned box in source pixels, four or none, Angle by how many radians it is turned clockwise.
+	// Corners are the four corners of an oriented box in source pixels, or none; Angle is its clockwise rotation in radians.
 	Corners [][2]float64
 	Angle   float64
 	Mask    Mask
-	// Attributes are what further networks say of the object.
+	// Attributes are the results of secondary networks.
 	Attributes []Attribute
 	// Embedding is the vector of a network that embeds: binary16 numbers, little endian, in base64.
 	Embedding []byte
 }
 
-// Attribute is one thing that a network says of an object.
+// Attribute is one result of a secondary network.
 type Attribute struct {
 	Name, Value string
 	Score       float64
@@ -155,7 +155,7 @@ func (m *Mask) appendJSON(buf []byte) []byte {
 // appendCounts appends COCO's compressed run lengths as the inside of a JSON string.
 func appendCounts(buf, counts []byte) []byte {
 	for _, c := range counts {
-		if c == '\\' { // the one letter of the encoding that JSON knows as something else
+		if c == '\\' { // the only letter of the encoding that JSON must escape
 			buf = append(buf, '\\')
 		}
 		buf = append(buf, c)

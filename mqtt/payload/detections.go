@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Detections is what one inferred frame gave, the payload of <camera>/detections. The caller owns it and may reuse it, Objects included, as
-// soon as Client.Detections has returned.
+// Detections is the payload of <camera>/detections. The caller owns it and may reuse it, Objects included, as soon as Client.Detections has
+// returned.
 type Detections struct {
 	Camera        string
 	Sequence      uint64    // the frame's number, per camera
@@ -14,7 +14,7 @@ type Detections struct {
 	Width, Height int       // source image in pixels
 	Latency       time.Duration
 	Objects       []Detection
-	Map           *Map // of networks that say something of every place; else nil
+	Map           *Map // of segmentation and depth networks; otherwise nil
 }
 
 // Detection is one object of a frame.
@@ -57,7 +57,7 @@ func (d *Detections) AppendJSON(buf []byte, device string) []byte {
 	return append(buf, '}')
 }
 
-// MarshalJSON is a detection as messages have it, for what is written by encoding/json.
+// MarshalJSON writes a detection as in messages, for encoding/json.
 func (d Detection) MarshalJSON() ([]byte, error) { return d.appendJSON(nil, AppendDecimal), nil }
 
 // Exact is a detection for those who compute on: its score and box keep every digit of the float32s that they were.

@@ -1,5 +1,5 @@
 // Package payload writes the JSON payloads of the topics by appending, without reflection and, with room in the buffer, without allocation.
-// What else tells of detections, such as the page and infer, has them from here too.
+// The page and infer use it too.
 package payload
 
 import (
@@ -39,7 +39,7 @@ func AppendDecimal(buf []byte, v float64) []byte {
 	return buf
 }
 
-// appendFloat32 writes what was a float32 as encoding/json does: the fewest digits that give the same float32 back.
+// appendFloat32 writes a float32 as encoding/json does: with the fewest digits that give the same float32.
 func appendFloat32(buf []byte, v float64) []byte {
 	text, err := json.Marshal(float32(v))
 	if err != nil { // NaN and infinity
@@ -82,7 +82,7 @@ func appendTime(buf []byte, t time.Time) []byte {
 // clockFloor is before any time that a set clock can show: a machine without a battery clock starts in 1970, or where it was last.
 const clockFloor = 1_767_225_600 // Unix seconds of 1 January 2026
 
-// AppendTimeField writes the field time, and says when the clock was not set.
+// AppendTimeField writes the field time, and clock_set if the clock was not set.
 func AppendTimeField(buf []byte, t time.Time) []byte {
 	buf = appendTime(append(buf, `,"time":`...), t)
 	if t.Unix() < clockFloor {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Event is something that happened, the payload of <camera>/events. Zero fields that say nothing are left out.
+// Event is the payload of <camera>/events. Zero fields are omitted.
 type Event struct {
 	// Type is new, update or end of a track; enter, leave or loiter in a zone; cross of a line; appear or disappear of a label.
 	Type     string
@@ -36,9 +36,9 @@ type Event struct {
 	Dwell      time.Duration // time in the zone
 	// Ground is how the object moves on the ground; nil without a calibration.
 	Ground *Ground
-	// Attributes are what further networks say of the object.
+	// Attributes are the results of secondary networks.
 	Attributes []Attribute
-	// Embedding is as that of Detail.
+	// Embedding is as in Detail.
 	Embedding []byte
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Tracked is an object as Frigate's events tell of it.
+// Tracked is an object in Frigate's events.
 type Tracked struct {
 	Object, Camera, Label string
 	Time, Start           time.Time
@@ -15,13 +15,13 @@ type Tracked struct {
 	Width, Height         int        // of the image
 	Zones, Entered        []string
 	Stationary            bool
-	// Attributes are what further networks say; the first one is Frigate's sub label.
+	// Attributes are the results of secondary networks; the first is Frigate's sub label.
 	Attributes []Attribute
 }
 
-// AppendFrigate appends an event as Frigate publishes it on <prefix>/events: kind is new, update or end, before is the object as the event
-// before told it, after as it is now. Fields of Frigate that nothing is known of here are left out; there are no recordings, so has_clip
-// and has_snapshot, which speak of Frigate's own storage, are false.
+// AppendFrigate appends an event as Frigate publishes it on <prefix>/events: kind is new, update or end, before is the object as of the
+// previous event, after as of now. Fields without a counterpart are omitted; has_clip and has_snapshot refer to Frigate's own storage and
+// are false.
 func AppendFrigate(buf []byte, kind string, before, after *Tracked) []byte {
 	buf = append(buf, `{"type":`...)
 	buf = AppendString(buf, kind)
@@ -85,8 +85,8 @@ func appendEpoch(buf []byte, t time.Time) []byte {
 	return appendDigits(append(buf, '.'), int(micros%1e6), 100_000)
 }
 
-// AppendFrigate appends the stats as Frigate publishes them on <prefix>/stats, as far as there is such a thing here: processes, storage and
-// detectors' counters are left out. Rates are per second; inference_speed is in milliseconds.
+// AppendFrigate appends the stats as Frigate publishes them on <prefix>/stats; processes, storage and detectors' counters are omitted.
+// Rates are per second; inference_speed is in milliseconds.
 func (s *Stats) AppendFrigate(buf []byte, now time.Time) []byte {
 	var all CameraStats
 	buf = append(buf, `{"cameras":{`...)
@@ -106,7 +106,7 @@ func (s *Stats) AppendFrigate(buf []byte, now time.Time) []byte {
 	return append(strconv.AppendInt(append(buf, `,"last_updated":`...), now.Unix(), 10), '}', '}')
 }
 
-// appendFrigate appends the rates: process_fps are the frames that were taken, detection_fps those of them that the network saw.
+// appendFrigate appends the rates: process_fps are the frames taken, detection_fps the frames inferred.
 func (c *CameraStats) appendFrigate(buf []byte) []byte {
 	buf = AppendDecimal(append(buf, `"camera_fps":`...), c.Captured)
 	buf = AppendDecimal(append(buf, `,"process_fps":`...), c.Inferred+c.DroppedMotion)

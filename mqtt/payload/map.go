@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Map is what a network says of every place of a frame: classes, or depths where Unit is set.
+// Map is a dense result: classes, or depths if Unit is set.
 type Map struct {
 	Unit  string // of depths
 	Whole Region
@@ -13,24 +13,23 @@ type Map struct {
 	Grid  Grid
 }
 
-// Region is what a map shows in a part of the image.
+// Region is the summary of a map in a part of the image.
 type Region struct {
 	Name   string  // of the zone
 	Shares []Share // of the area, largest first
-	// Known says that there are depths, of which the others are.
+	// Known means that the depths below are set.
 	Known             bool
 	Low, Median, High float64
 }
 
-// Share is what a class takes of an area.
+// Share is the share of a class in an area.
 type Share struct {
 	Label string
 	Class int
 	Share float64 // 0 to 1
 }
 
-// Grid is a map itself, as coarse as it is asked for: Width x Height cells of equal size that cover the image. It is left out while it has
-// no cells.
+// Grid is a map reduced to Width x Height cells of equal size that cover the image. It is omitted if it has no cells.
 type Grid struct {
 	Width, Height int
 	Classes       []Area

@@ -53,7 +53,7 @@ type Reading struct {
 	Value float64
 }
 
-// AppendJSON appends the payload to buf and returns it. client appends the fields of the object mqtt, which the client knows.
+// AppendJSON appends the payload to buf and returns it. client appends the fields of the object mqtt.
 func (s *Stats) AppendJSON(buf []byte, device string, now time.Time, client func([]byte) []byte) []byte {
 	buf = append(buf, Version+`"device":`...)
 	buf = AppendString(buf, device)

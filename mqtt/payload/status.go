@@ -12,9 +12,9 @@ type Status struct {
 	Started   time.Time
 	Backend   string // engine in use
 	Reason    string // why it was chosen
-	Hardware  string // what the backend runs on
+	Hardware  string // device of the backend
 	Model     string
-	Head      string // what the outputs were recognised as, and why
+	Head      string // recognised layout of the outputs, with the reason
 	Precision string
 	Accuracy  *Accuracy // nil when nothing is known of it
 	Cameras   []CameraStatus
@@ -43,7 +43,7 @@ func (r *Runtime) append(buf []byte) []byte {
 	return append(AppendString(append(buf, `,"capture":`...), r.Capture), '}')
 }
 
-// Accuracy is what was found when the model was compared with its original in FP32, before it came into service.
+// Accuracy is the comparison of the model with its FP32 original before it came into service.
 type Accuracy struct {
 	Precision string
 	Passed    bool
@@ -52,7 +52,7 @@ type Accuracy struct {
 	Flipped   int     // seen with another class
 	Images    int
 	Time      time.Time
-	// Labelled says that the images had labels; the mean average precisions are of the model and of its original.
+	// Labelled means that the images had labels; the mean average precisions are those of the model and of its original.
 	Labelled                                 bool
 	MAP50, MAP, ReferenceMAP50, ReferenceMAP float64
 	// Refused are the precisions that were tried before.
@@ -76,7 +76,7 @@ type CameraStatus struct {
 	Tries         uint64
 	// Slowdown multiplies the time between two inferences now, for heat or for other cameras' deadlines; 0 and 1 are full speed.
 	Slowdown int
-	// Hardware is what the network runs on for this camera; Model is that network, where not all cameras have the same.
+	// Hardware is the device that runs the network for this camera; Model is that network, if the cameras have different ones.
 	Hardware, Model string
 }
 

@@ -5,8 +5,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
-// announce tells brokers and Home Assistant what there is, and clears what this process has published of cameras, zones and lines that are
-// gone. Their last words must have been said.
+// announce publishes discovery to brokers and Home Assistant and clears what this process published for removed cameras, zones and lines.
+// Their last messages must have been sent.
 func (o *outputs) announce() error {
 	client := o.client
 	if client == nil {

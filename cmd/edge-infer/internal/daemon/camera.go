@@ -18,8 +18,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// newCamera opens a camera, with the capture side of an earlier one if that is not nil. A file or directory gives every frame and waits for
-// the network, unless it loops: then it stands for a live camera.
+// newCamera opens a camera, taking over the capture of an earlier one if that is not nil. A file or directory yields every frame and waits
+// for the network, unless it loops: then it acts as a live camera.
 func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camera, error) {
 	uri, err := capture.ParseURI(c.URI)
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *fleet) readOnce(uri capture.URI) bool {
 	return uri.Kind == capture.File && !f.loop && !uri.Loop
 }
 
-// finite reports whether all cameras are: then what cannot be read is a mistake. Beside a live camera it may still come.
+// finite reports whether all cameras are files. Then an unreadable one is an error; next to a live camera it may still appear.
 func (f *fleet) finite() bool {
 	for _, c := range f.site.Cameras() {
 		if uri, err := capture.ParseURI(c.URI); err != nil || !f.readOnce(uri) {
@@ -130,7 +130,7 @@ func demoLine() zone.Line {
 	return zone.Line{Name: "belt", From: zone.Point{X: 0.5, Y: 1}, To: zone.Point{X: 0.5, Y: 0}}
 }
 
-// tellDemo says, once, why a camera that shows the world is seen so little on by the embedded model.
+// tellDemo explains, once, why the embedded demo model finds so little on a real camera.
 func (f *fleet) tellDemo(model string, uri capture.URI) {
 	if model == predict.Demo && uri.Kind != capture.Demo && !f.demoWarning.Swap(true) {
 		f.logger.Warn("the demo model knows nothing but the drawn parts of --camera demo",

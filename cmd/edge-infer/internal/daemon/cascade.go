@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// openCascade opens the second networks that look at what the first one finds, where there are any.
+// openCascade opens the configured secondary networks.
 func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error {
 	if len(f.site.Cascade) == 0 {
 		return nil

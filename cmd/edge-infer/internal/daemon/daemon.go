@@ -29,7 +29,7 @@ import (
 // ErrRestart ends a run that shall begin again as a new process.
 var ErrRestart = errors.New("restart asked for")
 
-// Daemon is what a run is asked for.
+// Daemon holds the parameters of a run.
 type Daemon struct {
 	Settings config.Sources // read when the run starts and when it reloads
 	Duration time.Duration  // the run ends after it; 0 for never
@@ -69,8 +69,8 @@ func (d *Daemon) load() (*config.Config, error) {
 	return c, nil
 }
 
-// Run works until ctx ends, every camera has ended, or something fails that no waiting mends. ErrRestart asks for a new process. What is
-// wrong with the settings alone is a config.UsageError, and nothing has been opened then.
+// Run works until ctx ends, every camera has ended, or something fails that waiting cannot fix. ErrRestart asks for a new process. An error
+// in the settings alone is a config.UsageError; nothing has been opened then.
 func (d *Daemon) Run(ctx context.Context) (err error) {
 	hangup := make(chan os.Signal, 1) // from now on it ends the program no more
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -87,7 +87,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	asked := ctx // by a signal, to end: then nobody who does not read is waited for
+	asked := ctx // ended by a signal: then slow readers of the output are not waited for
 	if d.Duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.Duration)
@@ -109,7 +109,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	return r.run(ctx, hangup)
 }
 
-// farewell is how long whoever reads the output may take over what is left of it when the run is told to end.
+// farewell is how long readers of the output may take for the rest of it when the run is ended.
 const farewell = 2 * time.Second
 
 // run connects the parts of a run: the fleet of cameras and predictors, the control over it, and the outputs.
@@ -132,7 +132,7 @@ type run struct {
 	watchdog watchdog
 }
 
-// wire gives every part what it needs of the others.
+// wire connects the parts with each other.
 func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen) {
 	started := time.Now()
 	r.monitor.Reader = &telemetry.Reader{Root: r.Root, FilesOnly: r.Root != ""}
@@ -283,8 +283,8 @@ func (r *run) open(ctx context.Context) error {
 	return o.announce()
 }
 
-// close takes down what open made. It works on a half-open run. To the service manager a restart in place is a long reload: it gives one
-// that stops only a little time.
+// close releases what open acquired. It works on a half-open run. For the service manager a restart in place is a long reload; stopping has
+// a short time limit.
 func (r *run) close(restart bool) error {
 	if restart {
 		_ = r.service.Reloading(capture.Monotonic())

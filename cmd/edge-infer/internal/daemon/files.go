@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 )
 
-// version tells versions of a file apart; it is zero for none.
+// version distinguishes versions of a file; zero if there is none.
 type version struct {
 	modified time.Time
 	size     int64
@@ -28,7 +28,7 @@ type files map[string]version
 // configurationFiles are the versions of those that the settings come from.
 func configurationFiles(s *config.Sources) files {
 	all := files{}
-	paths, _ := s.Files() // reading them tells what is wrong
+	paths, _ := s.Files() // reading them reports errors
 	for _, path := range paths {
 		all[path] = stamp(path)
 	}

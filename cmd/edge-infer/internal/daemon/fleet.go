@@ -141,7 +141,7 @@ func (f *fleet) outcome(err error) error {
 	return err
 }
 
-// judged notes what the gate has found about the model that runs from now on.
+// judged records the accuracy gate's verdict on the model that runs from now on.
 func (f *fleet) judged(model engine.Model) {
 	v, err := accuracy.VerdictOn(model)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// hardware names who made this machine and what it is, as far as its firmware says so; root is the directory of its files, / when empty.
+// hardware returns manufacturer and model of this machine from its firmware; root is the directory of /proc and /sys, / when empty.
 func hardware(root string) (manufacturer, model string) {
 	read := func(path string) string {
 		text, err := os.ReadFile(filepath.Join("/", root, path))

@@ -33,15 +33,15 @@ func (f *fleet) rememberImages() {
 	f.tellMisfits()
 }
 
-// tellMisfits says which networks a start would open in another shape than they run in: cameras have come since then, or have changed. A
-// network is not opened anew for that, since its engine plan would be built first.
+// tellMisfits logs which networks a restart would open with another input shape, because cameras were added or changed. A network is not
+// reopened for that, since its engine plan would be built first.
 func (f *fleet) tellMisfits() {
 	views := f.devices.Groups()
 	sizes := make([][]engine.Size, len(views))
 	for _, c := range f.cameras.All() {
 		d := f.devices.At(c.Capture)
 		if d == nil {
-			continue // it is on its way out
+			continue // it is being removed
 		}
 		size := f.images.Size(aspect.Camera{Name: c.Site.Name, URI: c.Site.URI})
 		if size.Width == 0 {

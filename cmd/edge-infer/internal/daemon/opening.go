@@ -10,12 +10,12 @@ import (
 
 const (
 	openingPause = 5 * time.Second // between two signs of life while a run opens
-	// openingLimit is how long opening may take between two pieces of work that say how far they are, such as building an engine plan.
+	// openingLimit is the longest time between two progress reports while opening, for example of an engine plan build.
 	openingLimit = 2 * time.Minute
 )
 
-// opening tells the service manager that a run is being opened, which takes as long as the engine plans do that are built for it: neither
-// is that a start that has failed, nor a process that hangs where this one took the place of another.
+// opening keeps the service manager waiting while a run is opened, which takes as long as building its engine plans: that is neither a
+// failed start nor a hanging process.
 type opening struct {
 	service *systemd.Service
 	steps   progress.Reporter // hears of the work too
@@ -27,7 +27,7 @@ type opening struct {
 	text  string    // where the newest one is
 }
 
-// Watch gives signs of life until the returned function is called.
+// Watch notifies the watchdog until stop is called.
 func (o *opening) Watch() (stop func()) {
 	o.since = time.Now()
 	ended, done := make(chan struct{}), make(chan struct{})
@@ -50,7 +50,7 @@ func (o *opening) Watch() (stop func()) {
 	}
 }
 
-// sign gives one sign of life, unless nothing has been heard of the work for too long.
+// sign notifies the watchdog once, unless there was no progress for too long.
 func (o *opening) sign() {
 	o.mu.Lock()
 	text, alive := o.text, o.work > 0 || time.Since(o.since) < openingLimit

@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 )
 
-// restartsVariable tells a process how often others have restarted in its place.
+// restartsVariable is the environment variable that counts restarts in place.
 const restartsVariable = "_EDGE_INFER_RESTARTS"
 
 func restarts() int {
@@ -44,10 +44,10 @@ func (o *outputs) operation() web.Operation {
 	return op
 }
 
-// certificatePause is how often certificates are looked at.
+// certificatePause is the interval between checks of certificates.
 const certificatePause = time.Minute
 
-// certificates are those that the configuration names, as they were at the last look.
+// certificates are the configured certificates as of the last check.
 type certificates struct {
 	files [3]struct{ use, path string } // set before the run; no change in place names others
 

@@ -35,7 +35,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// groups is what runs on the devices; *device.Set is one.
+// groups is the set of running networks; *device.Set implements it.
 type groups interface {
 	Model() predict.Model
 	Groups() []*device.Device
@@ -89,7 +89,7 @@ type outputs struct {
 	reload         func()
 	stages         *stage.Times // set when the devices are open
 
-	// Set by open; nil for what is not configured.
+	// Set by open; nil if not configured.
 	broker    *embedded.Broker
 	client    *mqtt.Client
 	terminal  *report.Terminal
@@ -99,10 +99,10 @@ type outputs struct {
 	web       *web.Server
 
 	certificates certificates
-	announced    sensors // that Home Assistant knows; watch goroutine only
+	announced    sensors // known to Home Assistant; watch goroutine only
 }
 
-// openBroker makes the embedded broker ready where that is to be used, once. It gives the addresses of those to connect to.
+// openBroker opens the embedded broker, if configured, once. It returns the addresses of the brokers to connect to.
 func (o *outputs) openBroker() (brokers []string, err error) {
 	m := &o.config.MQTT
 	if m.URL != config.Embedded {
@@ -167,7 +167,7 @@ func (o *outputs) open(cameras []pipeline.Camera) error {
 	return o.openWeb()
 }
 
-// openWeb takes the address of the page and says where it is.
+// openWeb listens on the page's address and logs it.
 func (o *outputs) openWeb() error {
 	if o.config.Web.Listen == config.Off {
 		return nil
@@ -188,7 +188,7 @@ func (o *outputs) openWeb() error {
 	return nil
 }
 
-// server is the page's, with what is configured of it.
+// server returns the configured web server.
 func (o *outputs) server() (*web.Server, error) {
 	w := &o.config.Web
 	token, password, err := w.Secrets()
@@ -201,7 +201,7 @@ func (o *outputs) server() (*web.Server, error) {
 	}, nil
 }
 
-// greet says what runs and where to watch it.
+// greet logs what runs and where to watch it.
 func (o *outputs) greet() {
 	views := o.groups.Groups()
 	for i, d := range views {
@@ -250,7 +250,7 @@ func (o *outputs) sinks(stop func()) []pipeline.Sink {
 	return sinks
 }
 
-// Run runs what has work of its own until ctx ends, in goroutines of group. The first one to fail says so to failed.
+// Run runs the background work until ctx ends, in goroutines of group. The first failure is passed to failed.
 func (o *outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context.CancelCauseFunc) {
 	work := func(run func(context.Context) error) {
 		group.Go(func() {

@@ -10,14 +10,14 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
-// demand is what a camera had and got until now, and what is wanted of it.
+// demand is the number of frames a camera delivered and got inferred so far, and its configured rate.
 type demand struct {
-	captured, displaced, done uint64  // frames; done are those that went to the network or were left out because nothing moved
+	captured, displaced, done uint64  // frames; done are those inferred or dropped because nothing moved
 	rate                      float64 // the most inferences a second, 0 for no limit
 	interval                  int     // of frames, slowed down as it is
 }
 
-// Lost frames that are told, and from how few on they are not any more.
+// Shares of dropped frames above which the overload is logged, and below which its end is.
 const (
 	overloadShare = 0.05
 	enoughShare   = 0.01
@@ -26,7 +26,7 @@ const (
 // shortage is the share of the wanted frames of the time between two looks that were lost because newer ones displaced them.
 func (d *demand) shortage(before *demand, took time.Duration) float64 {
 	if d.captured < before.captured || d.displaced < before.displaced || d.done < before.done {
-		return 0 // a reload has begun the camera anew
+		return 0 // a reload reset the camera's counters
 	}
 	captured, displaced := float64(d.captured-before.captured), float64(d.displaced-before.displaced)
 	wanted := captured / float64(max(d.interval, 1))
@@ -39,7 +39,7 @@ func (d *demand) shortage(before *demand, took time.Duration) float64 {
 	return max(0, min(displaced/captured, 1-float64(d.done-before.done)/wanted))
 }
 
-// overload tells the user when the network does not keep up with the cameras, and when it does again. Watch goroutine only.
+// overload logs when the network does not keep up with the cameras, and when it does again. Watch goroutine only.
 type overload struct {
 	before map[string]demand
 	at     time.Time
@@ -69,7 +69,7 @@ func (o *overload) look(logger *slog.Logger, now time.Time, cameras map[string]d
 	}
 }
 
-// demands are those of the cameras that run and displace frames.
+// demands returns the demand of the running cameras that drop frames.
 func (f *fleet) demands() map[string]demand {
 	all := map[string]demand{}
 	totals := map[string]pipeline.CameraStats{}

@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
 )
 
-// page tells the web page how the run is.
+// page is the state of the run for the web page.
 type page struct{ *outputs }
 
 // Status implements web.Source.

@@ -18,11 +18,11 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 )
 
-// filePause is how often the configuration file is looked at.
+// filePause is the interval between checks of the configuration file.
 const filePause = 2 * time.Second
 
-// reloads reads the configuration again on SIGHUP, on a command over MQTT, and when the file has changed, until ctx ends. When
-// what is new has settled, the memory that only the change needed goes back to the system.
+// reloads reads the configuration again on SIGHUP, on an MQTT command and when the file has changed, until ctx ends. Afterwards it returns
+// unused memory to the system.
 func (c *control) reloads(ctx context.Context, hangup <-chan os.Signal) {
 	ticker := time.NewTicker(filePause)
 	defer ticker.Stop()
@@ -64,14 +64,14 @@ func (c *control) askReload() {
 	}
 }
 
-// reloading is what came of reading the configuration again.
+// reloading is the result of a reload.
 type reloading struct {
 	at  time.Time
 	err error // why the one before is still in force
 }
 
-// reload puts a changed configuration in force, and reports whether that takes a restart of the program, which it has asked for then. A
-// configuration with a mistake changes nothing: everything that a restart would open is looked at before.
+// reload puts a changed configuration in force and reports whether that requested a restart of the program. A configuration with an error
+// changes nothing: everything that a restart would open is checked first.
 func (c *control) reload(ctx context.Context) (restart bool) {
 	restart, err := c.renew(ctx)
 	c.reloaded.Store(&reloading{time.Now(), err})
@@ -137,10 +137,10 @@ func (c *control) preflight(ctx context.Context, next *config.Config) error {
 	return errors.Join(check.Run(ctx)...)
 }
 
-// restartPause is the shortest time between two restarts that are asked for from afar.
+// restartPause is the shortest time between two restarts requested over MQTT.
 const restartPause = time.Minute
 
-// restart begins anew with the configuration as it is on disk now, unless that would fail.
+// restart restarts with the configuration on disk, unless that would fail.
 func (c *control) restart() error {
 	if up := time.Since(c.started); up < restartPause {
 		return fmt.Errorf("started %v ago, the next restart is possible in %v", up.Round(time.Second), (restartPause - up).Round(time.Second))

@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// loads are the shares of each processor and of the memory that are in use, in percent; what the machine does not tell is left out.
+// loads returns the load of each processor and of the memory in percent; unknown ones are omitted.
 func loads(r *telemetry.Reading) (all []payload.Reading) {
 	add := func(name string, percent float64) {
 		if percent >= 0 {
@@ -26,7 +26,7 @@ func loads(r *telemetry.Reading) (all []payload.Reading) {
 	return all
 }
 
-// sensors are the names of what a reading tells, as Home Assistant is told of them.
+// sensors are the names of a reading's sensors, as announced to Home Assistant.
 type sensors struct {
 	temperatures, power, loads []string
 	mode                       bool
@@ -54,8 +54,8 @@ func (s sensors) equal(other sensors) bool {
 		s.mode == other.mode
 }
 
-// announceSensors announces the cameras again if sensors have come or gone since the last time. While cameras or engine change it leaves
-// that for the next time.
+// announceSensors announces the cameras again if sensors have appeared or disappeared. While cameras or engine change it does nothing until
+// the next call.
 func (r *run) announceSensors() {
 	reading := r.monitor.Latest()
 	if reading == nil || !r.control.changing.TryLock() {

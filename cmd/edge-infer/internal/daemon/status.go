@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// status is what the broker is told of the run.
+// status returns the payload of the status topic.
 func (o *outputs) status() *payload.Status {
 	model := o.groups.Model()
 	status := &payload.Status{
@@ -70,7 +70,7 @@ func accuracyStatus(v *quantize.Verdict) *payload.Accuracy {
 	return a
 }
 
-// publishStats tells the broker how the last interval was.
+// publishStats publishes the stats of the last interval.
 func (o *outputs) publishStats(stats []pipeline.CameraStats) {
 	if o.client == nil {
 		return
@@ -121,7 +121,7 @@ func (o *outputs) statusLine(stats []pipeline.CameraStats) string {
 	return line.String()
 }
 
-// state is how the run is, for a person at a terminal; text says the same in one line.
+// state returns the state of the run for the terminal; text is the same in one line.
 func (o *outputs) state(stats []pipeline.CameraStats, text string) *report.State {
 	m := o.groups.Model()
 	s := &report.State{
@@ -150,13 +150,13 @@ func (o *outputs) state(stats []pipeline.CameraStats, text string) *report.State
 	return s
 }
 
-// messages is what became of what was to be published.
+// messages returns the message counters.
 func (o *outputs) messages() *report.Messages {
 	events, all := o.client.Accounting().Sum()
 	return &report.Messages{Events: events.Offered, Delivered: all.Delivered, Dropped: all.Dropped, Waiting: all.Queued}
 }
 
-// cameraTotals is what one camera's frames came to over the whole run.
+// cameraTotals counts one camera's frames over the whole run.
 type cameraTotals struct {
 	pipeline.CameraStats
 	Hardware   string `json:"hardware"`        // that the network runs on
@@ -165,7 +165,7 @@ type cameraTotals struct {
 	Dropped    uint64 `json:"dropped_newer"`
 	Damaged    uint64 `json:"damaged"`
 	Reconnects uint64 `json:"reconnects"`
-	// As it was when the run came to its end.
+	// State at the end of the run.
 	State   capture.State `json:"state"`
 	Since   time.Time     `json:"since,omitzero"`
 	Reason  string        `json:"reason,omitempty"`
@@ -179,7 +179,7 @@ type cameraTotals struct {
 	Max  float64 `json:"latency_max_ms"`
 }
 
-// totals is what the whole run came to.
+// totals returns the counters of the whole run.
 func (o *outputs) totals() map[string]any {
 	var cameras []cameraTotals
 	for _, totals := range o.groups.Totals() {
@@ -218,7 +218,7 @@ func (o *outputs) summarise() error {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// publishStatus tells the broker of a status that is another one than before.
+// publishStatus publishes the status if it differs from the previous one.
 func (o *outputs) publishStatus(before string) (now string) {
 	client := o.client
 	if client == nil {

@@ -14,7 +14,7 @@ type throttle struct {
 	factor int // of every camera's interval
 }
 
-// step gives the factor after another reading, and whether it is another one.
+// step returns the factor after another reading and whether it changed.
 func (t *throttle) step(reading *telemetry.Reading) (factor int, changed bool) {
 	limits := t.limits.Load()
 	factor = 1
@@ -29,7 +29,7 @@ func (t *throttle) step(reading *telemetry.Reading) (factor int, changed bool) {
 	return factor, changed
 }
 
-// slowDown keeps the machine from throttling, where that is asked for.
+// slowDown keeps the machine from throttling, if configured.
 func (r *run) slowDown() {
 	if factor, changed := r.throttle.step(r.monitor.Latest()); changed {
 		r.logger.Warn("rate changed for the machine's temperature", "interval_factor", factor)

@@ -12,21 +12,21 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// waiting answers on the page's address and over MQTT for a run that cannot serve yet, because an engine plan is built first. It has a
-// server and a client of its own, which give way to those of the run.
+// waiting serves the page and MQTT while an engine plan is built and no frames are processed yet. Its own server and client are closed
+// before those of the run open.
 type waiting struct {
 	outputs *outputs
 
 	mu     sync.Mutex
 	begun  bool
-	text   string // what is waited for
+	text   string // what the run is waiting for
 	web    *web.Server
 	client *mqtt.Client
 	end    context.CancelFunc
 	parts  sync.WaitGroup
 }
 
-// Tell says what is waited for, from the first time on to everybody.
+// Tell sets what the run is waiting for, and opens page and client on the first call.
 func (w *waiting) Tell(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,7 +43,7 @@ func (w *waiting) Tell(text string) {
 	}
 }
 
-// begin opens what can be opened. A mistake is the run's to tell, when it comes to the same.
+// begin opens what can be opened. Errors are left to the run, which meets them again.
 func (w *waiting) begin() {
 	ctx, cancel := context.WithCancel(context.Background()) // until Close
 	w.end = cancel
@@ -96,7 +96,7 @@ func (w *waiting) openMQTT() error {
 	return nil
 }
 
-// Close gives way.
+// Close closes page and client.
 func (w *waiting) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

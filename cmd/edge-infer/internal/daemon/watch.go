@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	statusPause = time.Second      // between two looks at the run
+	statusPause = time.Second      // between two updates of the status
 	statsPause  = 10 * time.Second // between two stats messages, and status lines where no terminal is
 )
 

@@ -16,8 +16,8 @@ const (
 	slowRounds = 4
 )
 
-// watchdog says whether the daemon itself gets on, which is what a new start of the process would mend: its frame loops and its watch over
-// the run. A camera that is away is no reason for a restart, whatever is wrong with it.
+// watchdog reports whether the daemon itself makes progress, which a restart of the process could restore: its frame loops and its watch
+// goroutine. An unavailable camera is no reason for a restart.
 type watchdog struct {
 	devices *device.Set
 	pulse   *pipeline.Heartbeat

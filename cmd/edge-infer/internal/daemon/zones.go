@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// zones are what the page draws: saved beside the configuration, and in force after the reload that they ask for.
+// zones are the zones drawn on the page: saved in the state directory, and in force after the reload they trigger.
 type zones struct {
 	config.Zones
 	reload func()

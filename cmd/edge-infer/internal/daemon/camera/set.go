@@ -193,7 +193,7 @@ func (s *Set) Change(wanted []site.Camera, arrange func([]pipeline.Camera) error
 	return len(next) - len(fresh), nil
 }
 
-// plan returns the wanted cameras, from the old ones where they fit, and those of them that capture anew, also with an error.
+// plan returns the wanted cameras, reusing old ones where they fit, and those that capture anew, also with an error.
 func (s *Set) plan(wanted []site.Camera, old []*Camera) (next, fresh []*Camera, err error) {
 	for i := range wanted {
 		w := &wanted[i]

@@ -54,8 +54,8 @@ func (d *Device) CameraNames() (names []string) {
 // SameGroup reports whether another device runs the network of the same camera group.
 func (d *Device) SameGroup(other *Device) bool { return d.group == other.group }
 
-// Fit returns the input shape for images of these sizes, which are those of all cameras of the group, and reports whether the network has
-// that shape. A network whose input shape does not follow from the cameras always fits.
+// Fit returns the input shape for images of these sizes, which must be those of all cameras of the group, and reports whether the network
+// has that shape. A network whose input shape does not depend on the cameras always fits.
 func (d *Device) Fit(sizes []engine.Size) (shape engine.Size, fits bool) {
 	m := d.Running().Model()
 	if !d.fitted || len(sizes) == 0 {

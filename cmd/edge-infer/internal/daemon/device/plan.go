@@ -31,7 +31,7 @@ func (p plan) open(ctx context.Context, options predict.Options) (*predict.Netwo
 		options.Reason = "is the first choice, and its plan has been built"
 	}
 	options.Backend, options.Level, options.ReserveCPU = tensorrt.Name, p.level, false
-	options.Build = nil // what is missing is built here
+	options.Build = nil // a missing plan is built here
 	if err := options.Load(); err != nil {
 		return nil, err
 	}
@@ -55,8 +55,8 @@ func quickLevel(options *predict.Options) (*int, error) {
 	return new(int), nil
 }
 
-// openFirst opens a network that a run begins with. Where TensorRT could run the model if only it had a plan, and nothing else is there
-// to serve meanwhile, a plan is built first; quick says that it is one of little effort.
+// openFirst opens a network at the start of a run. If TensorRT only lacks a plan and no other backend could serve in the meantime, a plan
+// is built first; quick means that it is one of low optimization level.
 func openFirst(ctx context.Context, options predict.Options, steps progress.Reporter, logger *slog.Logger) (n *predict.Network, quick bool,
 	err error,
 ) {

@@ -9,13 +9,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
-// Servers are those that run the network on other machines, and what stands by for them.
+// Servers are the inference servers that run the network, and the local standby.
 type Servers struct {
 	triton.Status
 	Standby *standby.Status // nil where nothing stands by
 }
 
-// Servers are those of the first device, nil for a network that runs here.
+// Servers returns the servers of the first device; nil for a local network.
 func (s *Set) Servers() *Servers {
 	var servers Servers
 	e := predict.Networks(s.All[0].Running())[0].Engine()
@@ -34,7 +34,7 @@ func (s *Set) Servers() *Servers {
 	return &servers
 }
 
-// Trouble says in clauses behind a semicolon what is not as it should be; empty when all is.
+// Trouble lists the problems of the servers, each preceded by a semicolon; empty if there are none.
 func (s *Servers) Trouble() (text string) {
 	if s == nil {
 		return ""

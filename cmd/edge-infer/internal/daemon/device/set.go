@@ -253,7 +253,7 @@ func (s *Set) Tune(next, old *site.Site) error {
 	return nil
 }
 
-// Arrange gives every frame loop its cameras.
+// Arrange passes each frame loop its cameras.
 func (s *Set) Arrange(ctx context.Context, cameras []pipeline.Camera) error {
 	parts := s.cut(cameras)
 	for _, d := range s.All {
@@ -279,7 +279,7 @@ func (s *Set) EndObjects(camera string) {
 	}
 }
 
-// Settings are those of a camera; false for one that is not there.
+// Settings returns a camera's settings; false for an unknown camera.
 func (s *Set) Settings(camera string) (pipeline.Settings, bool) {
 	if d := s.Of(camera); d != nil {
 		return d.Settings(camera)
@@ -302,7 +302,7 @@ func (s *Set) Slowdown(camera string) int {
 	return 1
 }
 
-// Stats is what each camera came to since the previous call.
+// Stats returns the counters of each camera, with rates since the previous call.
 func (s *Set) Stats() (all []pipeline.CameraStats) {
 	for _, d := range s.All {
 		all = append(all, d.Stats()...)
@@ -310,7 +310,7 @@ func (s *Set) Stats() (all []pipeline.CameraStats) {
 	return all
 }
 
-// Totals is what each camera came to since it was there.
+// Totals returns the counters of each camera since it was added.
 func (s *Set) Totals() (all []pipeline.CameraStats) {
 	for _, d := range s.All {
 		all = append(all, d.Totals()...)
@@ -318,7 +318,7 @@ func (s *Set) Totals() (all []pipeline.CameraStats) {
 	return all
 }
 
-// Model is what runs on the first device now, with the names of all devices.
+// Model returns the model of the first device, with the names of all devices.
 func (s *Set) Model() predict.Model {
 	model := s.All[0].Running().Model()
 	var names []string
@@ -360,7 +360,7 @@ func (s *Set) ModelOf(n *site.Network) *predict.Model {
 	return nil
 }
 
-// Hardware is what a camera's frames are computed on; empty for one that is not there.
+// Hardware returns the device that computes a camera's frames; empty for an unknown camera.
 func (s *Set) Hardware(camera string) string {
 	if d := s.Of(camera); d != nil {
 		return s.name(d)
@@ -368,7 +368,7 @@ func (s *Set) Hardware(camera string) string {
 	return ""
 }
 
-// name tells GPUs of one name apart by their numbers.
+// name returns a device name, with its number if GPUs share one name.
 func (s *Set) name(d *Device) string {
 	model := d.Running().Model()
 	if len(s.All) > 1 && model.Backend == tensorrt.Name {
@@ -377,7 +377,7 @@ func (s *Set) name(d *Device) string {
 	return model.Device
 }
 
-// InferenceTime is that of the slowest device.
+// InferenceTime returns that of the slowest device.
 func (s *Set) InferenceTime() time.Duration {
 	longest := time.Duration(0)
 	for _, d := range s.All {

@@ -23,7 +23,7 @@ type Upgrade struct {
 	state state
 }
 
-// Doing is what it does at the moment, empty for nothing; failed says that it waits after a failure.
+// Doing describes what it is doing, empty for nothing; failed means that it waits after a failure.
 func (u *Upgrade) Doing() (text string, failed bool) {
 	if c := u.state.Load(); c != nil {
 		return c.text, c.failed
@@ -31,7 +31,7 @@ func (u *Upgrade) Doing() (text string, failed bool) {
 	return "", false
 }
 
-// state is what an upgrade is doing, nil while there is nothing to do. As a progress.Step it takes what the builder says.
+// state is what an upgrade is doing, nil while there is nothing to do. As a progress.Step it receives the builder's progress.
 type state struct{ atomic.Pointer[construction] }
 
 // Count implements progress.Step.
@@ -43,7 +43,7 @@ func (s *state) Note(text string) { s.Store(&construction{text: text}) }
 // Close implements progress.Step.
 func (s *state) Close() {}
 
-// construction is what an upgrade is doing; failed says that it waits after a failure.
+// construction describes what an upgrade is doing; failed means that it waits after a failure.
 type construction struct {
 	text   string
 	failed bool
