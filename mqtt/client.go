@@ -109,7 +109,7 @@ type Client struct {
 	refusalLogged time.Time
 	refusals      int
 
-	saving sync.Mutex // of the files beside the spool; taken before mu
+	saving sync.Mutex // of the files next to the spool; taken before mu
 	// The entities announced to Home Assistant, and their saved form. Guarded by announcing, which is locked before mu.
 	announcing     sync.Mutex
 	announced      homeassistant.Announced
@@ -236,7 +236,7 @@ type retryState struct {
 
 // attempt tries the brokers in order and serves the first that takes the client. It returns how long to wait before the next attempt.
 func (c *Client) attempt(ctx context.Context, t *retryState) time.Duration {
-	const stableAfter = 10 * time.Second // a connection that lasted this long starts the pauses anew
+	const stableAfter = 10 * time.Second // a connection that lasted this long resets the back-off
 	tried := false
 	for i, to := range c.addresses {
 		if time.Now().Before(t.blocked[i]) {

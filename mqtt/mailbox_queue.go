@@ -23,7 +23,7 @@ func (l *mailboxQueue) push(s *mailbox) {
 	l.Signal()
 }
 
-// Signal wakes the sender, of what is not in the queue too.
+// Signal wakes the sender, also for messages outside the queue.
 func (l *mailboxQueue) Signal() {
 	select {
 	case l.Wake <- struct{}{}:

@@ -237,7 +237,7 @@ func (r *qos1Sender) settleOldest() error {
 	return nil
 }
 
-// abandon gives the unacknowledged mailboxes back; unacknowledged events are still in the spool.
+// abandon returns the unacknowledged mailboxes; unacknowledged events are still in the spool.
 func (r *qos1Sender) abandon() {
 	for _, f := range r.inflight {
 		if f.box != nil {

@@ -35,8 +35,8 @@ func (s *Settings) Apply(kept command.Kept) {
 
 const remoteName = "remote.json"
 
-// Remote is what remote commands have set of a camera, in this run or an earlier one: it is kept beside the event spool, so that a camera
-// that somebody has switched off stays off after a restart. The daemon applies it when it makes the camera, before it publishes its
+// Remote returns the remotely set values of a camera, from this run or an earlier one. They are stored next to the event spool, so that a
+// camera that was switched off stays off after a restart. The daemon applies them when it opens the camera, before it publishes its
 // Settings.
 func (c *Client) Remote(camera string) command.Kept {
 	c.mu.Lock()
@@ -63,7 +63,7 @@ func (c *Client) ForgetRemote(camera string, controls ...string) {
 	}
 }
 
-// pruneRemote forgets the cameras that are gone.
+// pruneRemote removes the values of removed cameras.
 func (c *Client) pruneRemote(cameras []homeassistant.Camera) {
 	c.mu.Lock()
 	before := len(c.remote)

@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
-// stale is what is known of topics that an earlier process has left on a broker, under the client's lock.
+// staleTopics holds the retained topics that an earlier process left on a broker, under the client's lock.
 type staleTopics struct {
 	announced chan struct{}       // closed once cameras are announced
 	current   map[owner]bool      // cameras, zones and lines by their topic levels
@@ -33,7 +33,7 @@ func (l *staleTopics) announce(places map[owner]bool) {
 	}
 }
 
-// ownerOf is what a retained topic belongs to, by its levels; false for one that no camera publishes.
+// ownerOf returns the owner of a retained topic, by its levels; false for a topic that no camera publishes.
 func (c *Client) ownerOf(name string) (owner, bool) {
 	camera, zone, line, ok := c.topics.Place(name)
 	switch {
@@ -80,7 +80,7 @@ func (c *Client) clearStaleOn(ctx context.Context, to address.Address) (int, err
 		return 0, err
 	}
 	defer s.end()
-	seen := map[string]bool{} // cameras that are gone
+	seen := map[string]bool{} // removed cameras
 	return s.clearRetained(ctx, c.topics.States(), func(name string) (bool, []string) {
 		at, ok := c.ownerOf(name)
 		if !ok || !c.isStale(name, at) {
@@ -100,7 +100,7 @@ func (c *Client) isCurrent(at owner) bool {
 	return c.stale.current[at]
 }
 
-// isStale reports whether a topic's place is gone, and the topic none that this process publishes.
+// isStale reports whether a topic's owner no longer exists and this process does not publish the topic.
 func (c *Client) isStale(name string, at owner) bool {
 	if c.isCurrent(at) {
 		return false

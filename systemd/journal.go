@@ -14,8 +14,8 @@ func Journaled() bool {
 	return err == nil && ours && journal.Enabled()
 }
 
-// Journal is a slog.Handler that writes records to systemd's journal, each attribute a field of its own: journalctl CAMERA=gate finds what
-// concerns one camera. The message says the attributes as well, for people.
+// Journal is a slog.Handler that writes records to systemd's journal, each attribute as a field: journalctl CAMERA=gate finds the records
+// of one camera. The message text contains the attributes too.
 type Journal struct {
 	// Level is the lowest that is written.
 	Level slog.Leveler
@@ -71,8 +71,8 @@ func (j *Journal) WithGroup(name string) slog.Handler {
 	return &next
 }
 
-// fieldName is a key as the journal wants it: capitals, digits and underscores, a capital first, 64 at most. The journal's own fields are
-// out of reach.
+// fieldName converts a key to a journal field: capitals, digits and underscores, a capital first, at most 64. The journal's own fields
+// cannot be set.
 func fieldName(key string) string {
 	name := strings.TrimLeft(strings.Map(func(r rune) rune {
 		switch {

@@ -1,5 +1,5 @@
-// Package systemd tells the service manager how the daemon is: ready when it serves, alive while its own work gets on. Outside systemd
-// every call does nothing.
+// Package systemd notifies the service manager: ready when the daemon serves, watchdog pings while it makes progress. Outside systemd every
+// call does nothing.
 package systemd
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // Service is the daemon as systemd sees it. The zero value is ready. Its methods may be called from any goroutine.
 type Service struct {
-	// Alive says whether work advances; it is asked twice in every watchdog interval and must not block.
+	// Alive reports whether work makes progress; it is called twice per watchdog interval and must not block.
 	Alive func() bool
 }
 
@@ -22,7 +22,7 @@ func (s *Service) Managed() bool {
 	return sent
 }
 
-// Ready says that the daemon serves, whether its cameras are there or not.
+// Ready notifies that the daemon serves, whether or not its cameras are available.
 func (s *Service) Ready() error { return notify(daemon.SdNotifyReady) }
 
 // Status is the line that systemctl status shows.
@@ -30,20 +30,20 @@ func (s *Service) Status(format string, arguments ...any) error {
 	return notify("STATUS=" + fmt.Sprintf(format, arguments...))
 }
 
-// Reloading says that the configuration is being read again, now in nanoseconds of CLOCK_MONOTONIC. Ready ends it.
+// Reloading notifies that the configuration is being reloaded; now is CLOCK_MONOTONIC in nanoseconds. Ready ends it.
 func (s *Service) Reloading(now int64) error {
 	return notify(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now/int64(time.Microsecond)))
 }
 
-// Working says that the daemon works on what must be there before it serves, and gives it that much more time for it.
+// Working extends the start-up time limit while the daemon prepares what it needs before it serves.
 func (s *Service) Working(more time.Duration) error {
 	return notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\n%s", more.Microseconds(), daemon.SdNotifyWatchdog))
 }
 
-// Stopping says that the daemon has begun to end.
+// Stopping notifies that the daemon is ending.
 func (s *Service) Stopping() error { return notify(daemon.SdNotifyStopping) }
 
-// Watch pings the watchdog while Alive says so, until ctx ends. It returns at once where the unit sets no watchdog.
+// Watch pings the watchdog while Alive returns true, until ctx ends. It returns at once if the unit sets no watchdog.
 func (s *Service) Watch(ctx context.Context) error {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || interval == 0 {

@@ -50,7 +50,7 @@ type Registration struct {
 	Size int64
 	// Key is the operating system's name of it; empty for memory of a GPU.
 	Key string
-	// Handle is what cuIpcGetMemHandle gives for memory of the GPU of the number Device, in the server's order.
+	// Handle is the result of cuIpcGetMemHandle for memory of GPU number Device, in the server's order.
 	Handle []byte
 	Device int
 }
@@ -85,7 +85,7 @@ func (r *Registration) Unmarshal(b []byte, cuda bool) error {
 	})
 }
 
-// Marshal writes what a server says of itself.
+// Marshal encodes server metadata.
 func (m *ServerMetadata) Marshal(b []byte) []byte {
 	b = appendText(appendText(b, 1, m.Name), 2, m.Version)
 	for _, extension := range m.Extensions {
@@ -117,7 +117,7 @@ func appendEntry[T any](list []T, entry T) ([]T, error) {
 	return append(list, entry), nil
 }
 
-// Marshal writes what a server says of a model.
+// Marshal encodes model metadata.
 func (m *ModelMetadata) Marshal(b []byte) []byte {
 	b = appendText(b, 1, m.Name)
 	for _, version := range m.Versions {

@@ -11,13 +11,13 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// HeaderLength is the HTTP header that says how many bytes of a body are JSON; tensors in binary follow them.
+// HeaderLength is the HTTP header with the number of JSON bytes of a body; binary tensors follow them.
 const HeaderLength = "Inference-Header-Content-Length"
 
 // ContentType is the content type of a body with tensors in binary behind its JSON.
 const ContentType = "application/octet-stream"
 
-// parameters are those of a tensor or a request that are of interest.
+// parameters are the supported parameters of a tensor or a request.
 type parameters struct {
 	BinarySize   *int64 `json:"binary_data_size,omitempty"`
 	Binary       *bool  `json:"binary_data,omitempty"`        // of a wanted output
@@ -136,7 +136,7 @@ func (r *InferRequest) UnmarshalHTTP(b []byte, head int) error {
 	return nil
 }
 
-// MarshalHTTP writes an answer as a server gives it. head is how much of the body is JSON, under 0 when all of it is.
+// MarshalHTTP encodes a response. head is the length of the JSON part, negative if all of the body is JSON.
 func (r *InferResponse) MarshalHTTP(binary bool) (body []byte, head int, err error) {
 	answer := jsonResponse{Model: r.Model, Version: r.Version, ID: r.ID, Outputs: []jsonTensor{}}
 	size := 0
@@ -163,8 +163,8 @@ func (r *InferResponse) MarshalHTTP(binary bool) (body []byte, head int, err err
 	return body, len(text), nil
 }
 
-// UnmarshalHTTP reads an answer as a client gets it: head bytes of JSON, all of b where head is under 0, and tensors behind it, of which
-// Data are views. A server may answer with numbers in JSON to a request that asked for binary.
+// UnmarshalHTTP decodes a response: head bytes of JSON, all of b if head is negative, and the tensors behind it; their Data are slices of
+// b. A server may answer with numbers in JSON to a request for binary outputs.
 func (r *InferResponse) UnmarshalHTTP(b []byte, head int) error {
 	text, binary, err := cut(b, head)
 	if err != nil {
@@ -263,7 +263,7 @@ func parseNumbers(datatype string, text []byte) ([]byte, error) {
 	return data, nil
 }
 
-// parseNumber gives the bits of a number.
+// parseNumber returns the bits of a number.
 func parseNumber(datatype, word string) (uint64, error) {
 	switch datatype {
 	case "FP32":

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Numbers of the fields of InferRequest and InferResponse, which are alike but for the lists of tensors.
+// Field numbers of InferRequest and InferResponse, which differ only in the lists of tensors.
 const (
 	fieldModel      = 1
 	fieldVersion    = 2
@@ -99,7 +99,7 @@ func (r *InferRequest) Unmarshal(b []byte) error {
 	return distribute(r.Inputs, raws)
 }
 
-// Marshal writes an answer as a server gives it.
+// Marshal encodes a response.
 func (r *InferResponse) Marshal(b []byte) []byte {
 	b = appendText(b, fieldModel, r.Model)
 	b = appendText(b, fieldVersion, r.Version)
@@ -150,7 +150,7 @@ func appendRaw(raws [][]byte, f *field) ([][]byte, error) {
 	return append(raws, f.data), f.expect(protowire.BytesType)
 }
 
-// distribute gives the tensors that are in no shared memory their raw data, in order.
+// distribute assigns raw data, in order, to the tensors that are not in shared memory.
 func distribute(tensors []Tensor, raws [][]byte) error {
 	if len(raws) == 0 {
 		return nil
@@ -167,7 +167,7 @@ func distribute(tensors []Tensor, raws [][]byte) error {
 			given++
 		}
 	}
-	// Servers give tensors in shared memory an empty raw one, or none.
+	// Servers send an empty raw entry for tensors in shared memory, or none.
 	for _, raw := range raws[given:] {
 		if len(raw) > 0 {
 			return fmt.Errorf("%w: more raw tensors than tensors", errMalformed)

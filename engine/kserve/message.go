@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// Bounds of what is read.
+// Limits of decoded messages.
 const (
 	maxTensors = 256
 	maxRank    = 8
@@ -38,9 +38,9 @@ type Region struct {
 type InferRequest struct {
 	Model, Version, ID string
 	Inputs             []Tensor
-	// Outputs are those that are wanted; none means all. Their Datatype and Shape are not used.
+	// Outputs are the requested outputs; none means all. Their Datatype and Shape are not used.
 	Outputs []Tensor
-	// BinaryOutput says that outputs may come in binary behind the JSON. Over gRPC they always do.
+	// BinaryOutput permits binary outputs behind the JSON. Over gRPC they are always binary.
 	BinaryOutput bool
 }
 
@@ -52,7 +52,7 @@ type InferResponse struct {
 	raws [][]byte // of a message being read
 }
 
-// ServerMetadata is what a server says of itself.
+// ServerMetadata describes a server.
 type ServerMetadata struct {
 	Name       string   `json:"name"`
 	Version    string   `json:"version"`
@@ -66,7 +66,7 @@ type TensorMetadata struct {
 	Shape    []int64 `json:"shape"`
 }
 
-// ModelMetadata is what a server says of a model.
+// ModelMetadata describes a model.
 type ModelMetadata struct {
 	Name     string           `json:"name"`
 	Versions []string         `json:"versions"`
@@ -87,7 +87,7 @@ type ConfigTensor struct {
 	Dims     []int64 `json:"dims"`
 }
 
-// DynamicBatching says how requests are put together.
+// DynamicBatching holds the settings by which a server combines requests.
 type DynamicBatching struct {
 	MaxQueueDelay uint64 `json:"max_queue_delay_microseconds"`
 }
@@ -130,7 +130,7 @@ type BatchStatistics struct {
 	ComputeOutput Duration `json:"compute_output"`
 }
 
-// ModelStatistics is what a model did since the server started.
+// ModelStatistics are a model's counters since the server started.
 type ModelStatistics struct {
 	Name           string            `json:"name"`
 	Version        string            `json:"version"`

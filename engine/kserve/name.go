@@ -14,7 +14,7 @@ var (
 // IsModelName reports whether a name of a model fits into a path and a repository.
 func IsModelName(name string) bool { return modelName.MatchString(name) }
 
-// ModelName is what a server calls the model of a file: the file's name without its ending, with _ for what does not fit.
+// ModelName returns the server's name for a model file: the file's name without extension, with _ for characters that are not allowed.
 func ModelName(path string) string {
 	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	return strings.TrimLeft(strange.ReplaceAllString(base, "_"), ".-")

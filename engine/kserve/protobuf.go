@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// FrameHead is what goes before a message of gRPC: a byte that says whether it is compressed, and its length.
+// FrameHead is the length of the prefix of a gRPC message: a compression flag and the message's length.
 const FrameHead = 5
 
 // PutFrameHead writes the head of a message of that length, which is not compressed.

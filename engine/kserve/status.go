@@ -10,7 +10,7 @@ import (
 // Code is a status of gRPC.
 type Code int
 
-// The codes that servers of this protocol give.
+// Status codes of this protocol.
 const (
 	OK                Code = 0
 	Cancelled         Code = 1
@@ -56,7 +56,7 @@ func Statusf(code Code, format string, arguments ...any) *Status {
 	return &Status{Code: code, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// HTTP is the status that says the same over HTTP.
+// HTTP returns the corresponding HTTP status.
 func (c Code) HTTP() int {
 	switch c {
 	case OK:

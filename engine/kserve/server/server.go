@@ -1,5 +1,5 @@
-// Package server answers the Open Inference Protocol, version 2, over HTTP and gRPC on one port, for models that it is given. It checks and
-// translates; what a model computes with, and how requests are put together, is the model's.
+// Package server serves models over the Open Inference Protocol, version 2, by HTTP and gRPC on one port. It validates and translates;
+// execution and batching belong to the model.
 package server
 
 import (
@@ -34,13 +34,13 @@ type Server struct {
 	About  kserve.ServerMetadata
 	// MaxBytes bounds the body of a request.
 	MaxBytes int64
-	// Allow says whether a request may be answered; nil for every one. Whether the server lives and is ready is told to everybody.
+	// Allow reports whether a request may be answered; nil allows all. Liveness and readiness are always answered.
 	Allow func(*http.Request) bool
 	// Ready reports why the server is not ready; nil for one that always is.
 	Ready func() error
 }
 
-// Protocols are those that an http.Server must speak for this handler.
+// Protocols returns the protocols that an http.Server needs for this handler.
 func Protocols(tls bool) *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
@@ -113,7 +113,7 @@ func check(r *kserve.InferRequest) error {
 	return nil
 }
 
-// wanted leaves those outputs in an answer that were asked for.
+// wanted removes outputs from a response that were not requested.
 func wanted(r *kserve.InferRequest, a *kserve.InferResponse) error {
 	if len(r.Outputs) == 0 {
 		return nil
@@ -134,7 +134,7 @@ func wanted(r *kserve.InferRequest, a *kserve.InferResponse) error {
 	return nil
 }
 
-// asStatus makes every error one that can be told.
+// asStatus converts an error to a status for the client.
 func asStatus(err error) *kserve.Status {
 	var s *kserve.Status
 	if errors.As(err, &s) {
@@ -192,16 +192,16 @@ func fail(w http.ResponseWriter, err error) {
 	status := asStatus(err)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status.Code.HTTP())
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": status.Message}) // the client may be gone
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": status.Message}) // the client may have disconnected
 }
 
 func write(w http.ResponseWriter, answer any) error {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
+	_ = json.NewEncoder(w).Encode(answer) // the client may have disconnected
 	return nil
 }
 
-// rest answers what is behind /v2/.
+// rest handles paths below /v2/.
 func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string) error {
 	switch {
 	case len(path) == 0:
@@ -241,7 +241,7 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string) err
 	return kserve.Statusf(kserve.NotFound, "no such path")
 }
 
-// statistics are those of one model, or of all where it is nil.
+// statistics returns those of one model, or of all if it is nil.
 func (s *Server) statistics(of Model) any {
 	list := []kserve.ModelStatistics{}
 	for _, m := range s.Models {
@@ -313,7 +313,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, m Model) error {
 			w.Header().Set(kserve.HeaderLength, strconv.Itoa(head))
 		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-		_, _ = w.Write(answer) // the client may be gone
+		_, _ = w.Write(answer) // the client may have disconnected
 		return nil
 	})
 }

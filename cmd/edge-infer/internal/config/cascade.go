@@ -8,13 +8,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// Cascade is a second network that looks at what the first one found. What is zero has the default of package cascade.
+// Cascade is a secondary network, which processes objects found by the first one. Zero fields have the defaults of package cascade.
 type Cascade struct {
 	Name   string `yaml:"name"`
 	Model  string `yaml:"model"`
 	Labels string `yaml:"labels,omitempty"` // file
 	Layout string `yaml:"layout,omitempty"`
-	// On are the labels of the first network whose objects are looked at, all when empty.
+	// On lists the labels of the first network whose objects are processed; all if empty.
 	On []string `yaml:"on,omitempty"`
 	// MinSize is in pixels, Margin a share of the box's sides.
 	MinSize    int           `yaml:"min_size,omitempty"`
@@ -27,7 +27,7 @@ type Cascade struct {
 	Remember   time.Duration `yaml:"remember,omitempty"`
 }
 
-// DefaultCascadeBatch is how many objects one request holds, mostVotes is that of package cascade.
+// DefaultCascadeBatch is the number of objects per request; mostVotes is the limit of package cascade.
 const DefaultCascadeBatch, mostVotes = 16, 32
 
 // cascadeSettings lists every value of a cascade in the order of the default file.
@@ -68,7 +68,7 @@ func ParseCascades(values []string) ([]Cascade, error) {
 	return cascades, nil
 }
 
-// cascadeMistakes are those of the second networks.
+// cascadeMistakes returns the errors in the settings of secondary networks.
 func (c *Config) cascadeMistakes() (found []mistake) {
 	seen := map[string]bool{}
 	for i := range c.Cascade {
@@ -80,7 +80,7 @@ func (c *Config) cascadeMistakes() (found []mistake) {
 	return found
 }
 
-// check finds what is wrong with a cascade; seen holds the names of those before it.
+// check validates a secondary network; seen holds the names of those before it.
 func (c *Cascade) check(e *element, seen map[string]bool) {
 	_, _, simple := splitNamed(c.Name + "=x")
 	e.must(simple, "name", c.Name, "must be a name of letters, digits, - and _")

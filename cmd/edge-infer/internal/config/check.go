@@ -11,7 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/address"
 )
 
-// check says what is wrong with a setting.
+// check validates a setting.
 type check func() error
 
 // mustError is a value that a setting cannot have, and what it must be.
@@ -105,7 +105,7 @@ func (e *Engine) checkBackend() error {
 	return oneOf(&e.Backend, append(slices.Clone(backends), triton.Name+"=ADDRESS")...)()
 }
 
-// checkPlugins refuses plugins where nothing would load them. Whether they are there the engine says.
+// checkPlugins refuses plugins with a backend that does not load them. The engine reports missing files.
 func (e *Engine) checkPlugins() error {
 	if len(e.Plugins) == 0 || e.Backend == Auto || e.Backend == "tensorrt" {
 		return nil

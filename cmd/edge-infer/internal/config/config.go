@@ -1,5 +1,5 @@
-// Package config holds what the daemon can be told, and reads it in the order defaults, YAML file, EDGE_INFER_* environment, flags: a later
-// one wins. Every setting is one entry of a table, from which its flag, its variable, its check and its line in the default file come.
+// Package config holds the daemon's settings and reads them in the order defaults, YAML file, EDGE_INFER_* environment, flags: a later one
+// wins. Every setting is one entry of a table that defines its flag, variable, check and line in the default file.
 package config
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Config is everything that a run can be told. Default gives the built-in values.
+// Config holds all settings of a run. Default returns the default values.
 type Config struct {
 	Name      string           `yaml:"name"`
 	Cameras   []Camera         `yaml:"cameras"`
@@ -31,7 +31,7 @@ type Config struct {
 	Runtime   process.Settings `yaml:"runtime"`
 	Log       string           `yaml:"log"`
 	LogFormat string           `yaml:"log_format"`
-	// State is the directory for what the daemon keeps by itself; empty for none. It follows from the service manager or the user's home.
+	// State is the directory for the daemon's own files; empty for none. It comes from the service manager or the user's home.
 	State string `yaml:"-"`
 }
 
@@ -49,14 +49,14 @@ type Camera struct {
 	Deadline time.Duration `yaml:"deadline,omitempty"`
 	// ROI is the part of the image that the network is given, all of it when nil.
 	ROI *Area `yaml:"roi,omitempty"`
-	// Model is one of its own, Confidence its reported threshold, Profile the tracker's, Tile and Overlap are as in Look; what is nil, empty
-	// or 0 is that of all cameras.
+	// Model is the camera's own network, Confidence its reported threshold, Profile the tracker's; Tile and Overlap are as in Inference. Nil,
+	// empty or 0 means the value for all cameras.
 	Model      *Model   `yaml:"model,omitempty"`
 	Confidence float64  `yaml:"confidence,omitempty"`
 	Profile    string   `yaml:"profile,omitempty"`
 	Tile       *int     `yaml:"tile,omitempty"`
 	Overlap    *float64 `yaml:"overlap,omitempty"`
-	// Motion are settings of its own; nil takes those of all cameras.
+	// Motion holds the camera's own settings; nil for those of all cameras.
 	Motion *CameraMotion `yaml:"motion,omitempty"`
 	// Stall is how long a camera may be silent before it is opened again.
 	Stall time.Duration `yaml:"stall,omitempty"`
@@ -71,14 +71,14 @@ type Model struct {
 	Path   string `yaml:"path"`
 	Labels string `yaml:"labels"`
 	Layout string `yaml:"layout"`
-	// Preprocess says how images get into the network, where its file does not; see Images.
+	// Preprocess describes the preprocessing if the model does not; see engine.Preprocess.
 	Preprocess Preprocess `yaml:"preprocess"`
-	// Size is that of the images of a network that leaves it open; see Sides.
+	// Size is the input size of a model with open height and width; see Sides.
 	Size       string `yaml:"imgsz"`
 	Activation string `yaml:"activation"`
 }
 
-// Engine is what runs the network.
+// Engine holds the settings of the backend.
 type Engine struct {
 	Backend   string `yaml:"backend"`
 	Precision string `yaml:"precision"`
@@ -148,7 +148,7 @@ type Snapshots struct {
 	Keep      int    `yaml:"keep"`
 }
 
-// History is what is counted over time.
+// History holds the settings of counts over time.
 type History struct {
 	Days int `yaml:"days"` // that are kept, 0 for none
 }

@@ -17,15 +17,14 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// drawnZones are those of all cameras that were drawn.
+// drawnZones are the zones drawn on the page, of all cameras.
 type drawnZones struct {
 	Cameras map[string]drawnCamera `yaml:"cameras"`
 
 	path string // empty for nowhere
 }
 
-// drawnCamera is one camera's. It counts for as long as the configuration says what it said when the drawnCamera was saved: the later one
-// wins.
+// drawnCamera holds the zones drawn for one camera. They apply as long as the configured zones are those that they replaced.
 type drawnCamera struct {
 	Over      string      `yaml:"over"` // version of the configured zones that it replaces
 	Analytics zone.Config `yaml:"analytics"`
@@ -33,7 +32,7 @@ type drawnCamera struct {
 
 const drawnComment = "# Zones and lines drawn on the web page. Each replaces those of its camera in the configuration until these are edited.\n"
 
-// readDrawnZones gives what a file holds; nothing for a file that is not there and for an empty path.
+// readDrawnZones reads a file; nothing for a missing file or an empty path.
 func readDrawnZones(path string) (*drawnZones, error) {
 	z := &drawnZones{path: path}
 	data, err := os.ReadFile(path)
@@ -53,7 +52,7 @@ func readDrawnZones(path string) (*drawnZones, error) {
 	return z, nil
 }
 
-// Over is what is in force at a camera of which the configuration is given.
+// Over returns the zones in force for a camera with these configured ones.
 func (z *drawnZones) Over(camera string, configured zone.Config) zone.Config {
 	if drawing, ok := z.Cameras[camera]; ok && drawing.Over == zonesVersion(&configured) {
 		return drawing.Analytics
@@ -61,7 +60,7 @@ func (z *drawnZones) Over(camera string, configured zone.Config) zone.Config {
 	return configured
 }
 
-// zonesVersion tells zones apart. It follows from what they say, so that it outlives the program.
+// zonesVersion identifies the content of zones. It is a hash, so that it is the same in every run.
 func zonesVersion(c *zone.Config) string {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -71,7 +70,7 @@ func zonesVersion(c *zone.Config) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// Save replaces what is configured for a camera, on the disk too.
+// Save stores the drawn zones of a camera, also on disk.
 func (z *drawnZones) Save(camera string, configured, analytics zone.Config) error {
 	z.Cameras[camera] = drawnCamera{Over: zonesVersion(&configured), Analytics: analytics}
 	text, err := yaml.MarshalWithOptions(z, yaml.IndentSequence(true))

@@ -18,7 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/internal/yamldepth"
 )
 
-// byteOrderMark is what editors of Windows begin a file with.
+// byteOrderMark begins files of some Windows editors.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // merged puts the files over the built-in values, as they stand.
@@ -34,7 +34,7 @@ func (s *Sources) merged() *layers {
 	return l
 }
 
-// file puts a file over those before, as far as it can be read.
+// file applies a file over the earlier sources, as far as it can be read.
 func (l *layers) file(whole location) {
 	cameras, cascade := l.Cameras, l.Cascade
 	key := func(own string) string { return shifted(own, len(cameras), len(cascade)) }
@@ -70,8 +70,8 @@ func (l *layers) file(whole location) {
 	l.Cameras, l.Cascade = slices.Concat(cameras, l.Cameras), slices.Concat(cascade, l.Cascade)
 }
 
-// merge changes c by the YAML in data and gives the line of every key in it, and what does not fit, which is left out. An error is of a
-// text that is no YAML, or whose references within it lead nowhere: it changes nothing.
+// merge applies the YAML in data to c. It returns the line of every key and the values of a wrong form, which are skipped. An error means
+// that the text is no YAML or has unresolvable references; then nothing has changed.
 func (c *Config) merge(data []byte) (lines map[string]int, found []formError, err error) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	if err := yamldepth.Check(data); err != nil {
@@ -122,7 +122,7 @@ func inLine(err error) error {
 	return errors.New(line)
 }
 
-// shifted is the path of a key in the whole configuration when so many cameras and cascades come before those of its file.
+// shifted returns the path of a key in the whole configuration, after so many cameras and secondary networks of earlier files.
 func shifted(key string, cameras, cascade int) string {
 	for name, before := range map[string]int{"cameras": cameras, "cascade": cascade} {
 		rest, found := strings.CutPrefix(key, name+"[")

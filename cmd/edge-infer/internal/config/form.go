@@ -16,7 +16,7 @@ import (
 type formError struct {
 	Line int
 	Key  string // path as in detect.max_detections or cameras[0].uri
-	// Value is what stands there and Want what kind of value belongs there.
+	// Value is the value found and Want the expected kind.
 	Value, Want string
 	// Unknown is the name of a key that there is not, of which Near is the one that was perhaps meant.
 	Unknown, Near string
@@ -26,7 +26,7 @@ type formError struct {
 	First int
 }
 
-// Hint goes on from an unknown key to what was meant; empty where nobody knows.
+// Hint suggests the intended key for an unknown one; empty if none is close.
 func (m *formError) Hint() string {
 	switch {
 	case m.Elsewhere != "":
@@ -37,9 +37,9 @@ func (m *formError) Hint() string {
 	return ""
 }
 
-// checkForm looks through a file that is to fill a value of type t, a structure with yaml tags, and gives the line of every key by its
-// path. Misfits are taken out of the file, so that the rest can be decoded; in a list, null takes their place. Only the first document
-// counts, as it does for the decoder: it is body, nil for none.
+// checkForm compares a file with a value of type t, a structure with yaml tags, and returns the line of every key by its path. Entries of a
+// wrong form are removed from the file, so that the rest can be decoded; in a list, null replaces them. Only the first document counts, as
+// for the decoder: it is body, nil for none.
 func checkForm(file *ast.File, t reflect.Type) (found []formError, lines map[string]int, body ast.Node) {
 	l := formCheck{whole: t, lines: map[string]int{}}
 	for _, document := range file.Docs {
@@ -106,7 +106,7 @@ func (l *formCheck) fits(node ast.Node, t reflect.Type, key string) bool {
 	return true
 }
 
-// valueFits looks at one key of a mapping, and what is below it.
+// valueFits checks one key of a mapping and everything below it.
 func (l *formCheck) valueFits(value *ast.MappingValueNode, t reflect.Type, key string) bool {
 	if value.Key.IsMergeKey() {
 		return true
@@ -150,7 +150,7 @@ func nodeLine(node ast.Node) int {
 	return 0
 }
 
-// nodeText is a value as it may be told: on one line and not for long.
+// nodeText returns a value for an error message: on one line and abbreviated.
 func nodeText(node ast.Node) string {
 	text := strings.Join(strings.Fields(node.String()), " ")
 	if runes := []rune(text); len(runes) > 40 {
@@ -166,7 +166,7 @@ const (
 	timeKind        = "a time like 5s or 1m30s"
 )
 
-// kindName says in words what values of a type are.
+// kindName describes the values of a type.
 func kindName(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Duration]() {
 		return timeKind

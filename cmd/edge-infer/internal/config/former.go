@@ -57,8 +57,8 @@ func migrateHint(key string) string {
 	return ""
 }
 
-// FlagHint suggests what to use instead of a flag that does not exist: the setting that has no flag, or the name of this program for what
-// other tools call it. It returns "" if it knows nothing.
+// FlagHint suggests what to use instead of an unknown flag: the key of a setting without a flag, or this program's name for another tool's
+// flag. It returns "" if it has no suggestion.
 func FlagHint(flag string) string {
 	for _, s := range settings(Default()) {
 		if s.flag == "" && (flag == dashed(s.key) || flag == dashed(strings.TrimPrefix(s.key, s.section()+"."))) {

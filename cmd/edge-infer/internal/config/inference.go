@@ -14,7 +14,7 @@ type Inference struct {
 	Tile      int     `yaml:"tile"`
 	Overlap   float64 `yaml:"overlap"`
 	TileMerge string  `yaml:"tile_merge"`
-	// Ensemble are networks that look beside the model, Weights those of all of them, the model first.
+	// Ensemble are additional networks; Weights are those of all networks, the model first.
 	Ensemble []string  `yaml:"ensemble"`
 	Weights  []float64 `yaml:"weights"`
 	// Augment are further looks of each network, as ensemble.Parse reads them.
@@ -31,7 +31,7 @@ func DefaultInference() Inference {
 // Plain reports whether an image is seen once, whole, by one network.
 func (l *Inference) Plain() bool { return l.Tile == 0 && len(l.Ensemble) == 0 && len(l.Augment) == 0 }
 
-// ValidateTile finds what is wrong with Tile, as the others do with theirs.
+// ValidateTile validates Tile; the methods below validate other fields.
 func (l *Inference) ValidateTile() error {
 	if l.Tile == 0 {
 		return nil
@@ -52,7 +52,7 @@ func (l *Inference) ValidateWeights() error {
 	return f.Open(1 + len(l.Ensemble))
 }
 
-// Fuser puts together what the networks of the ensemble find.
+// Fuser returns the fusion of the ensemble's detections.
 func (l *Inference) Fuser() ensemble.Fuser {
 	f := ensemble.Fuser{Method: ensemble.Method(l.Fusion), IoU: float32(l.FusionIoU)}
 	for _, w := range l.Weights {

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fragments is the directory beside the configuration file whose *.yaml are read after it.
+// fragments is the directory next to the configuration file whose *.yaml files are read after it.
 const fragments = "conf.d"
 
-// Files are the files that Load reads, in order: File, then *.yaml of the directory conf.d beside it by name. A later file's settings win;
-// its cameras and cascades are added to those before.
+// Files returns the files that Load reads, in order: File, then *.yaml of the directory conf.d next to it, by name. Settings of later files
+// win; their cameras and secondary networks are appended.
 func (s *Sources) Files() ([]string, error) {
 	if s.File == "" {
 		return nil, nil
@@ -36,7 +36,7 @@ func literal(path string) string {
 const (
 	ofEnvironment = 1<<20 + iota
 	ofFlags
-	ofNone // mistakes of the whole are told at the end
+	ofNone // errors of the whole configuration come last
 )
 
 // location is where a value stands.
@@ -60,10 +60,11 @@ func (l location) String() string {
 	return fmt.Sprintf("config %s line %d", l.name, l.line)
 }
 
-// places are those of every key that a source has, by its path in the whole configuration as in detect.max_detections or cameras[3].uri.
+// places maps the path of every key of a source to its location; paths are those of the whole configuration, such as detect.max_detections
+// or cameras[3].uri.
 type places map[string]location
 
-// of is the place of a key, or that of what it would be in; nothing for one of which no source speaks.
+// of returns the location of a key, or of its closest parent; none if no source has it.
 func (p places) of(key string) location {
 	for key != "" {
 		if at, known := p[key]; known {
@@ -103,7 +104,7 @@ func (l *layers) wrong(at location, err error, doubtful ...string) {
 	l.doubtful = append(l.doubtful, doubtful...)
 }
 
-// set gives a setting what stands in a variable or behind a flag.
+// set applies the text of a variable or a flag to a setting.
 func (l *layers) set(s *setting, value pflag.Value, text string, at location) {
 	l.at[s.key] = at
 	if err := value.Set(text); err != nil {
@@ -120,8 +121,8 @@ func (l *layers) setCameras(cameras []Camera, err error, at location) {
 	l.at.replace("cameras", at)
 }
 
-// check adds what is wrong with the values of a scope. It is silent about values that are not known, and where a file could not be read,
-// about everything that may be another way in it.
+// check adds the errors in the values of a scope. Unknown values, and after an unreadable file all values that it may set, are not
+// reported.
 func (l *layers) check(scope Scope) {
 	for _, m := range l.Config.mistakes(scope) {
 		at := l.at.of(m.keys[0])
@@ -148,7 +149,7 @@ func (l *layers) err() error {
 	return l.mistakes()
 }
 
-// mistakes are those in the order of the sources and their lines.
+// mistakes returns the errors in the order of the sources and their lines.
 func (l *layers) mistakes() Errors {
 	slices.SortStableFunc(l.found, func(a, b located) int { return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.line, b.line)) })
 	all := make(Errors, len(l.found))

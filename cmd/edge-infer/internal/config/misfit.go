@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Errors are all that is wrong with a configuration. Each tells its file and line, its variable or its flag.
+// Errors lists all errors of a configuration. Each names its file and line, its variable or its flag.
 type Errors []error
 
-// Error tells the first one, on one line.
+// Error returns the first error, on one line.
 func (m Errors) Error() string {
 	if more := len(m) - 1; more > 0 {
 		return fmt.Sprintf("%v (and %d more: edge-infer config check tells all)", m[0], more)
@@ -18,10 +18,10 @@ func (m Errors) Error() string {
 	return m[0].Error()
 }
 
-// Unwrap gives them.
+// Unwrap returns all errors.
 func (m Errors) Unwrap() []error { return m }
 
-// told says what of a file does not fit the configuration in form.
+// told returns the error for an entry of a wrong form.
 func told(m *formError) error {
 	switch {
 	case m.Want != "":
@@ -38,7 +38,7 @@ func told(m *formError) error {
 // meant is the key that an unknown one was perhaps meant to be: its value is not known either.
 func meant(m *formError) string { return strings.TrimSuffix(m.Key, m.Unknown) + m.Near }
 
-// inWords says why a variable's or a flag's text is not a value of a setting's kind, as the file's mistakes do.
+// inWords returns the error for a variable's or flag's text that is not a value of the setting's kind, in the same words as for a file.
 func inWords(value pflag.Value, text string, err error) error {
 	want := map[string]string{
 		"int": wholeNumberKind, "float64": numberKind, "duration": timeKind,

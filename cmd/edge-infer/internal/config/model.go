@@ -26,7 +26,7 @@ func (m *Model) Images() (engine.Preprocess, error) {
 	return engine.ParsePreprocess([]byte(m.Preprocess))
 }
 
-// Sides are those of a network that leaves them open; zeros leave them to the file and the cameras.
+// Sides parses the input size of a model with open height and width, in pixels; zeros leave it to the model and the cameras.
 func (m *Model) Sides() (height, width int, err error) {
 	if m.Size == "" {
 		return 0, 0, nil

@@ -9,7 +9,7 @@ type Motion struct {
 	MinRate     float64 `yaml:"min_rate"` // inferences per second while nothing moves
 }
 
-// CameraMotion are one camera's own settings; a sensitivity or minimum rate of 0 is that of all cameras.
+// CameraMotion holds a camera's own settings; a sensitivity or minimum rate of 0 means that of all cameras.
 type CameraMotion struct {
 	Enabled     bool    `yaml:"enabled"`
 	Sensitivity float64 `yaml:"sensitivity,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// maxNameLength is how many bytes a name may have: files are named after cameras and devices, beside labels and times.
+// maxNameLength is the longest name in bytes: it becomes part of file names.
 const maxNameLength = 100
 
 // forbiddenInNames are characters that a level of a topic, or an address, cannot have.
@@ -18,7 +18,7 @@ const forbiddenInNames = "+/# "
 
 var namedPattern = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]*)=(.+)$`)
 
-// checkVisibleName says what a name that cannot be read or written down must be; empty for one that can.
+// checkVisibleName returns what a name must be if it is invalid, or "".
 func checkVisibleName(name string) (want string) {
 	switch {
 	case strings.Trim(name, ".") == "": // a directory and a part of addresses is called that
@@ -31,7 +31,7 @@ func checkVisibleName(name string) (want string) {
 	return ""
 }
 
-// checkCameraName says what a camera's name that cannot be must be; empty for one that can.
+// checkCameraName returns what a camera's name must be if it is invalid, or "".
 func checkCameraName(name string) (want string) {
 	if strings.ContainsAny(name, forbiddenInNames) {
 		return "must be a name without + / # and spaces"
@@ -48,8 +48,8 @@ func splitNamed(text string) (name, value string, ok bool) {
 	return match[1], match[2], true
 }
 
-// cutCameraName takes a camera's NAME=URI apart. A name that cannot be is one all the same before what is plainly an address, and is told
-// by whoever checks it; other texts with a = in them are paths, or addresses whose query it belongs to.
+// cutCameraName splits a camera's NAME=URI. Before something that is clearly an address, an invalid name is split off too and reported by
+// its check; other texts with a = are paths, or addresses with a query.
 func cutCameraName(text string) (name, uri string, ok bool) {
 	if name, uri, ok = splitNamed(text); ok {
 		return name, uri, true

@@ -37,7 +37,7 @@ func (s *Sources) Origins() ([]Origin, error) {
 	return all, nil
 }
 
-// from says what a key's value comes from.
+// from describes the source of a key's value.
 func (p places) from(key string) string {
 	at := p.of(key)
 	switch {

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// A reference stands for a secret: ${NAME} for an environment variable, ${file:PATH} for what a file
-// holds, both anywhere in a text. $${ is a plain ${.
+// A reference stands for a secret: ${NAME} for an environment variable, ${file:PATH} for the content of a file, both anywhere in a text.
+// $${ is a plain ${.
 var referencePattern = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
 
 const referenceFile = "file:"
 
 // resolver puts what references stand for into a configuration, by the environment and files at the time.
 type resolver struct {
-	// Lookup gives an environment variable.
+	// Lookup returns an environment variable.
 	Lookup func(name string) (value string, set bool)
-	// Secret is told what references stand for; nil tells nobody.
+	// Secret is called with each resolved value; may be nil.
 	Secret func(value string)
 
 	found []missingReference
@@ -32,14 +32,14 @@ type missingReference struct {
 	err error
 }
 
-// Error names the key, the reference and what is wrong with it.
+// Error names the key, the reference and the reason.
 func (m missingReference) Error() string { return fmt.Sprintf("%s: %v", m.Key, m.err) }
 
-// Unwrap gives what is wrong with it.
+// Unwrap returns the reason.
 func (m missingReference) Unwrap() error { return m.err }
 
-// Resolve changes every text below what configuration points to, by the keys that its fields' yaml tags name, and gives each reference that
-// stands for nothing.
+// Resolve replaces the references in every text below the value that configuration points to, and returns those that cannot be resolved,
+// each with its key.
 func (r *resolver) Resolve(configuration any) []missingReference {
 	r.found = nil
 	r.resolve(reflect.ValueOf(configuration).Elem(), "")
@@ -97,7 +97,7 @@ func (r *resolver) text(text, key string) string {
 	return made.String()
 }
 
-// secret is what the inside of ${} stands for, without the line break at a file's end.
+// secret returns the value of the text inside ${}, without a file's final line break.
 func (r *resolver) secret(name string) (string, error) {
 	path, isFile := strings.CutPrefix(name, referenceFile)
 	if !isFile {

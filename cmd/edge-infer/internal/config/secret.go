@@ -16,8 +16,8 @@ func (w *Web) Secrets() (token, password string, err error) {
 	return token, password, err
 }
 
-// Authorization is what a request to a server proves itself with, as HTTP has it; empty for nothing. Files are read each time, so that a
-// changed token needs no restart.
+// Authorization returns the Authorization header for requests to a server; empty for none. Files are read each time, so that a changed
+// token needs no restart.
 func (r *Remote) Authorization() (string, error) {
 	token, password := r.Token, r.Password
 	for _, f := range []struct {
@@ -45,7 +45,7 @@ func (r *Remote) Authorization() (string, error) {
 // HasSecret reports whether there is anything to prove itself with.
 func (r *Remote) HasSecret() bool { return r.Token != "" || r.TokenFile != "" || r.User != "" }
 
-// readSecret is what a file holds, without the line break at its end.
+// readSecret returns the content of a file without its final line break.
 func readSecret(kind, path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -61,8 +61,8 @@ func readSecret(kind, path string) (string, error) {
 	return secret, nil
 }
 
-// Secrets are the passwords and tokens that a configuration of these sources uses, as far as this user can read them: what references stand
-// for, what addresses, files and variables hold. They are for leaving them out of what others will read.
+// Secrets returns the passwords and tokens that a configuration of these sources uses, as far as this user can read them, from references,
+// addresses, files and variables. Callers remove them from what they show.
 func (s *Sources) Secrets(c *Config) []string {
 	var all []string
 	add := func(value string) {

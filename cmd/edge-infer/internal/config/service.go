@@ -16,8 +16,8 @@ const (
 	remotePasswordVariable = "EDGE_INFER_REMOTE_PASSWORD"
 )
 
-// applyService fills in what the service manager and the user's environment give, where nothing is configured: the broker's password and
-// the directory that keeps events.
+// applyService applies values of the service manager and the user's environment where nothing is configured: the broker's password and the
+// directory of the event spool.
 func (c *Config) applyService(lookup func(string) (string, bool)) {
 	value := func(name string) string {
 		text, _ := lookup(name)
@@ -44,7 +44,7 @@ func (c *Config) applyService(lookup func(string) (string, bool)) {
 	}
 }
 
-// stateDirectory is the one that systemd gives, else the user's; empty, which keeps events in memory, where there is neither.
+// stateDirectory returns systemd's state directory, or the user's; if there is neither it is empty, and events stay in memory.
 func stateDirectory(device string, value func(string) string) string {
 	if state := value("STATE_DIRECTORY"); state != "" {
 		return filepath.SplitList(state)[0]

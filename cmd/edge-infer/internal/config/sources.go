@@ -6,10 +6,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Sources are where a command's settings come from: the built-in values, File, the environment, and what was given on the command line; a
-// later one wins. Loading again reads file and environment again.
+// Sources are the sources of a command's settings: defaults, File, environment and command line; a later one wins. Loading again reads file
+// and environment again.
 type Sources struct {
-	File    string   // YAML, with those of conf.d beside it, see Files; empty for none
+	File    string   // YAML, followed by conf.d/*.yaml next to it, see Files; empty for none
 	Cameras []string // of --camera, see ParseCameras
 	Cascade []string // of --cascade, see ParseCascades
 	Scope   Scope
@@ -19,10 +19,10 @@ type Sources struct {
 	given *pflag.FlagSet
 }
 
-// Flags gives the settings of the scope, and the configuration file, their flags. What is given to them counts when the settings are
-// loaded, and what is wrong with it is told then.
+// Flags defines the flags of the scope's settings and of the configuration file. Their values, and errors in them, take effect when the
+// settings are loaded.
 func (s *Sources) Flags(flags *pflag.FlagSet) {
-	Flags(Default(), flags, s.Scope) // gives them their help; the values are read again after the file
+	Flags(Default(), flags, s.Scope) // defines help texts; the values are read again after the file
 	flags.VisitAll(func(flag *pflag.Flag) {
 		_, isList := flag.Value.(pflag.SliceValue)
 		if flag.Annotations[sectionAnnotation] != nil && !isList && flag.Value.Type() != "string" { // a string fits always
@@ -33,7 +33,7 @@ func (s *Sources) Flags(flags *pflag.FlagSet) {
 	s.given = flags
 }
 
-// patient is a flag's value that keeps what is wrong with it, so that it can be told together with all else.
+// patient is a flag's value that keeps its error, so that it is reported together with all others.
 type patient struct {
 	pflag.Value
 	text  string
@@ -46,18 +46,18 @@ func (p *patient) Set(text string) error {
 	return nil
 }
 
-// CameraFlag gives cameras their flag.
+// CameraFlag defines the flag for cameras.
 func (s *Sources) CameraFlag(flags *pflag.FlagSet, help string) {
 	flags.StringArrayVar(&s.Cameras, "camera", nil, help)
 }
 
-// CascadeFlag gives second networks their flag.
+// CascadeFlag defines the flag for secondary networks.
 func (s *Sources) CascadeFlag(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.Cascade, "cascade", nil,
 		"secondary network that runs on each object, NAME=MODEL.onnx; may be repeated; cascade: of --config has more options")
 }
 
-// Load reads the settings and checks those of the scope. An error is a UsageError of Mistakes.
+// Load reads the settings and checks those of the scope. An error is a UsageError of Errors.
 func (s *Sources) Load() (*Config, error) {
 	l := s.read()
 	l.check(s.Scope)
@@ -67,7 +67,7 @@ func (s *Sources) Load() (*Config, error) {
 	return l.Config, nil
 }
 
-// Check gives the settings with every mistake that can be told without opening anything, in the order of the files' lines, then of the
+// Check returns the settings with every error that can be found without opening anything, in the order of the files' lines, then of the
 // environment and the flags.
 func (s *Sources) Check() (*Config, Errors) {
 	l := s.read()
@@ -75,7 +75,7 @@ func (s *Sources) Check() (*Config, Errors) {
 	return l.Config, l.mistakes()
 }
 
-// read puts the sources over each other, and what was drawn on the page over them.
+// read applies the sources in order, and the zones drawn on the page last.
 func (s *Sources) read() *layers {
 	l := s.configured()
 	if err := l.applyDrawn(); err != nil {
@@ -105,7 +105,7 @@ func (s *Sources) lookup() func(name string) (value string, set bool) {
 	return os.LookupEnv
 }
 
-// applyFlags sets what was given on the command line.
+// applyFlags applies the command line.
 func (s *Sources) applyFlags(l *layers) {
 	if len(s.Cameras) > 0 {
 		cameras, err := ParseCameras(s.Cameras)

@@ -2,10 +2,10 @@ package config
 
 import "fmt"
 
-// UsageError is a wrong command line or configuration: what is wrong is known before anything is opened.
+// UsageError is an error in the command line or configuration, found before anything is opened.
 type UsageError struct{ Err error }
 
-// Error gives the words of the error itself.
+// Error returns the text of the wrapped error.
 func (e UsageError) Error() string { return e.Err.Error() }
 
 // Usagef makes a UsageError.
@@ -13,5 +13,5 @@ func Usagef(format string, arguments ...any) error {
 	return UsageError{fmt.Errorf(format, arguments...)}
 }
 
-// Unwrap gives the error itself.
+// Unwrap returns the wrapped error.
 func (e UsageError) Unwrap() error { return e.Err }

@@ -8,13 +8,13 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// mistake is what is wrong with settings; its text begins with the first one's key. The others have a part in it.
+// mistake is an error in settings; its text begins with the key of the first one. The others contribute to it.
 type mistake struct {
 	keys []string
 	error
 }
 
-// Unwrap gives the error itself.
+// Unwrap returns the wrapped error.
 func (m mistake) Unwrap() error { return m.error }
 
 // mistakes are all settings of a scope that cannot work.
@@ -80,7 +80,7 @@ func (c *Config) contradictions() []contradiction {
 	}
 }
 
-// pair is two settings of which one needs the other. It is told where the one is that is set.
+// pair is the error of a setting that needs another one. It is reported at the one that is set.
 func pair(one, its, other, others string) contradiction {
 	keys := []string{one, other}
 	if its == "" {
@@ -89,7 +89,7 @@ func pair(one, its, other, others string) contradiction {
 	return contradiction{(its == "") != (others == ""), keys, one + " and " + other + ": one needs the other"}
 }
 
-// element collects what is wrong with the settings of an element of a list.
+// element collects the errors of one element of a list.
 type element struct {
 	key   string // as in cameras[0]
 	found []mistake
@@ -110,7 +110,7 @@ func (e *element) add(name string, err error) {
 	}
 }
 
-// cameraMistakes are those of the cameras' own settings.
+// cameraMistakes returns the errors in the cameras' own settings.
 func (c *Config) cameraMistakes() (found []mistake) {
 	seen := map[string]bool{}
 	for i := range c.Cameras {
@@ -125,7 +125,7 @@ func (c *Config) cameraMistakes() (found []mistake) {
 	return found
 }
 
-// check finds what is wrong with a camera; seen holds the names of the cameras before it.
+// check validates a camera; seen holds the names of the cameras before it.
 func (c *Camera) check(e *element, seen map[string]bool) {
 	if c.URI == "" {
 		e.add("uri", must("", "must be an address, a file, a device number or demo"))
@@ -151,7 +151,7 @@ func (c *Camera) check(e *element, seen map[string]bool) {
 	}
 }
 
-// wrong puts a setting's key before what is wrong with it.
+// wrong prefixes an error with a setting's key.
 func wrong(key string, err error) error {
 	if errors.As(err, new(mustError)) {
 		return fmt.Errorf("%s %w", key, err)

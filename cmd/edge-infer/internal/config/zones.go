@@ -22,7 +22,7 @@ func (c *Config) drawnPath() string {
 	return filepath.Join(c.State, "zones.yaml")
 }
 
-// applyDrawn puts what was drawn in the place of what is configured.
+// applyDrawn replaces configured zones with drawn ones.
 func (c *Config) applyDrawn() error {
 	d, err := readDrawnZones(c.drawnPath())
 	if err != nil {
@@ -41,7 +41,7 @@ type Zones struct {
 	mutex sync.Mutex
 }
 
-// Get gives the zones of a camera as they were last saved or configured, and their version.
+// Get returns the zones of a camera as last saved or configured, and their version.
 func (z *Zones) Get(camera string) (zone.Config, string, error) {
 	z.mutex.Lock()
 	defer z.mutex.Unlock()
@@ -49,7 +49,7 @@ func (z *Zones) Get(camera string) (zone.Config, string, error) {
 	return analytics, zonesVersion(&analytics), err
 }
 
-// load gives the zones of a camera, those of all that were drawn, and what is configured.
+// load returns the zones of a camera in force, all drawn zones, and the configured ones.
 func (z *Zones) load(camera string) (analytics zone.Config, all *drawnZones, configured zone.Config, err error) {
 	c := z.Sources.configured()
 	if err := c.err(); err != nil {
@@ -67,8 +67,8 @@ func (z *Zones) load(camera string) (analytics zone.Config, all *drawnZones, con
 	return all.Over(camera, configured), all, configured, nil
 }
 
-// Set saves a camera's zones, which were read in that version, and gives their new version. They are in force after the next reload.
-// ErrOutdated when somebody was faster. An empty version saves over anything.
+// Set saves a camera's zones, which were read in that version, and returns their new version. They are in force after the next reload. It
+// returns ErrOutdated if they changed in the meantime. An empty version overwrites any.
 func (z *Zones) Set(camera, version string, analytics zone.Config) (string, error) {
 	z.mutex.Lock()
 	defer z.mutex.Unlock()
@@ -86,7 +86,7 @@ func (z *Zones) Set(camera, version string, analytics zone.Config) (string, erro
 	return zonesVersion(&saved), err
 }
 
-// Writable says why Set could not save; nil when it could. It tries.
+// Writable returns why Set could not save, or nil. It tries.
 func (z *Zones) Writable() error {
 	c := z.Sources.configured()
 	if err := c.err(); err != nil {

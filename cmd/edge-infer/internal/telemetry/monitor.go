@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Monitor takes a reading every few seconds on a goroutine of its own, so that whoever wants one never waits for a sensor.
+// Monitor reads the sensors every few seconds in its own goroutine, so that callers never wait for a sensor.
 type Monitor struct {
 	Reader *Reader
 	// Interval is the time between two readings, 5 s when 0.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Policy lowers the rate of inference before the hardware throttles: it says by how much every camera's interval is to be multiplied. The
-// zero value is off. One goroutine uses it.
+// Policy lowers the rate of inference before the hardware throttles: it returns a factor for every camera's interval. The zero value is
+// off. One goroutine uses it.
 type Policy struct {
 	// Margin is how many degrees below its limit a sensor may come before the rate is lowered; 0 turns the policy off.
 	Margin float64
@@ -24,8 +24,8 @@ type Policy struct {
 }
 
 // Step takes a reading and returns the factor: 1, 2, 4 and so on up to Most. It doubles while a sensor is within Margin of its limit or the
-// machine throttles already for heat or current, and halves while every sensor is more than Margin plus Hysteresis below. Without a
-// reading, or with one that says nothing of temperatures, it stays as it is.
+// machine throttles because of heat or current, and halves while every sensor is more than Margin plus Hysteresis below. Without a reading,
+// or without temperatures, it stays the same.
 func (p *Policy) Step(r *Reading) int {
 	p.factor = max(1, p.factor)
 	if p.Margin <= 0 || r == nil {

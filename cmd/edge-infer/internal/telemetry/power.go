@@ -107,5 +107,5 @@ func (r *Reader) powerMode() string {
 	return strconv.Itoa(id)
 }
 
-// PowerModes gives the names of nvpmodel's modes by their numbers, as nvpmodel -m takes them; none on other machines than Jetsons.
+// PowerModes returns the names of nvpmodel's modes by number, as used by nvpmodel -m; none on machines other than Jetsons.
 func (r *Reader) PowerModes() map[int]string { return r.modes }

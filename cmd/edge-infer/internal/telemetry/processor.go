@@ -104,10 +104,10 @@ func (r *Reader) disk() Disk {
 	return Disk{Total: int64(s.Blocks) * int64(s.Bsize), Free: int64(s.Bavail) * int64(s.Bsize)}
 }
 
-// gpus reads a Jetson's GPU from sysfs, which NVML hardly knows, and all others from NVML.
+// gpus reads a Jetson's GPU from sysfs, because NVML supports little of it, and all others from NVML.
 func (r *Reader) gpus(reading *Reading) {
 	if !r.nvmlTried && !r.FilesOnly {
-		// A machine without the library is not asked again: a driver that is installed later needs a new start anyway.
+		// A missing library is not searched again: a driver installed later needs a restart anyway.
 		r.nvmlTried = true
 		if management, err := cuda.OpenManagement(r.NVML); err == nil {
 			r.nvml = management

@@ -24,7 +24,7 @@ type Reader struct {
 
 	buffer [64 << 10]byte // /proc/stat has a line for each CPU
 
-	// Which files there are; looked for again after a while, because drivers come late at boot.
+	// Existing files; scanned again after a while, because drivers load late at boot.
 	lastScan  time.Time
 	zones     []zone
 	rails     []rail
@@ -34,7 +34,7 @@ type Reader struct {
 	modes     map[int]string // of nvpmodel
 
 	nvml      *cuda.Management
-	nvmlTried bool // management was asked for
+	nvmlTried bool // loading was attempted
 
 	busy, total uint64 // of all CPUs at the last reading, in ticks
 }
@@ -68,7 +68,7 @@ func (r *Reader) Read() *Reading {
 	return reading
 }
 
-// Close gives NVML up. The reader may be used again.
+// Close unloads NVML. The reader may be used again.
 func (r *Reader) Close() {
 	if r.nvml != nil {
 		r.nvml.Close()
@@ -101,7 +101,7 @@ func (r *Reader) glob(pattern string) []string {
 	return found
 }
 
-// contents gives the first bytes of a small file, valid until the next call; none when it cannot be read.
+// contents returns the first bytes of a small file, valid until the next call; none if it cannot be read.
 func (r *Reader) contents(path string) []byte {
 	file, err := unix.Open(r.Root+path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Reader) contents(path string) []byte {
 	return r.buffer[:length]
 }
 
-// text gives a file's content without the white space and zero bytes around it.
+// text returns a file's content without surrounding white space and zero bytes.
 func (r *Reader) text(path string) string { return string(bytes.Trim(r.contents(path), " \t\r\n\x00")) }
 
 func (r *Reader) number(path string) (int64, bool) {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Reading is a machine at one moment. It does not change once it has been handed out. A number that the machine does not tell is -1; a list
-// may be empty.
+// Reading is one reading of the machine's sensors. It is immutable. Unknown numbers are -1; lists may be empty.
 type Reading struct {
 	Time         time.Time     `json:"time"`
 	Temperatures []Temperature `json:"temperatures"`
@@ -20,14 +19,14 @@ type Reading struct {
 	Disk         Disk          `json:"disk"`
 	// PowerMode is the name of nvpmodel's mode, empty on other machines than Jetsons.
 	PowerMode string `json:"power_mode,omitempty"`
-	// Throttled says what slows the machine down now.
+	// Throttled lists the current causes of throttling.
 	Throttled []Slowdown `json:"throttled,omitempty"`
 }
 
 // Cause is why hardware runs slower than it could.
 type Cause string
 
-// The causes that can be told apart. PowerCap and PowerBrake are NVML's.
+// Causes of throttling. PowerCap and PowerBrake are NVML's.
 const (
 	Heat        Cause = "heat"
 	OverCurrent Cause = "over-current"

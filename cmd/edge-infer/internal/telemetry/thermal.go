@@ -12,7 +12,7 @@ type zone struct {
 	limit      float64
 }
 
-// maxSensors bounds what a machine with a sensor on every part may add to each message.
+// maxSensors limits what a machine with many sensors adds to each message.
 const maxSensors = 48
 
 // findZones lists thermal zones, then the hwmon sensors that are no thermal zones.
@@ -69,7 +69,7 @@ func (r *Reader) passiveTrip(dir string) float64 {
 	return lowest
 }
 
-// plausibleLimit leaves out what firmware writes to say nothing: 0, -274 or 65261 degrees.
+// plausibleLimit filters placeholders of firmware: 0, -274 or 65261 degrees.
 func plausibleLimit(milli int64) float64 {
 	if milli < 40_000 || milli > 150_000 {
 		return 0
@@ -77,7 +77,7 @@ func plausibleLimit(milli int64) float64 {
 	return float64(milli) / 1000
 }
 
-// temperature reads a sensor. One that is off says -256 degrees, or nothing.
+// temperature reads a sensor. One that is off returns -256 degrees, or nothing.
 func (r *Reader) temperature(z *zone) (float64, bool) {
 	milli, ok := r.number(z.path)
 	if !ok || milli < -60_000 || milli > 200_000 {
@@ -86,7 +86,7 @@ func (r *Reader) temperature(z *zone) (float64, bool) {
 	return float64(milli) / 1000, true
 }
 
-// slowdown is a file that tells of throttling when it holds a number over 0.
+// slowdown is a file that indicates throttling if it holds a number above 0.
 type slowdown struct {
 	path string
 	Slowdown
