@@ -360,8 +360,8 @@ func FuzzFile(f *testing.F) {
 			require.NotContains(t, inLine(err).Error(), "\n")
 		}
 		for _, misfit := range found {
-			require.NotContains(t, told(&misfit).Error(), "\n")
-			l.wrong(location{}, told(&misfit), misfit.Key, meant(&misfit))
+			require.NotContains(t, formMismatch(&misfit).Error(), "\n")
+			l.wrong(location{}, formMismatch(&misfit), misfit.Key, meant(&misfit))
 		}
 		l.check(AllSections())
 	})

@@ -55,7 +55,7 @@ func (l *layers) file(whole location) {
 			l.at[key(own)] = location{whole.source, whole.name, line}
 		}
 		for _, misfit := range found {
-			l.wrong(location{whole.source, whole.name, misfit.Line}, told(&misfit), key(misfit.Key))
+			l.wrong(location{whole.source, whole.name, misfit.Line}, formMismatch(&misfit), key(misfit.Key))
 			if other := meant(&misfit); lines[other] == 0 {
 				l.doubtful = append(l.doubtful, key(other))
 			}

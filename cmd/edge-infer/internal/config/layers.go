@@ -98,7 +98,7 @@ type located struct {
 	error
 }
 
-// wrong takes a mistake down, and the keys whose values are unknown for it.
+// settingError takes a mistake down, and the keys whose values are unknown for it.
 func (l *layers) wrong(at location, err error, doubtful ...string) {
 	l.found = append(l.found, located{at, err})
 	l.doubtful = append(l.doubtful, doubtful...)
@@ -108,7 +108,7 @@ func (l *layers) wrong(at location, err error, doubtful ...string) {
 func (l *layers) set(s *setting, value pflag.Value, text string, at location) {
 	l.at[s.key] = at
 	if err := value.Set(text); err != nil {
-		l.wrong(at, wrong(s.key, inWords(value, text, err)), s.key)
+		l.wrong(at, settingError(s.key, valueError(value, text, err)), s.key)
 	}
 }
 

@@ -13,7 +13,7 @@ type Errors []error
 // Error returns the first error, on one line.
 func (m Errors) Error() string {
 	if more := len(m) - 1; more > 0 {
-		return fmt.Sprintf("%v (and %d more: edge-infer config check tells all)", m[0], more)
+		return fmt.Sprintf("%v (and %d more: edge-infer config check lists all)", m[0], more)
 	}
 	return m[0].Error()
 }
@@ -21,8 +21,8 @@ func (m Errors) Error() string {
 // Unwrap returns all errors.
 func (m Errors) Unwrap() []error { return m }
 
-// told returns the error for an entry of a wrong form.
-func told(m *formError) error {
+// formMismatch returns the error for an entry of a wrong form.
+func formMismatch(m *formError) error {
 	switch {
 	case m.Want != "":
 		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migrateHint(m.Key))
@@ -38,8 +38,8 @@ func told(m *formError) error {
 // meant is the key that an unknown one was perhaps meant to be: its value is not known either.
 func meant(m *formError) string { return strings.TrimSuffix(m.Key, m.Unknown) + m.Near }
 
-// inWords returns the error for a variable's or flag's text that is not a value of the setting's kind, in the same words as for a file.
-func inWords(value pflag.Value, text string, err error) error {
+// valueError returns the error for a variable's or flag's text that is not a value of the setting's kind, in the same words as for a file.
+func valueError(value pflag.Value, text string, err error) error {
 	want := map[string]string{
 		"int": wholeNumberKind, "float64": numberKind, "duration": timeKind,
 		"stringSlice": "pieces of text separated by commas", "float64Slice": "numbers separated by commas",

@@ -119,7 +119,7 @@ thermal: {margin: -1}
 	}, all)
 	require.Equal(t, "debug", c.Log)
 	_, err := s.Load()
-	require.EqualError(t, err, all[0]+" (and 23 more: edge-infer config check tells all)")
+	require.EqualError(t, err, all[0]+" (and 23 more: edge-infer config check lists all)")
 	require.ErrorAs(t, err, new(UsageError))
 }
 

@@ -26,22 +26,22 @@ func (s *Sources) Flags(flags *pflag.FlagSet) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		_, isList := flag.Value.(pflag.SliceValue)
 		if flag.Annotations[sectionAnnotation] != nil && !isList && flag.Value.Type() != "string" { // a string fits always
-			flag.Value = &patient{Value: flag.Value}
+			flag.Value = &deferredValue{Value: flag.Value}
 		}
 	})
 	flags.StringVar(&s.File, "config", "", "YAML file, and *.yaml of conf.d beside it; edge-infer config defaults prints one")
 	s.given = flags
 }
 
-// patient is a flag's value that keeps its error, so that it is reported together with all others.
-type patient struct {
+// deferredValue is a flag's value that keeps its error, so that it is reported together with all others.
+type deferredValue struct {
 	pflag.Value
 	text  string
 	wrong error
 }
 
 // Set never fails.
-func (p *patient) Set(text string) error {
+func (p *deferredValue) Set(text string) error {
 	p.text, p.wrong = text, p.Value.Set(text)
 	return nil
 }
@@ -138,7 +138,7 @@ func (s *Sources) applyFlags(l *layers) {
 		switch value := flag.Value.(type) {
 		case pflag.SliceValue:
 			_ = now.Value.(pflag.SliceValue).Replace(value.GetSlice()) // it took them once
-		case *patient:
+		case *deferredValue:
 			l.set(&setting, now.Value, value.text, at)
 		default:
 			l.set(&setting, now.Value, value.String(), at)

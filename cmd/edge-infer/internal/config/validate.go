@@ -24,7 +24,7 @@ func (c *Config) mistakes(scope Scope) (found []mistake) {
 			continue
 		}
 		if err := s.check(); err != nil {
-			found = append(found, mistake{[]string{s.key}, wrong(s.key, err)})
+			found = append(found, mistake{[]string{s.key}, settingError(s.key, err)})
 		}
 	}
 	for _, against := range c.contradictions() {
@@ -106,7 +106,7 @@ func (e *element) must(fits bool, name string, value any, want string) {
 func (e *element) add(name string, err error) {
 	if err != nil {
 		key := e.key + "." + name
-		e.found = append(e.found, mistake{[]string{key}, wrong(key, err)})
+		e.found = append(e.found, mistake{[]string{key}, settingError(key, err)})
 	}
 }
 
@@ -151,8 +151,8 @@ func (c *Camera) check(e *element, seen map[string]bool) {
 	}
 }
 
-// wrong prefixes an error with a setting's key.
-func wrong(key string, err error) error {
+// settingError prefixes an error with a setting's key.
+func settingError(key string, err error) error {
 	if errors.As(err, new(mustError)) {
 		return fmt.Errorf("%s %w", key, err)
 	}

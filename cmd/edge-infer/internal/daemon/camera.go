@@ -130,8 +130,8 @@ func demoLine() zone.Line {
 	return zone.Line{Name: "belt", From: zone.Point{X: 0.5, Y: 1}, To: zone.Point{X: 0.5, Y: 0}}
 }
 
-// tellDemo explains, once, why the embedded demo model finds so little on a real camera.
-func (f *fleet) tellDemo(model string, uri capture.URI) {
+// logDemoModel explains, once, why the embedded demo model finds so little on a real camera.
+func (f *fleet) logDemoModel(model string, uri capture.URI) {
 	if model == predict.Demo && uri.Kind != capture.Demo && !f.demoWarning.Swap(true) {
 		f.logger.Warn("the demo model knows nothing but the drawn parts of --camera demo",
 			"hint", "edge-infer model pull yolox-s, then --model yolox-s, finds people, vehicles, animals and 70 things more")
@@ -141,7 +141,7 @@ func (f *fleet) tellDemo(model string, uri capture.URI) {
 // newTracker returns what tracks the camera's objects, nil if objects are not tracked.
 func (f *fleet) newTracker(c site.Camera, uri capture.URI, at *device.Device) (*pipeline.Tracker, error) {
 	model := at.Running().Model()
-	f.tellDemo(model.Path, uri)
+	f.logDemoModel(model.Path, uri)
 	if !f.site.Track || !model.Recognised.Task.FindsObjects() {
 		return nil, nil
 	}

@@ -105,12 +105,12 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	r.logger = report.NewChangingLogger(r.stderr, &r.level, c.LogFormat)
 	r.wire(c, out, screen)
 	r.control.read = read
-	defer context.AfterFunc(asked, func() { out.Hurry(farewell) })()
+	defer context.AfterFunc(asked, func() { out.Hurry(outputDrainTime) })()
 	return r.run(ctx, hangup)
 }
 
-// farewell is how long readers of the output may take for the rest of it when the run is ended.
-const farewell = 2 * time.Second
+// outputDrainTime is how long readers of the output may take for the rest of it when the run is ended.
+const outputDrainTime = 2 * time.Second
 
 // run connects the parts of a run: the fleet of cameras and predictors, the control over it, and the outputs.
 type run struct {
@@ -221,7 +221,7 @@ func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 	r.control.ended = ctx.Done()
 	defer func() {
 		if errors.Is(err, ErrRestart) {
-			r.outputs.out.Hurry(farewell)
+			r.outputs.out.Hurry(outputDrainTime)
 		}
 		err = errors.Join(err, r.close(errors.Is(err, ErrRestart)))
 	}()
@@ -263,7 +263,7 @@ func (r *run) open(ctx context.Context) error {
 		r.control.stored = o.client.Remote
 	}
 	waits := &waiting{outputs: o}
-	starting := opening{service: &r.service, steps: report.Steps(r.stderr), tell: waits.Tell}
+	starting := opening{service: &r.service, steps: report.Steps(r.stderr), tell: waits.SetReason}
 	defer starting.Watch()()
 	err := r.fleet.Open(ctx, r.control.Resolve(r.control.config), starting.Begin)
 	o.stages = r.fleet.devices.Stages

@@ -58,7 +58,7 @@ func (f *fleet) Open(ctx context.Context, s site.Site, steps progress.Reporter) 
 // OpenCameras opens the cameras, which deliver images after Run.
 func (f *fleet) OpenCameras() error {
 	f.upgrade = device.Upgrade{Devices: &f.devices, Swap: f.swap, Logger: f.logger}
-	f.judged(f.devices.All[0].Running().Model().Model)
+	f.recordVerdict(f.devices.All[0].Running().Model().Model)
 	f.cameras.Make = f.newCamera
 	f.cameras.Settings = f.settings
 	f.cameras.Logger = f.logger
@@ -141,8 +141,8 @@ func (f *fleet) outcome(err error) error {
 	return err
 }
 
-// judged records the accuracy gate's verdict on the model that runs from now on.
-func (f *fleet) judged(model engine.Model) {
+// recordVerdict records the accuracy gate's verdict on the model that runs from now on.
+func (f *fleet) recordVerdict(model engine.Model) {
 	v, err := accuracy.VerdictOn(model)
 	if err != nil {
 		f.logger.Warn("accuracy not known", "error", err)

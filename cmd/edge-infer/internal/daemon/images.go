@@ -30,12 +30,12 @@ func (f *fleet) rememberImages() {
 	if err := f.images.Save(); err != nil {
 		f.logger.Warn("the sizes of the cameras' images are not remembered", "error", err)
 	}
-	f.tellMisfits()
+	f.logShapeMismatches()
 }
 
 // tellMisfits logs which networks a restart would open with another input shape, because cameras were added or changed. A network is not
 // reopened for that, since its engine plan would be built first.
-func (f *fleet) tellMisfits() {
+func (f *fleet) logShapeMismatches() {
 	views := f.devices.Groups()
 	sizes := make([][]engine.Size, len(views))
 	for _, c := range f.cameras.All() {

@@ -40,7 +40,7 @@ func (o *opening) Watch() (stop func()) {
 			case <-ended:
 				return
 			case <-ticker.C:
-				o.sign()
+				o.notify()
 			}
 		}
 	}()
@@ -50,8 +50,8 @@ func (o *opening) Watch() (stop func()) {
 	}
 }
 
-// sign notifies the watchdog once, unless there was no progress for too long.
-func (o *opening) sign() {
+// notify notifies the watchdog once, unless there was no progress for too long.
+func (o *opening) notify() {
 	o.mu.Lock()
 	text, alive := o.text, o.work > 0 || time.Since(o.since) < openingLimit
 	o.mu.Unlock()
@@ -70,7 +70,7 @@ func (o *opening) Begin(name string) progress.Step {
 	o.work++
 	o.text = name
 	o.mu.Unlock()
-	o.sign()
+	o.notify()
 	o.tell(name)
 	return &openingStep{Step: o.steps.Begin(name), opening: o}
 }

@@ -149,7 +149,7 @@ func (o *outputs) open(cameras []pipeline.Camera) error {
 		o.lines = report.NewJSON(o.out, o.device)
 	} else {
 		o.terminal = report.NewTerminal(o.screen)
-		o.greet()
+		o.logStart()
 	}
 	kept := &o.config.Snapshots
 	snapshots := &sink.Snapshots{Directory: kept.Directory, Keep: kept.Keep, Logger: o.logger}
@@ -201,8 +201,8 @@ func (o *outputs) server() (*web.Server, error) {
 	}, nil
 }
 
-// greet logs what runs and where to watch it.
-func (o *outputs) greet() {
+// logStart logs what runs and where to watch it.
+func (o *outputs) logStart() {
 	views := o.groups.Groups()
 	for i, d := range views {
 		m := d.Running().Model()

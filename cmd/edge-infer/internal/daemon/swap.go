@@ -22,7 +22,7 @@ func (f *fleet) swap(ctx context.Context, d *device.Device, next predict.Predict
 	d.Use(next)
 	model := next.Model()
 	if d == f.devices.All[0] {
-		f.judged(model.Model)
+		f.recordVerdict(model.Model)
 	}
 	for _, c := range f.cameras.All() {
 		if f.devices.Of(c.Site.Name) == d {

@@ -26,8 +26,8 @@ type waiting struct {
 	parts  sync.WaitGroup
 }
 
-// Tell sets what the run is waiting for, and opens page and client on the first call.
-func (w *waiting) Tell(text string) {
+// SetReason sets what the run is waiting for, and opens page and client on the first call.
+func (w *waiting) SetReason(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.text = text
