@@ -35,6 +35,7 @@ type Broker struct {
 	server   *mochi.Server
 	listener *listener
 	retained *retained
+	sessions *sessions
 	address  string
 }
 
@@ -46,6 +47,8 @@ type Stats struct {
 	RetainedMessages int    `json:"retained_messages"` // held now
 	RetainedBytes    int64  `json:"retained_bytes"`    // topics and payloads of these
 	NotRetained      uint64 `json:"not_retained"`      // messages forwarded but not retained because of the limits
+	Sessions         int    `json:"sessions"`          // connected clients and stored sessions now
+	EvictedSessions  uint64 `json:"evicted_sessions"`  // stored sessions removed for new clients
 }
 
 // Open starts serving until Close. It refuses an address reachable from other machines without a password or client certificates.
@@ -142,10 +145,11 @@ func (b *Broker) assemble(password string) error {
 	capabilities.TopicAliasMaximum = topicAliases // each may hold 64 KiB
 	b.server = mochi.New(&mochi.Options{Capabilities: capabilities, Logger: debugLogger(b.Logger)})
 	b.retained = newRetained(b.server, &b.Limits)
+	b.sessions = &sessions{server: b.server, limit: b.Limits.Sessions}
 	b.listener = newListener(&b.Limits, b.Logger)
 	b.listener.dropClient = b.dropClient
 	return b.server.AddHook(&policy{
-		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.server.Clients.Len, log: b.listener.logRefusal,
+		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.sessions, log: b.listener.logRefusal,
 	}, nil)
 }
 
@@ -182,6 +186,7 @@ func (b *Broker) Stats() Stats {
 	}
 	s := b.listener.stats()
 	s.RetainedMessages, s.RetainedBytes, s.NotRetained = b.retained.stats()
+	s.Sessions, s.EvictedSessions = b.server.Clients.Len(), b.sessions.evicted.Load()
 	return s
 }
 
@@ -204,7 +209,7 @@ type policy struct {
 	user, password string
 	limits         *Limits
 	retained       *retained
-	sessions       func() int // number of known sessions
+	sessions       *sessions
 	log            func(reason error, remote string)
 }
 
@@ -234,22 +239,23 @@ func (p *policy) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool 
 // OnACLCheck implements mochi.Hook.
 func (*policy) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
-// OnConnect refuses a new client when there are too many sessions.
+// OnConnect refuses a new client if the limit of sessions is reached and none can be evicted.
 func (p *policy) OnConnect(client *mochi.Client, _ packets.Packet) error {
 	const longestDelay = 300 // maximum delay of a will in seconds
 	client.Properties.Will.WillDelayInterval = min(client.Properties.Will.WillDelayInterval, longestDelay)
-	if p.sessions() >= p.limits.Sessions {
+	if !p.sessions.admits(client.ID) {
 		p.log(errSessions, client.Net.Remote)
 		return packets.ErrQuotaExceeded
 	}
 	return nil
 }
 
-// OnSessionEstablish is called when a client has logged in.
-func (*policy) OnSessionEstablish(client *mochi.Client, _ packets.Packet) {
+// OnSessionEstablish is called when a client has logged in, before its session is created or continued.
+func (p *policy) OnSessionEstablish(client *mochi.Client, _ packets.Packet) {
 	if g, ok := client.Net.Conn.(*guard); ok {
 		g.admit()
 	}
+	p.sessions.makeRoom(client.ID)
 }
 
 // OnSubscribe refuses filters over the limit by emptying them, which the library rejects.

@@ -305,8 +305,65 @@ func TestSessionsAreBounded(t *testing.T) {
 		conn.Close()
 	}
 	require.Eventually(t, func() bool { return b.Stats().Connections == 0 }, mqtttest.Patience, time.Millisecond)
-	drain(t, dial(t, b, login(4, "one more")))
-	assert.Equal(t, 5, b.server.Clients.Len())
+	newcomer := dial(t, b, login(4, "one more"))
+	accepted(t, newcomer, false)
+	assert.Equal(t, 5, b.Stats().Sessions)
+	assert.EqualValues(t, 1, b.Stats().EvictedSessions)
+
+	// A known client continues its session whatever others have left behind; while all are connected, a new one is refused.
+	var known []string
+	for id := range b.server.Clients.GetAll() {
+		if id != "one more" {
+			known = append(known, id)
+		}
+	}
+	for _, id := range known {
+		packet := login(4, id)
+		packet[9] = 0
+		accepted(t, dial(t, b, packet), true)
+	}
+	drain(t, dial(t, b, login(4, "too many")))
+	assert.Equal(t, 5, b.Stats().Sessions)
+}
+
+// TestAFloodOfSessionsLeavesTheOthers: an address that leaves many sessions displaces its own, whichever are older.
+func TestAFloodOfSessionsLeavesTheOthers(t *testing.T) {
+	b := open(t, &Broker{Limits: Limits{Sessions: 20}})
+	leave := func(from, id string) {
+		t.Helper()
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		conn, err := dialer.Dial("tcp", b.Addr())
+		require.NoError(t, err)
+		packet := login(4, id)
+		packet[9] = 0
+		_, err = conn.Write(packet)
+		require.NoError(t, err)
+		accepted(t, conn, false)
+		require.NoError(t, conn.Close())
+		require.Eventually(t, func() bool { return b.Stats().Connections == 0 }, mqtttest.Patience, time.Millisecond)
+	}
+	leave("127.0.0.2", "home assistant")
+	for i := range 100 {
+		leave("127.0.0.1", fmt.Sprint("flood", i))
+	}
+	assert.Equal(t, 20, b.Stats().Sessions)
+	assert.EqualValues(t, 81, b.Stats().EvictedSessions)
+	packet := login(4, "home assistant")
+	packet[9] = 0
+	accepted(t, dial(t, b, packet), true)
+}
+
+// accepted reads a CONNACK that accepts the client, which had a session or not.
+func accepted(t testing.TB, conn net.Conn, session bool) {
+	t.Helper()
+	answer := make([]byte, 4)
+	_, err := io.ReadFull(conn, answer)
+	require.NoError(t, err)
+	present := byte(0)
+	if session {
+		present = 1
+	}
+	require.Equal(t, []byte{0x20, 2, present, 0}, answer)
 }
 
 // TestAcceptingGoesOn takes all file descriptors that the process may have.

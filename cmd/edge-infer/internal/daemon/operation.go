@@ -38,7 +38,7 @@ func (o *outputs) operation() web.Operation {
 		s := o.broker.Stats()
 		op.Embedded = &web.EmbeddedBroker{
 			Connections: s.Connections, Refused: s.Refused, Panics: s.Panics, RetainedMessages: s.RetainedMessages, RetainedBytes: s.RetainedBytes,
-			NotRetained: s.NotRetained,
+			NotRetained: s.NotRetained, Sessions: s.Sessions, EvictedSessions: s.EvictedSessions,
 		}
 	}
 	return op

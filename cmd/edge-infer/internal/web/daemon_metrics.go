@@ -46,6 +46,8 @@ type EmbeddedBroker struct {
 	RetainedMessages int    `json:"retained_messages"`
 	RetainedBytes    int64  `json:"retained_bytes"`
 	NotRetained      uint64 `json:"not_retained"`
+	Sessions         int    `json:"sessions"`
+	EvictedSessions  uint64 `json:"evicted_sessions"`
 }
 
 // daemonMetric is a metric of Operation.
@@ -156,6 +158,10 @@ func daemonMetrics() []daemonMetric {
 			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RetainedBytes) })),
 		metric("broker_not_retained_total", "Messages delivered but not retained because of limits.", counter,
 			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.NotRetained) })),
+		metric("broker_sessions", "Connected clients and stored sessions.", gauge,
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Sessions) })),
+		metric("broker_sessions_evicted_total", "Stored sessions removed for new clients because of the limit.", counter,
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.EvictedSessions) })),
 		metric("reload_success", "1 if the last reload of the configuration succeeded, 0 if it was rejected.", gauge,
 			forReload(func(r *Reload) float64 { return boolToFloat(r.Error == "") })),
 		metric("reload_time_seconds", "Time of the last reload, Unix time.", gauge,

@@ -69,7 +69,7 @@ func busy() *still {
 				Connected: true, Since: time.Unix(1700000050, 0), Connects: 4, Repeats: 3, LargestPacket: 70000, TooLarge: 1, SpoolBytes: 4096,
 				SpoolOldest: 90 * time.Second, SpoolFailures: 5, SpoolLost: 6,
 			},
-			Embedded: &EmbeddedBroker{Connections: 7, Refused: 8, Panics: 1, RetainedMessages: 90, RetainedBytes: 12345, NotRetained: 2},
+			Embedded: &EmbeddedBroker{Connections: 7, Refused: 8, Panics: 1, RetainedMessages: 90, RetainedBytes: 12345, NotRetained: 2, Sessions: 6, EvictedSessions: 3},
 		},
 	}}
 }
@@ -156,6 +156,8 @@ edge_infer_broker_panics_total 1
 edge_infer_broker_retained_messages 90
 edge_infer_broker_retained_bytes 12345
 edge_infer_broker_not_retained_total 2
+edge_infer_broker_sessions 6
+edge_infer_broker_sessions_evicted_total 3
 edge_infer_reload_success 0
 edge_infer_reload_time_seconds 1.7000001e+09
 edge_infer_restarts_total 2
