@@ -26,12 +26,26 @@ func (c *Contradiction) Error() string {
 // empty scene is no evidence.
 const ContradictionImages = 30
 
-// evidence counts images whose outputs contradict the head. Any goroutine may add to it.
+// InvalidOutput is the error of a single image whose outputs contradict a head that was right for an earlier image. The layout is known to
+// be right then: the network, its server or the image is at fault, and only this image is lost.
+type InvalidOutput struct{ Reason string }
+
+// Error returns the text in one line.
+func (e *InvalidOutput) Error() string { return "the network's output is invalid: it has " + e.Reason }
+
+// The errors of single images, made once so that a long series of them does not allocate.
+var (
+	invalidScores = &InvalidOutput{noScores}
+	invalidBoxes  = &InvalidOutput{noBoxes}
+)
+
+// evidence counts images whose outputs contradict the head, until one is right. Any goroutine may add to it.
 type evidence struct {
 	mu            sync.Mutex
-	images        int // for which all scores were checked
-	scores        int // in a row with scores that are none
-	boxes         int // in a row with boxes where there can be none
+	right         bool // an image had detections and nothing that contradicts the head
+	images        int  // for which all scores were checked
+	scores        int  // in a row with scores that are none
+	boxes         int  // in a row with boxes where there can be none
 	contradiction *Contradiction
 	model         string
 	layout        head.Layout
@@ -46,10 +60,23 @@ func (e *evidence) checksAllScores() bool {
 	return e.images <= ContradictionImages
 }
 
-// add counts an image with so many values that cannot be scores.
-func (e *evidence) add(s *head.Stats, badScores int) *Contradiction {
+// add counts an image with so many values that cannot be scores. Before the first right image it returns a Contradiction after enough images,
+// afterwards an error for each image that has no valid detection.
+func (e *evidence) add(s *head.Stats, badScores int) (*Contradiction, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.contradiction == nil && badScores == 0 && keptBoxes(s) > 0 && !misplaced(s) {
+		e.right = true
+	}
+	if e.right {
+		switch {
+		case badScores > 0 && keptBoxes(s) == 0:
+			return nil, invalidScores
+		case misplaced(s):
+			return nil, invalidBoxes
+		}
+		return nil, nil
+	}
 	switch {
 	case badScores > 0:
 		e.scores++
@@ -68,7 +95,7 @@ func (e *evidence) add(s *head.Stats, badScores int) *Contradiction {
 	if e.contradiction == nil && e.boxes >= ContradictionImages {
 		e.contradiction = &Contradiction{e.model, e.layout, e.boxes, noBoxes}
 	}
-	return e.contradiction
+	return e.contradiction, nil
 }
 
 // Outputs that no head has.

@@ -9,19 +9,24 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// see runs images one by one until the network contradicts its head, and says after how many.
-func see(t *testing.T, n *Network, images ...engine.Image) (number int, c *Contradiction) {
+// see runs images one by one until the network contradicts its head, and returns after how many. invalid is the number of images with an
+// error of their own.
+func see(t *testing.T, n *Network, images ...engine.Image) (number, invalid int, c *Contradiction) {
 	t.Helper()
 	for i, img := range images {
 		require.NoError(t, n.Submit(i%2, []engine.Image{img}))
 		result, err := n.Wait(i % 2)
 		require.NoError(t, err)
-		require.NoError(t, result.Results[0].Err)
+		if result.Results[0].Err != nil {
+			var wrong *InvalidOutput
+			require.ErrorAs(t, result.Results[0].Err, &wrong)
+			invalid++
+		}
 		if result.Contradiction != nil {
-			return i + 1, result.Contradiction
+			return i + 1, invalid, result.Contradiction
 		}
 	}
-	return 0, nil
+	return 0, invalid, nil
 }
 
 func times(count int, img engine.Image) (all []engine.Image) {
@@ -38,12 +43,13 @@ func TestContradiction(t *testing.T) {
 	const boxes = "model scripted.onnx is not yolov8: 30 images in a row had boxes outside the image or of no size " +
 		"(select another --layout; edge-infer inspect shows the outputs)"
 	for _, c := range []struct {
-		name   string
-		shares bool // as in scripted
-		floor  float32
-		images []engine.Image
-		after  int
-		want   string
+		name    string
+		shares  bool // as in scripted
+		floor   float32
+		images  []engine.Image
+		after   int
+		invalid int
+		want    string
 	}{
 		{name: "right", images: times(100, some)},
 		{name: "empty for ever", images: times(3000, none)},
@@ -53,8 +59,9 @@ func TestContradiction(t *testing.T) {
 			name: "empty images between say nothing", images: append(append(times(20, odd), times(50, none)...), times(20, odd)...),
 			after: 80, want: scores,
 		},
-		{name: "a right image between", images: append(append(times(29, odd), some), times(29, odd)...)},
-		{name: "and then not", images: append(append(times(29, odd), some), times(30, odd)...), after: 60, want: scores},
+		{name: "wrong after a right image", images: append(append(times(29, odd), some), times(100, odd)...), invalid: 100},
+		{name: "right again", images: append(append(times(9, some), times(50, odd)...), times(9, some)...), invalid: 50},
+		{name: "some right scores after a right image", images: append(times(9, some), times(50, shows(50, 150))...)},
 		{name: "some right scores in each", images: times(100, shows(50, 150)), after: 30, want: scores},
 		{name: "logits, of which none is high", floor: -4, images: times(100, none), after: 30, want: scores},
 		{name: "a little under 0 as quantized networks end", floor: -0.01, images: times(100, none)},
@@ -68,14 +75,15 @@ func TestContradiction(t *testing.T) {
 			e := newScripted(1)
 			e.floor, e.shares = c.floor, c.shares
 			n := wrap(t, e, Decoding{})
-			after, contradiction := see(t, n, c.images...)
+			after, invalid, contradiction := see(t, n, c.images...)
 			assert.Equal(t, c.after, after)
+			assert.Equal(t, c.invalid, invalid)
 			if c.want == "" {
 				assert.Nil(t, contradiction)
 				return
 			}
 			require.EqualError(t, contradiction, c.want)
-			after, again := see(t, n, some)
+			after, _, again := see(t, n, some)
 			assert.Equal(t, 1, after, "it stays so")
 			assert.Same(t, contradiction, again)
 		})
@@ -88,7 +96,7 @@ func TestContradictionOfTheDevice(t *testing.T) {
 	e.listed = true
 	n := wrap(t, e, Decoding{})
 	e.impossible = 7
-	after, c := see(t, n, times(100, shows(50))...)
+	after, _, c := see(t, n, times(100, shows(50))...)
 	assert.Equal(t, ContradictionImages, after)
 	require.ErrorContains(t, c, "scores that are not from 0 to 1")
 }

@@ -174,7 +174,7 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 		at.Detections, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Detections)
 		if at.Err == nil {
 			at.Map = s.decoder.Map(i)
-			s.result.Contradiction = n.addEvidence(s.decoder, result, i, &at.Stats)
+			s.result.Contradiction, at.Err = n.addEvidence(s.decoder, result, i, &at.Stats)
 		}
 	}
 	s.result.Decoding = time.Since(begun)
@@ -182,7 +182,7 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 }
 
 // addEvidence checks the outputs of an image against the head.
-func (n *Network) addEvidence(decoder *head.Decoder, result *engine.Result, number int, stats *head.Stats) *Contradiction {
+func (n *Network) addEvidence(decoder *head.Decoder, result *engine.Result, number int, stats *head.Stats) (*Contradiction, error) {
 	badScores := stats.BadScores
 	if n.evidence.checksAllScores() {
 		if all, err := decoder.CountBadScores(result, number); err == nil {

@@ -28,7 +28,7 @@ func small(frames uint64) *Bench {
 // valid checks a document against the published schema.
 func valid(t *testing.T, data []byte) {
 	t.Helper()
-	schema, err := jsonschema.NewCompiler().Compile("result/schema.json")
+	schema, err := jsonschema.NewCompiler().Compile("schema.json")
 	require.NoError(t, err)
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	require.NoError(t, err)

@@ -31,6 +31,10 @@ func (o *outputs) status() *payload.Status {
 		status.ConfigurationError = last.err.Error()
 	}
 	now := o.site()
+	failures := map[string]string{}
+	for _, totals := range o.groups.Totals() {
+		failures[totals.Camera] = totals.Error
+	}
 	for _, c := range o.cameras.All() {
 		stats := c.Capture.Stats()
 		camera := payload.CameraStatus{
@@ -41,6 +45,9 @@ func (o *outputs) status() *payload.Status {
 			if inForce := now.Camera(stats.Name); inForce != nil {
 				camera.Error = noClasses(inForce)
 			}
+		}
+		if camera.Error == "" {
+			camera.Error = failures[stats.Name]
 		}
 		if stats.State != capture.Running {
 			camera.Last, camera.NextTry, camera.Tries = stats.LastImage, stats.NextTry, stats.Tries

@@ -409,7 +409,7 @@ func (p *Pipeline) finish(slot int) {
 	}
 	if result.Contradiction != nil {
 		p.contradiction = result.Contradiction
-		p.lose(f)
+		p.lose(f, result.Contradiction)
 		return
 	}
 	took := int64(time.Since(f.submitted))
@@ -461,8 +461,8 @@ func (p *Pipeline) hand(camera *stream, frame *capture.Frame, seen *predict.Resu
 		p.end(camera)
 	}
 	if seen.Err != nil {
-		camera.meter.fail()
-		p.failures.add(p.Logger, seen.Err)
+		camera.meter.fail(seen.Err)
+		p.failures.add(p.Logger, fmt.Errorf("camera %s: %w", camera.Name, seen.Err))
 		return
 	}
 	in := &p.inferred
@@ -532,7 +532,7 @@ func (p *Pipeline) fail(slot int, err error) {
 	f := &p.requests[slot]
 	if len(f.frames) == 1 {
 		f.lanes[0].suspect = true
-		p.lose(f)
+		p.lose(f, err)
 		p.failures.add(p.Logger, err)
 		return
 	}
@@ -547,9 +547,9 @@ func (p *Pipeline) fail(slot int, err error) {
 }
 
 // lose releases the frames of a failed request.
-func (p *Pipeline) lose(f *request) {
+func (p *Pipeline) lose(f *request, err error) {
 	for i := range f.frames {
-		f.lanes[i].meter.fail()
+		f.lanes[i].meter.fail(err)
 		f.frames[i].Release()
 	}
 	f.frames = f.frames[:0]

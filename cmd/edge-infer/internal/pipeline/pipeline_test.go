@@ -29,6 +29,7 @@ type slowEngine struct {
 	took   time.Duration
 	batch  int
 	fail   atomic.Bool
+	broken atomic.Bool   // every candidate has an impossible score
 	device chan struct{} // holds a token while a request runs; a mutex would stop the clock of a synctest bubble
 	slots  [2]struct {
 		result engine.Result
@@ -72,6 +73,13 @@ func (e *slowEngine) Submit(slot int, images []engine.Image) error {
 	s.result.Candidates = s.result.Candidates[:len(images)]
 	for i := range images {
 		s.result.Transforms[i] = engine.Transform{ScaleX: 1, ScaleY: 1}
+		if e.broken.Load() {
+			s.result.Candidates[i] = engine.Candidates{Impossible: 3}
+			continue
+		}
+		if s.result.Candidates[i].Rows == nil {
+			s.result.Candidates[i] = engine.Candidates{Rows: make([]float32, engine.CandidateFields)}
+		}
 		copy(s.result.Candidates[i].Rows, []float32{float32(images[i].Data[0]), 1, 255.5, 50, 0.9, 2})
 	}
 	if e.took == 0 {
@@ -199,6 +207,50 @@ func TestNonsenseEndsTheLoop(t *testing.T) {
 	require.IsType(t, &predict.Contradiction{}, err)
 	require.Less(t, len(seen.seqs["a"]), predict.ContradictionImages, "nobody hears of what came after")
 	require.Positive(t, p.Totals()[0].DroppedError)
+}
+
+// TestInvalidOutputAfterARightImage: a network that was right before loses only the frames on which its output is invalid.
+func TestInvalidOutputAfterARightImage(t *testing.T) {
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
+	defer camera.pool.Close()
+	var seen record
+	e := newSlowEngine(0, 1)
+	p := open(t, e, notify, []Sink{&seen}, Camera{Name: "a", Source: camera, Lossless: true})
+	ended := make(chan struct{})
+	var failed error
+	var over sync.WaitGroup
+	over.Go(func() { failed = p.Run(t.Context(), ended) })
+	const right, wrong = 50, 5 * predict.ContradictionImages
+	feed := func(frames int) CameraStats {
+		t.Helper()
+		before := p.Totals()[0]
+		for range frames {
+			for camera.box.Full() {
+				time.Sleep(100 * time.Microsecond)
+			}
+			camera.put(t)
+		}
+		for {
+			now := p.Totals()[0]
+			if now.Inferred+now.DroppedError == before.Inferred+before.DroppedError+uint64(frames) {
+				return now
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	require.Empty(t, feed(right).Error)
+	e.broken.Store(true)
+	require.Equal(t, "the network's output is invalid: it has scores that are not from 0 to 1", feed(wrong).Error)
+	e.broken.Store(false)
+	total := feed(right)
+	require.Empty(t, total.Error)
+	close(ended)
+	over.Wait()
+	require.NoError(t, failed)
+	require.EqualValues(t, 2*right, total.Inferred)
+	require.EqualValues(t, wrong, total.DroppedError)
+	require.Len(t, seen.seqs["a"], 2*right, "sinks get no invalid results")
 }
 
 func TestCamerasTakeTurnsAndShareABatch(t *testing.T) { synctest.Test(t, takeTurns) }

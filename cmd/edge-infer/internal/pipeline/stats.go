@@ -25,6 +25,7 @@ type meter struct {
 	motion     uint64
 	deadline   uint64
 	failed     uint64
+	err        error // of the newest frame; nil after a frame was inferred
 	detections uint64
 	latency    *hdrhistogram.Histogram // since the start
 	recent     *hdrhistogram.Histogram // since the last Stats
@@ -51,6 +52,7 @@ func (m *meter) frame(latency time.Duration, detections int, tooLate bool) {
 	microseconds := min(max(latency.Microseconds(), lowestLatency), highestLatency)
 	m.mutex.Lock()
 	m.inferred++
+	m.err = nil
 	if tooLate {
 		m.missed++
 	}
@@ -77,9 +79,11 @@ func (m *meter) leaveOut(why verdict) {
 	m.mutex.Unlock()
 }
 
-func (m *meter) fail() {
+// fail counts a frame that was dropped because of an error.
+func (m *meter) fail(err error) {
 	m.mutex.Lock()
 	m.failed++
+	m.err = err
 	m.mutex.Unlock()
 }
 
@@ -103,6 +107,8 @@ type CameraStats struct {
 	Latency          Histogram     `json:"-"` // of the whole run
 	// Slowdown multiplies the time between two frames of the camera now; 1 at full speed.
 	Slowdown int `json:"slowdown"`
+	// Error is why the newest frame gave no result; empty after one that did.
+	Error string `json:"error,omitempty"`
 	// Idle is how long ago the newest frame came through, or the camera came.
 	Idle time.Duration `json:"-"`
 }
@@ -127,8 +133,12 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 	at := func(quantile float64) time.Duration {
 		return time.Duration(histogram.ValueAtQuantile(quantile)) * time.Microsecond
 	}
+	reason := ""
+	if m.err != nil {
+		reason = m.err.Error()
+	}
 	return CameraStats{
-		Camera: name, Inferred: m.inferred, DeadlineMissed: m.missed, DroppedInterval: m.interval, DroppedMotion: m.motion,
+		Camera: name, Error: reason, Inferred: m.inferred, DeadlineMissed: m.missed, DroppedInterval: m.interval, DroppedMotion: m.motion,
 		DroppedDeadline: m.deadline, DroppedError: m.failed, Detections: m.detections,
 		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,

@@ -69,7 +69,8 @@ function section(title, ...content) {
 
 // stateOf describes a camera's state, its reason and its slowdown.
 function stateOf(camera) {
-  const { state, reason } = camera.capture;
+  const { state } = camera.capture;
+  const reason = camera.capture.reason || camera.pipeline.error;
   const slowdown = camera.pipeline.slowdown > 1 ? `, slowed down ${camera.pipeline.slowdown} times` : "";
   return (reason ? `${state}: ${reason}` : state) + slowdown;
 }
