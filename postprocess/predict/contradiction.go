@@ -60,8 +60,8 @@ func (e *evidence) checksAllScores() bool {
 	return e.images <= ContradictionImages
 }
 
-// add counts an image with so many values that cannot be scores. Before the first right image it returns a Contradiction after enough images,
-// afterwards an error for each image that has no valid detection.
+// add counts an image with so many values that cannot be scores. Before the first right image it returns a Contradiction after enough
+// images, afterwards an error for each image that has no valid detection.
 func (e *evidence) add(s *head.Stats, badScores int) (*Contradiction, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -38,7 +38,7 @@ func (m *formError) Hint() string {
 }
 
 // checkForm compares a file with a value of type t, a structure with yaml tags, and returns the line of every key by its path. Entries of a
-// settingError form are removed from the file, so that the rest can be decoded; in a list, null replaces them. Only the first document counts, as
+// wrong form are removed from the file, so that the rest can be decoded; in a list, null replaces them. Only the first document counts, as
 // for the decoder: it is body, nil for none.
 func checkForm(file *ast.File, t reflect.Type) (found []formError, lines map[string]int, body ast.Node) {
 	l := formCheck{whole: t, lines: map[string]int{}}

@@ -22,7 +22,7 @@ func NearestName(word string, candidates []string) string {
 	return found
 }
 
-// editDistance is the Levenshtein editDistance.
+// editDistance is the Levenshtein distance.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -21,9 +21,9 @@ type Scheduling struct {
 	MinRate float64
 }
 
-// fairShare is the schedule's state of a lane. Frame goroutine only.
+// fairShare is the schedule's state of a stream. Frame goroutine only.
 type fairShare struct {
-	served float64 // frames inferred, divided by priority: the lane with the least is next
+	served float64 // frames inferred, divided by priority: the stream with the least is next
 	last   uint64  // number of its latest turn
 	due    int64   // when the next frame of a camera with a rate is wanted, CLOCK_MONOTONIC
 	looked int64   // when the frame was captured that the predictor had last
@@ -35,12 +35,12 @@ type fairShare struct {
 type schedule struct {
 	line   []*stream // in the order of their turns, memory of order
 	now    func() int64
-	served float64 // of the lane chosen last, at that time
+	served float64 // of the stream chosen last, at that time
 	turns  uint64
 	relief relief
 }
 
-// order returns the lanes in the order in which they may offer a frame.
+// order returns the streams in the order in which they may offer a frame.
 func (s *schedule) order(lanes []*stream) []*stream {
 	s.line = append(s.line[:0], lanes...)
 	slices.SortFunc(s.line, func(a, b *stream) int {
@@ -53,10 +53,10 @@ func (s *schedule) order(lanes []*stream) []*stream {
 	return s.line
 }
 
-// start returns a lane's virtual start time: a lane that had no frames for a while has saved at most one turn.
+// start returns a stream's virtual start time: a stream that had no frames for a while has saved at most one turn.
 func (s *schedule) start(l *stream) float64 { return max(l.turn.served, s.served-l.cost()) }
 
-// chose records that a lane's frame goes to the predictor.
+// chose records that a stream's frame goes to the predictor.
 func (s *schedule) chose(l *stream, captured int64) {
 	start := s.start(l)
 	l.turn.served = start + l.cost()
@@ -68,7 +68,7 @@ func (s *schedule) chose(l *stream, captured int64) {
 // cost is the virtual time of one frame.
 func (l *stream) cost() float64 { return 1 / float64(max(l.Priority, 1)) }
 
-// urgency orders lanes with equal service: the shortest deadline first.
+// urgency orders streams with equal service: the shortest deadline first.
 func (l *stream) urgency() time.Duration {
 	if l.Deadline <= 0 {
 		return time.Hour

@@ -69,7 +69,10 @@ func busy() *still {
 				Connected: true, Since: time.Unix(1700000050, 0), Connects: 4, Repeats: 3, LargestPacket: 70000, TooLarge: 1, SpoolBytes: 4096,
 				SpoolOldest: 90 * time.Second, SpoolFailures: 5, SpoolLost: 6,
 			},
-			Embedded: &EmbeddedBroker{Connections: 7, Refused: 8, Panics: 1, RetainedMessages: 90, RetainedBytes: 12345, NotRetained: 2, Sessions: 6, EvictedSessions: 3},
+			Embedded: &EmbeddedBroker{
+				Connections: 7, Refused: 8, Panics: 1, RetainedMessages: 90, RetainedBytes: 12345, NotRetained: 2,
+				Sessions: 6, EvictedSessions: 3,
+			},
 		},
 	}}
 }
