@@ -2,15 +2,19 @@ package catalogue
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -126,7 +130,7 @@ func TestPullRemovesOtherFiles(t *testing.T) {
 	wanted := hashed([]byte("the network"))
 	_, err := (&Pull{Store: store, Source: server.URL + "/n.onnx", SHA256: wanted}).Run(t.Context())
 	require.EqualError(t, err, "model n: what came from "+server.URL+"/n.onnx has sha256 "+hashed([]byte("another network"))+", not "+wanted+
-		": it was changed or is another file andwas deleted")
+		": it was changed or is another file and was deleted")
 	left, err := os.ReadDir(store.Dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
@@ -140,6 +144,44 @@ func TestPullRemovesOtherFiles(t *testing.T) {
 	defer silent.Close()
 	_, err = (&Pull{Store: store, Source: silent.URL + "/n.onnx", SHA256: wanted, StallTimeout: time.Millisecond}).Run(t.Context())
 	require.ErrorContains(t, err, "model n: no data for 1ms (fetch ")
+}
+
+// TestPullsAtOnce: several pulls of one model download it once and all get it whole.
+func TestPullsAtOnce(t *testing.T) {
+	data := bytes.Repeat([]byte("network "), 100_000)
+	server := publish(t, data)
+	store := Store{t.TempDir()}
+	var pulls sync.WaitGroup
+	for range 8 {
+		pulls.Go(func() {
+			result, err := (&Pull{Store: store, Source: server.URL + "/n.onnx", SHA256: hashed(data)}).Run(t.Context())
+			if assert.NoError(t, err) {
+				got, err := os.ReadFile(result.Path)
+				assert.NoError(t, err)
+				assert.Equal(t, hashed(data), hashed(got))
+			}
+		})
+	}
+	pulls.Wait()
+	assert.Len(t, *server.ranges.Load(), 1)
+	left, err := os.ReadDir(store.Dir)
+	require.NoError(t, err)
+	assert.Len(t, left, 1)
+
+	// A pull that waits for another one ends with its context, and a partial file that is no file is refused.
+	wanted := hashed([]byte("another"))
+	part := filepath.Join(store.Dir, "."+wanted+".part")
+	held, err := openPart(t.Context(), part)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("stopped"))
+	_, err = (&Pull{Store: store, Source: server.URL + "/o.onnx", SHA256: wanted}).Run(ctx)
+	require.EqualError(t, err, "model o: another process downloads it: stopped")
+	require.NoError(t, held.Close())
+	require.NoError(t, os.Remove(part))
+	require.NoError(t, syscall.Mkfifo(part, 0o600))
+	_, err = (&Pull{Store: store, Source: server.URL + "/o.onnx", SHA256: wanted}).Run(t.Context())
+	require.EqualError(t, err, "model o: "+part+" is not a regular file, remove it")
 }
 
 func TestPullRefuses(t *testing.T) {

@@ -45,7 +45,7 @@ const maxBytes = 4 << 30
 
 var hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Run downloads the model. It resumes an interrupted download.
+// Run downloads the model. It resumes an interrupted download, and waits for another process that downloads the same model.
 func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 	e, err := p.entry()
 	if err != nil {
@@ -60,10 +60,19 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 		return nil, fmt.Errorf("model store: %w (set XDG_CACHE_HOME to a directory that can be written)", err)
 	}
 	part := filepath.Join(p.Store.Dir, "."+e.SHA256+".part")
+	file, err := openPart(ctx, part)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", e.Name, err)
+	}
+	defer file.Close()
+	if have, err := fileHash(result.Path); err == nil && have == e.SHA256 { // by the process that had the lock
+		result.AlreadyPresent = true
+		return result, os.Remove(part)
+	}
 	if isAddress(e.URL) {
-		err = p.download(ctx, &e, part)
+		err = p.download(ctx, &e, file)
 	} else {
-		err = copyFile(e.URL, part)
+		err = copyFile(e.URL, file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w (fetch %s elsewhere, its sha256 is %s, and run edge-infer model pull FILE --sha256 %s)",
@@ -74,7 +83,7 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 		return nil, fmt.Errorf("model %s: %w", e.Name, err)
 	}
 	if have != e.SHA256 {
-		return nil, errors.Join(fmt.Errorf("model %s: what came from %s has sha256 %s, not %s: it was changed or is another file and"+
+		return nil, errors.Join(fmt.Errorf("model %s: what came from %s has sha256 %s, not %s: it was changed or is another file and "+
 			"was deleted", e.Name, e.URL, have, e.SHA256), os.Remove(part))
 	}
 	if err := p.Store.install(&e, part); err != nil {
@@ -123,27 +132,23 @@ func isAddress(from string) bool {
 	return strings.HasPrefix(from, "https://") || strings.HasPrefix(from, "http://")
 }
 
-func copyFile(from, to string) error {
+func copyFile(from string, to *os.File) error {
 	source, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	target, err := os.Create(to)
-	if err != nil {
+	if err := to.Truncate(0); err != nil {
 		return err
 	}
-	_, err = io.Copy(target, source)
-	return errors.Join(err, target.Close())
+	if _, err := io.Copy(to, source); err != nil {
+		return err
+	}
+	return to.Sync()
 }
 
-// download appends the missing part of the model to the file part.
-func (p *Pull) download(ctx context.Context, e *Entry, part string) error {
-	file, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
+// download appends the missing part of the model to the file.
+func (p *Pull) download(ctx context.Context, e *Entry, file *os.File) error {
 	have, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
