@@ -1,6 +1,7 @@
 package kserve
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -29,24 +30,65 @@ type parameters struct {
 
 type jsonTensor struct {
 	Name       string          `json:"name"`
-	Shape      []int64         `json:"shape,omitempty"`
+	Shape      jsonShape       `json:"shape,omitempty"`
 	Datatype   string          `json:"datatype,omitempty"`
 	Parameters *parameters     `json:"parameters,omitempty"`
 	Data       json.RawMessage `json:"data,omitempty"`
 }
 
 type jsonRequest struct {
-	ID         string       `json:"id,omitempty"`
-	Parameters *parameters  `json:"parameters,omitempty"`
-	Inputs     []jsonTensor `json:"inputs"`
-	Outputs    []jsonTensor `json:"outputs,omitempty"`
+	ID         string      `json:"id,omitempty"`
+	Parameters *parameters `json:"parameters,omitempty"`
+	Inputs     jsonTensors `json:"inputs"`
+	Outputs    jsonTensors `json:"outputs,omitempty"`
 }
 
 type jsonResponse struct {
-	Model   string       `json:"model_name"`
-	Version string       `json:"model_version"`
-	ID      string       `json:"id,omitempty"`
-	Outputs []jsonTensor `json:"outputs"`
+	Model   string      `json:"model_name"`
+	Version string      `json:"model_version"`
+	ID      string      `json:"id,omitempty"`
+	Outputs jsonTensors `json:"outputs"`
+}
+
+// jsonTensors and jsonShape are lists that are decoded element by element, so that a long list of tiny elements fails before it takes many
+// times its size in memory.
+type (
+	jsonTensors []jsonTensor
+	jsonShape   []int64
+)
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *jsonTensors) UnmarshalJSON(b []byte) (err error) {
+	*l, err = decodeList[jsonTensor](b, maxTensors, "tensors")
+	return err
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *jsonShape) UnmarshalJSON(b []byte) (err error) {
+	*l, err = decodeList[int64](b, maxRank, "dimensions")
+	return err
+}
+
+// decodeList decodes a JSON list of at most limit elements; null is empty.
+func decodeList[T any](b []byte, limit int, what string) (all []T, err error) {
+	if string(b) == "null" {
+		return nil, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	if open, err := decoder.Token(); err != nil || open != json.Delim('[') {
+		return nil, fmt.Errorf("%w: a list of %s must be in brackets", errMalformed, what)
+	}
+	for decoder.More() {
+		if len(all) == limit {
+			return nil, fmt.Errorf("%w: more than %d %s", errMalformed, limit, what)
+		}
+		var next T
+		if err := decoder.Decode(&next); err != nil {
+			return nil, err
+		}
+		all = append(all, next)
+	}
+	return all, nil
 }
 
 // placed are the parameters of a tensor in a region, nil for one that is in none.
@@ -108,9 +150,6 @@ func (r *InferRequest) UnmarshalHTTP(b []byte, head int) error {
 	var body jsonRequest
 	if err := json.Unmarshal(text, &body); err != nil {
 		return fmt.Errorf("request: %w", plain(err))
-	}
-	if len(body.Inputs) > maxTensors || len(body.Outputs) > maxTensors {
-		return fmt.Errorf("%w: more than %d tensors", errMalformed, maxTensors)
 	}
 	*r = InferRequest{ID: body.ID}
 	if p := body.Parameters; p != nil && p.BinaryOutput != nil {
@@ -174,9 +213,6 @@ func (r *InferResponse) UnmarshalHTTP(b []byte, head int) error {
 	if err := json.Unmarshal(text, &body); err != nil {
 		return fmt.Errorf("answer: %w", plain(err))
 	}
-	if len(body.Outputs) > maxTensors {
-		return fmt.Errorf("%w: more than %d tensors", errMalformed, maxTensors)
-	}
 	r.Model, r.Version, r.ID, r.Outputs = body.Model, body.Version, body.ID, r.Outputs[:0]
 	for i := range body.Outputs {
 		var t *Tensor
@@ -188,8 +224,11 @@ func (r *InferResponse) UnmarshalHTTP(b []byte, head int) error {
 	return nil
 }
 
-// plain is an error of the JSON decoder without the text that it read.
+// plain returns an error of the JSON decoder without the text that it read.
 func plain(err error) error {
+	if errors.Is(err, errMalformed) {
+		return err
+	}
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		return fmt.Errorf("no JSON at byte %d", syntax.Offset)
@@ -215,9 +254,6 @@ func cut(b []byte, head int) (text, binary []byte, err error) {
 func (j *jsonTensor) take(t *Tensor, binary []byte) (rest []byte, err error) {
 	t.Name, t.Datatype = j.Name, j.Datatype
 	t.Shape = append(t.Shape[:0], j.Shape...)
-	if len(j.Shape) > maxRank {
-		return nil, fmt.Errorf("tensor %.64q: %d dimensions, at most %d are read", j.Name, len(j.Shape), maxRank)
-	}
 	switch p := j.Parameters; {
 	case p != nil && p.Region != "":
 		t.Region = p.region()
