@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLongListsTakeLittleMemory: a body of many tiny elements is refused before it takes many times its size; the decoder buffers one element.
+// TestLongListsTakeLittleMemory: a body of many tiny elements is refused before it takes many times its size. The decoder buffers one
+// element.
 func TestLongListsTakeLittleMemory(t *testing.T) {
 	const size = 20 << 20
 	list := func(before, element, after string) []byte {
