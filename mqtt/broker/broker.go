@@ -161,9 +161,7 @@ func (b *Broker) dropClient(conn net.Conn) {
 	for _, client := range b.server.Clients.GetAll() {
 		if client.Net.Conn == conn {
 			client.Stop(errPanic)
-			client.ClearInflights()
-			b.server.UnsubscribeClient(client)
-			b.server.Clients.Delete(client.ID)
+			b.sessions.remove(client)
 		}
 	}
 }

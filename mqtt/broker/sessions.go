@@ -78,10 +78,15 @@ func (s *sessions) evict(client *mochi.Client) {
 	if current, known := s.server.Clients.Get(client.ID); !known || current != client {
 		return // it has connected again
 	}
+	s.remove(client)
+	s.evicted.Add(1)
+}
+
+// remove removes a client with its subscriptions and unacknowledged messages.
+func (s *sessions) remove(client *mochi.Client) {
 	client.ClearInflights()
 	s.server.UnsubscribeClient(client)
 	s.server.Clients.Delete(client.ID)
-	s.evicted.Add(1)
 }
 
 // hostOf returns a client's address without the port.
