@@ -52,7 +52,7 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 		return nil, err
 	}
 	result := &PullResult{Entry: e, Path: p.Store.Path(e.Name)}
-	if have, err := fileHash(result.Path); err == nil && have == e.SHA256 {
+	if p.Store.holds(&e) {
 		result.AlreadyPresent = true
 		return result, nil
 	}
@@ -65,7 +65,7 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 		return nil, fmt.Errorf("model %s: %w", e.Name, err)
 	}
 	defer file.Close()
-	if have, err := fileHash(result.Path); err == nil && have == e.SHA256 { // by the process that had the lock
+	if p.Store.holds(&e) { // installed by the process that had the lock
 		result.AlreadyPresent = true
 		return result, os.Remove(part)
 	}

@@ -47,6 +47,12 @@ func (s Store) Has(name string) bool {
 	return err == nil
 }
 
+// holds reports whether a model was downloaded and is unchanged.
+func (s Store) holds(e *Entry) bool {
+	have, err := fileHash(s.Path(e.Name))
+	return err == nil && have == e.SHA256
+}
+
 // Resolve returns the file of a model that a user names, and its labels file if it has one: an existing file, or a downloaded model. Other
 // names are returned unchanged, except for those of the catalogue, whose error explains how to download the model.
 func Resolve(model string) (path, labels string, err error) {
