@@ -360,8 +360,8 @@ func FuzzFile(f *testing.F) {
 			require.NotContains(t, inLine(err).Error(), "\n")
 		}
 		for _, misfit := range found {
-			require.NotContains(t, formMismatch(&misfit).Error(), "\n")
-			l.wrong(location{}, formMismatch(&misfit), misfit.Key, meant(&misfit))
+			require.NotContains(t, misfit.describe().Error(), "\n")
+			l.wrong(location{}, misfit.describe(), misfit.Key, misfit.intended())
 		}
 		l.check(AllSections())
 	})

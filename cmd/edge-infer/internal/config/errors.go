@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -20,23 +19,6 @@ func (m Errors) Error() string {
 
 // Unwrap returns all errors.
 func (m Errors) Unwrap() []error { return m }
-
-// formMismatch returns the error for an entry of a wrong form.
-func formMismatch(m *formError) error {
-	switch {
-	case m.Want != "":
-		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migrateHint(m.Key))
-	case m.First != 0:
-		return fmt.Errorf("%s is set already on line %d: keep one of them", m.Key, m.First)
-	}
-	if hint := migrateHint(m.Key); hint != "" {
-		return fmt.Errorf("unknown key %q%s", m.Unknown, hint)
-	}
-	return fmt.Errorf("unknown key %q%s", m.Unknown, m.Hint())
-}
-
-// meant is the key that an unknown one was perhaps meant to be: its value is not known either.
-func meant(m *formError) string { return strings.TrimSuffix(m.Key, m.Unknown) + m.Near }
 
 // valueError returns the error for a variable's or flag's text that is not a value of the setting's kind, in the same words as for a file.
 func valueError(value pflag.Value, text string, err error) error {

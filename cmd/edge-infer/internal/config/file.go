@@ -54,9 +54,10 @@ func (l *layers) file(whole location) {
 		for own, line := range lines {
 			l.at[key(own)] = location{whole.source, whole.name, line}
 		}
-		for _, misfit := range found {
-			l.wrong(location{whole.source, whole.name, misfit.Line}, formMismatch(&misfit), key(misfit.Key))
-			if other := meant(&misfit); lines[other] == 0 {
+		for i := range found {
+			entry := &found[i]
+			l.wrong(location{whole.source, whole.name, entry.Line}, entry.describe(), key(entry.Key))
+			if other := entry.intended(); lines[other] == 0 {
 				l.doubtful = append(l.doubtful, key(other))
 			}
 		}

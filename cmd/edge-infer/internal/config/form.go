@@ -12,30 +12,41 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// formError is one of them.
+// formError is an entry of a file that does not fit the structure: an unknown or repeated key, or a value of another kind.
 type formError struct {
 	Line int
 	Key  string // path as in detect.max_detections or cameras[0].uri
 	// Value is the value found and Want the expected kind.
 	Value, Want string
-	// Unknown is the name of a key that there is not, of which Near is the one that was perhaps meant.
+	// Unknown is the name of an unknown key and Near a known name that is similar.
 	Unknown, Near string
-	// Elsewhere is the path of a key of that very name: the indentation is wrong, or the group is missing.
+	// Elsewhere is the path of a key with the unknown name: the indentation is wrong, or the group is missing.
 	Elsewhere string
-	// First is the line on which the key stands already; 0 for one that stands there once.
+	// First is the line of the first occurrence of a repeated key; otherwise 0.
 	First int
 }
 
-// Hint suggests the intended key for an unknown one; empty if none is close.
-func (m *formError) Hint() string {
+// describe returns the error with a remedy.
+func (m *formError) describe() error {
 	switch {
-	case m.Elsewhere != "":
-		return " here, it is " + m.Elsewhere
-	case m.Near != "":
-		return fmt.Sprintf(", did you mean %q?", m.Near)
+	case m.Want != "":
+		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migrateHint(m.Key))
+	case m.First != 0:
+		return fmt.Errorf("%s is set already on line %d: keep one of them", m.Key, m.First)
 	}
-	return ""
+	hint := migrateHint(m.Key)
+	switch {
+	case hint != "":
+	case m.Elsewhere != "":
+		hint = " here, it is " + m.Elsewhere
+	case m.Near != "":
+		hint = fmt.Sprintf(", did you mean %q?", m.Near)
+	}
+	return fmt.Errorf("unknown key %q%s", m.Unknown, hint)
 }
+
+// intended returns the path of the key that an unknown one is similar to.
+func (m *formError) intended() string { return strings.TrimSuffix(m.Key, m.Unknown) + m.Near }
 
 // checkForm compares a file with a value of type t, a structure with yaml tags, and returns the line of every key by its path. Entries of a
 // wrong form are removed from the file, so that the rest can be decoded; in a list, null replaces them. Only the first document counts, as
@@ -53,14 +64,14 @@ func checkForm(file *ast.File, t reflect.Type) (found []formError, lines map[str
 	return l.found, l.lines, body
 }
 
-// formCheck is one way through a file.
+// formCheck is the state of one check of a file.
 type formCheck struct {
 	whole reflect.Type
 	found []formError
 	lines map[string]int
 }
 
-// fits reports whether a node can fill a value of type t, once the misfits below it are out.
+// fits reports whether a node can fill a value of type t, after the entries below it that do not fit were removed.
 func (l *formCheck) fits(node ast.Node, t reflect.Type, key string) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -135,11 +146,11 @@ func (l *formCheck) valueFits(value *ast.MappingValueNode, t reflect.Type, key s
 	if !slices.Contains(all, name) {
 		near = cmp.Or(NearestName(name, here), NearestName(name, all))
 	}
-	misfit := formError{Line: nodeLine(value.Key), Key: at, Unknown: name, Near: near}
+	unknown := formError{Line: nodeLine(value.Key), Key: at, Unknown: name, Near: near}
 	if near == name {
-		misfit.Elsewhere = keyPath(l.whole, name)
+		unknown.Elsewhere = keyPath(l.whole, name)
 	}
-	l.found = append(l.found, misfit)
+	l.found = append(l.found, unknown)
 	return false
 }
 

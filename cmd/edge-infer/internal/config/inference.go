@@ -7,31 +7,30 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/tile"
 )
 
-// Inference is how an image is shown to networks, and to how many.
+// Inference holds tiles, ensemble and test-time augmentation: how images are passed to networks, and to which.
 type Inference struct {
-	// Tile is the side in pixels of the parts that a large image is cut into, 0 for none; Overlap is the share of it that neighbours see
-	// too.
+	// Tile is the side of a tile in pixels, 0 for the whole image only; Overlap is the overlap of neighbouring tiles as a share of the side.
 	Tile      int     `yaml:"tile"`
 	Overlap   float64 `yaml:"overlap"`
 	TileMerge string  `yaml:"tile_merge"`
 	// Ensemble are additional networks; Weights are those of all networks, the model first.
 	Ensemble []string  `yaml:"ensemble"`
 	Weights  []float64 `yaml:"weights"`
-	// Augment are further looks of each network, as ensemble.Parse reads them.
+	// Augment lists the augmented views of each network in the syntax of ensemble.ParseView.
 	Augment   []string `yaml:"augment"`
 	Fusion    string   `yaml:"fusion"`
 	FusionIoU float64  `yaml:"fusion_iou"`
 }
 
-// DefaultInference is one network that sees an image whole.
+// DefaultInference runs one network on the whole image.
 func DefaultInference() Inference {
 	return Inference{Overlap: 0.2, TileMerge: string(ensemble.NMS), Fusion: string(ensemble.WeightedBoxes), FusionIoU: ensemble.DefaultIoU}
 }
 
-// Plain reports whether an image is seen once, whole, by one network.
+// Plain reports whether one network runs once, on the whole image.
 func (l *Inference) Plain() bool { return l.Tile == 0 && len(l.Ensemble) == 0 && len(l.Augment) == 0 }
 
-// ValidateTile validates Tile; the methods below validate other fields.
+// ValidateTile returns an error unless Tile is 0 or a permitted tile side in pixels.
 func (l *Inference) ValidateTile() error {
 	if l.Tile == 0 {
 		return nil
@@ -39,10 +38,10 @@ func (l *Inference) ValidateTile() error {
 	return tile.Validate(l.Tile, 0)
 }
 
-// ValidateOverlap is of Overlap.
+// ValidateOverlap returns an error unless Overlap is a permitted share of the tile side.
 func (l *Inference) ValidateOverlap() error { return tile.Validate(tile.MinSide, l.Overlap) }
 
-// ValidateWeights is of Weights.
+// ValidateWeights returns an error unless there is no weight or one for each network of the ensemble.
 func (l *Inference) ValidateWeights() error {
 	if len(l.Weights) > 0 && len(l.Ensemble) == 0 {
 		return errors.New("they are those of the networks of --ensemble")
@@ -61,13 +60,13 @@ func (l *Inference) Fuser() ensemble.Fuser {
 	return f
 }
 
-// ValidateAugment is of Augment.
+// ValidateAugment returns an error if a view of Augment is unknown.
 func (l *Inference) ValidateAugment() error {
 	_, err := l.Views()
 	return err
 }
 
-// Views reads Augment.
+// Views parses Augment.
 func (l *Inference) Views() (all []ensemble.View, err error) {
 	for _, text := range l.Augment {
 		one, err := ensemble.ParseView(text)
