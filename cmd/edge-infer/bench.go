@@ -131,7 +131,7 @@ func compared(stdout io.Writer, asJSON bool, b *bench.Bench, before, after strin
 		if err != nil {
 			return fmt.Errorf("--compare: %w", err)
 		}
-		if both[i], err = bench.Parse(data); err != nil {
+		if both[i], err = bench.ParseReport(data); err != nil {
 			return fmt.Errorf("--compare: %s: %w", path, err)
 		}
 	}

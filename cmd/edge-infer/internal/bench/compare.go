@@ -83,7 +83,7 @@ func Compare(a, b *Report) *Comparison {
 		name string
 		*Report
 	}{{"A", a}, {"B", b}} {
-		if busy := r.Load.Before; busy != nil && *busy > Idle {
+		if busy := r.Load.Before; busy != nil && *busy > idleLoad {
 			c.differ("%s was measured on a machine that was %.0f %% busy", r.name, 100**busy)
 		}
 	}

@@ -47,7 +47,7 @@ func (b *Bench) waitIdle(ctx context.Context, load *Load) error {
 			return context.Cause(ctx)
 		case load.Before == nil:
 			return fmt.Errorf("bench: --wait-idle: the load of this system is unknown")
-		case *load.Before <= Idle:
+		case *load.Before <= idleLoad:
 			return nil
 		case time.Since(begun) >= b.WaitIdle:
 			return fmt.Errorf("bench: the machine is still %.0f %% busy after %v (stop other programs, or omit --wait-idle)",

@@ -108,12 +108,12 @@ func (r *Report) busy() string {
 	text := fmt.Sprintf("load of other programs: %s before, at most %s during, %s after",
 		share(r.Load.Before), share(highest), share(r.Load.After))
 	for _, s := range []*float64{r.Load.Before, highest, r.Load.After} {
-		if s != nil && *s > Idle {
+		if s != nil && *s > idleLoad {
 			return text + ": compare only alternating runs (--wait-idle waits for an idle machine)"
 		}
 	}
 	return text
 }
 
-// Idle is the share of all CPUs up to which a machine counts as idle.
-const Idle = 0.03
+// idleLoad is the share of all CPUs up to which a machine counts as idle.
+const idleLoad = 0.03

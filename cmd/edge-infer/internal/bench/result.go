@@ -174,8 +174,8 @@ func (r *Result) Name() string {
 	return fmt.Sprintf("%s, %s, %s, %s, batch %d", r.Engine, r.Precision, r.What, r.Drive, r.Batch)
 }
 
-// Parse reads and validates a document.
-func Parse(data []byte) (*Report, error) {
+// ParseReport reads and validates a document.
+func ParseReport(data []byte) (*Report, error) {
 	var r Report
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("not a document of edge-infer bench --output: %w", err)

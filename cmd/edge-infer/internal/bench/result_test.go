@@ -48,7 +48,7 @@ func TestForeignDocuments(t *testing.T) {
 		`{"v":1,"results":[]}`:          "version 1 with 0 results",
 		`{"v":1,"results":[{"fps":3}]}`: `result 1 has no "what"`,
 	} {
-		_, err := Parse([]byte(text))
+		_, err := ParseReport([]byte(text))
 		require.ErrorContains(t, err, want, text)
 		require.ErrorContains(t, err, "not a document of edge-infer bench --output: ", text)
 	}
@@ -57,7 +57,7 @@ func TestForeignDocuments(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"v":1,"results":[{"what":"loop","latency_p50_ms":1}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := Parse(data)
+		r, err := ParseReport(data)
 		if err == nil {
 			require.NotEmpty(t, r.Results)
 			require.NoError(t, r.Print(discard{}))

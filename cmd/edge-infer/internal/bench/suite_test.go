@@ -66,7 +66,7 @@ func TestSuite(t *testing.T) {
 		}
 	}
 	require.Len(t, seen, len(report.Results), "names tell the runs apart")
-	read, err := Parse(data)
+	read, err := ParseReport(data)
 	require.NoError(t, err)
 	same := Compare(read, read)
 	require.Len(t, same.Rows, len(report.Results))
