@@ -44,6 +44,7 @@ type groups interface {
 	Hardware(camera string) string
 	Settings(camera string) (pipeline.Settings, bool)
 	Slowdown(camera string) int
+	LastError(camera string) string
 	Stats() []pipeline.CameraStats
 	Totals() []pipeline.CameraStats
 	Servers() *device.Servers

@@ -12,9 +12,9 @@ import (
 
 // demand is the number of frames a camera delivered and got inferred so far, and its configured rate.
 type demand struct {
-	captured, displaced, done uint64  // frames; done are those inferred or dropped because nothing moved
-	rate                      float64 // the most inferences a second, 0 for no limit
-	interval                  int     // of frames, slowed down as it is
+	captured, dropped, done uint64  // frames; done are those inferred or dropped because nothing moved
+	rate                    float64 // the most inferences a second, 0 for no limit
+	interval                int     // of frames, slowed down as it is
 }
 
 // Shares of dropped frames above which the overload is logged, and below which its end is.
@@ -23,12 +23,12 @@ const (
 	enoughShare   = 0.01
 )
 
-// shortage is the share of the wanted frames of the time between two looks that were lost because newer ones displaced them.
+// shortage is the share of the wanted frames of the time between two checks that were dropped because newer ones replaced them.
 func (d *demand) shortage(before *demand, took time.Duration) float64 {
-	if d.captured < before.captured || d.displaced < before.displaced || d.done < before.done {
+	if d.captured < before.captured || d.dropped < before.dropped || d.done < before.done {
 		return 0 // a reload reset the camera's counters
 	}
-	captured, displaced := float64(d.captured-before.captured), float64(d.displaced-before.displaced)
+	captured, dropped := float64(d.captured-before.captured), float64(d.dropped-before.dropped)
 	wanted := captured / float64(max(d.interval, 1))
 	if d.rate > 0 {
 		wanted = min(wanted, d.rate*took.Seconds())
@@ -36,7 +36,7 @@ func (d *demand) shortage(before *demand, took time.Duration) float64 {
 	if wanted < 1 {
 		return 0
 	}
-	return max(0, min(displaced/captured, 1-float64(d.done-before.done)/wanted))
+	return max(0, min(dropped/captured, 1-float64(d.done-before.done)/wanted))
 }
 
 // overload logs when the network does not keep up with the cameras, and when it does again. Watch goroutine only.
@@ -46,7 +46,7 @@ type overload struct {
 	told   bool
 }
 
-// look compares with the look before, some seconds ago.
+// look compares the demand with that of the previous check, some seconds ago.
 func (o *overload) look(logger *slog.Logger, now time.Time, cameras map[string]demand) {
 	worst, which := -1.0, ""
 	for name, d := range cameras {
@@ -60,7 +60,7 @@ func (o *overload) look(logger *slog.Logger, now time.Time, cameras map[string]d
 	switch {
 	case !o.told && worst > overloadShare:
 		o.told = true
-		logger.Warn("the network does not keep up: newer frames displace those that wait, none is processed late",
+		logger.Warn("the network does not keep up: newer frames replace those that wait, none is processed late",
 			"camera", which, "lost", fmt.Sprintf("%.0f%%", math.Round(100*worst)),
 			"hint", "set a rate for cameras, leave still images out (motion), or take a smaller network: docs/tuning.md")
 	case o.told && worst >= 0 && worst < enoughShare:
@@ -84,7 +84,7 @@ func (f *fleet) demands() map[string]demand {
 			continue
 		}
 		all[c.Site.Name] = demand{
-			captured: captured.Captured, displaced: captured.Dropped, done: total.Inferred + total.DroppedMotion,
+			captured: captured.Captured, dropped: captured.Dropped, done: total.Inferred + total.DroppedMotion,
 			rate: c.Loop.Rate / float64(max(total.Slowdown, 1)), interval: settings.Interval * max(total.Slowdown, 1),
 		}
 	}

@@ -16,11 +16,11 @@ func TestShortage(t *testing.T) {
 		want  float64
 	}{
 		"keeps up":                       {demand{captured: 300, done: 300, interval: 1}, 0},
-		"a third is lost":                {demand{captured: 300, displaced: 100, done: 200, interval: 1}, 1. / 3},
-		"nothing moved":                  {demand{captured: 300, displaced: 2, done: 298, interval: 1}, 2. / 300},
-		"lost frames that nobody wanted": {demand{captured: 300, displaced: 200, done: 50, rate: 5, interval: 1}, 0},
-		"less than the rate":             {demand{captured: 300, displaced: 270, done: 30, rate: 5, interval: 1}, 0.4},
-		"every third, kept":              {demand{captured: 300, displaced: 50, done: 100, interval: 3}, 0},
+		"a third is lost":                {demand{captured: 300, dropped: 100, done: 200, interval: 1}, 1. / 3},
+		"nothing moved":                  {demand{captured: 300, dropped: 2, done: 298, interval: 1}, 2. / 300},
+		"lost frames that nobody wanted": {demand{captured: 300, dropped: 200, done: 50, rate: 5, interval: 1}, 0},
+		"less than the rate":             {demand{captured: 300, dropped: 270, done: 30, rate: 5, interval: 1}, 0.4},
+		"every third, kept":              {demand{captured: 300, dropped: 50, done: 100, interval: 3}, 0},
 		"no image":                       {demand{interval: 1}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestShortage(t *testing.T) {
 		})
 	}
 	anew := demand{captured: 300, done: 2300, interval: 1}
-	assert.Zero(t, anew.shortage(&demand{captured: 3000, displaced: 5, done: 2000}, 10*time.Second), "a reload has begun the camera anew")
+	assert.Zero(t, anew.shortage(&demand{captured: 3000, dropped: 5, done: 2000}, 10*time.Second), "a reload has begun the camera anew")
 }
 
 func TestOverloadIsToldOnceAndItsEndToo(t *testing.T) {
@@ -36,8 +36,8 @@ func TestOverloadIsToldOnceAndItsEndToo(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	o, now := overload{}, time.Unix(0, 0)
 	var sum demand
-	look := func(displaced uint64) {
-		sum.captured, sum.displaced, sum.done, sum.interval = sum.captured+300, sum.displaced+displaced, sum.done+300-displaced, 1
+	look := func(dropped uint64) {
+		sum.captured, sum.dropped, sum.done, sum.interval = sum.captured+300, sum.dropped+dropped, sum.done+300-dropped, 1
 		now = now.Add(10 * time.Second)
 		o.look(logger, now, map[string]demand{"gate": sum})
 	}

@@ -31,10 +31,6 @@ func (o *outputs) status() *payload.Status {
 		status.ConfigurationError = last.err.Error()
 	}
 	now := o.site()
-	failures := map[string]string{}
-	for _, totals := range o.groups.Totals() {
-		failures[totals.Camera] = totals.Error
-	}
 	for _, c := range o.cameras.All() {
 		stats := c.Capture.Stats()
 		camera := payload.CameraStatus{
@@ -47,7 +43,7 @@ func (o *outputs) status() *payload.Status {
 			}
 		}
 		if camera.Error == "" {
-			camera.Error = failures[stats.Name]
+			camera.Error = o.groups.LastError(stats.Name)
 		}
 		if stats.State != capture.Running {
 			camera.Last, camera.NextTry, camera.Tries = stats.LastImage, stats.NextTry, stats.Tries

@@ -9,20 +9,20 @@ import (
 
 // arrangement is the queues of a new set of cameras, waiting to be taken over by the frame goroutine.
 type arrangement struct {
-	lanes []*stream
-	done  chan<- struct{}
+	streams []*stream
+	done    chan<- struct{}
 }
 
 // Arrange makes the frame loop continue with these cameras as soon as the requests in flight are done. A camera with the name and source of
 // an earlier one keeps its counters; tracks of a removed tracker are ended. It returns when removed cameras are no longer used, or when ctx
 // ends. After an error about settings nothing has changed. One goroutine at a time may call Arrange and SetSettings.
 func (p *Pipeline) Arrange(ctx context.Context, cameras []Camera) error {
-	lanes, err := p.arrange(*p.lanes.Load(), cameras)
+	streams, err := p.arrange(*p.streams.Load(), cameras)
 	if err != nil {
 		return err
 	}
 	done := make(chan struct{})
-	p.cameras.Store(&arrangement{lanes, done})
+	p.cameras.Store(&arrangement{streams, done})
 	p.Wakeup.Signal()
 	select {
 	case <-done:
@@ -34,25 +34,25 @@ func (p *Pipeline) Arrange(ctx context.Context, cameras []Camera) error {
 
 // rearrange takes over an arrangement. Nothing is in flight.
 func (p *Pipeline) rearrange(change *arrangement) {
-	old := *p.lanes.Load()
-	for i, l := range change.lanes {
+	old := *p.streams.Load()
+	for i, l := range change.streams {
 		if same := find(old, l.Name, l.Source); same != nil {
-			change.lanes[i].turn = same.turn
+			change.streams[i].share = same.share
 		}
 	}
 	for _, camera := range old {
-		if !slices.ContainsFunc(change.lanes, func(l *stream) bool { return l.Name == camera.Name && l.Tracker == camera.Tracker }) {
+		if !slices.ContainsFunc(change.streams, func(l *stream) bool { return l.Name == camera.Name && l.Tracker == camera.Tracker }) {
 			p.end(camera)
 		}
 	}
-	p.lanes.Store(&change.lanes)
-	p.DeviceShare.weigh(change.lanes)
+	p.streams.Store(&change.streams)
+	p.DeviceShare.weigh(change.streams)
 	close(change.done)
 }
 
 // arrange makes the queues of cameras, which take over the counters of the old ones with the same name and source.
 func (p *Pipeline) arrange(old []*stream, cameras []Camera) ([]*stream, error) {
-	lanes := make([]*stream, len(cameras))
+	streams := make([]*stream, len(cameras))
 	for i, camera := range cameras {
 		settings := Settings{Detect: true, Confidence: p.Confidence, Interval: 1}
 		if camera.Settings != nil {
@@ -70,13 +70,13 @@ func (p *Pipeline) arrange(old []*stream, cameras []Camera) ([]*stream, error) {
 			l.meter = newMeter()
 			l.left = new(atomic.Int64)
 		}
-		lanes[i] = l
+		streams[i] = l
 	}
-	return lanes, nil
+	return streams, nil
 }
 
-func find(lanes []*stream, name string, source Source) *stream {
-	for _, l := range lanes {
+func find(streams []*stream, name string, source Source) *stream {
+	for _, l := range streams {
 		if l.Name == name && l.Source == source {
 			return l
 		}

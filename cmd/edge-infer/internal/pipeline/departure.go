@@ -5,7 +5,7 @@ import "github.com/edge-infer/edge-infer/capture"
 // EndObjects makes the frame loop end all objects of a camera whose images have stopped. Frames captured before are still processed. It may
 // be called from any goroutine; an unknown camera is ignored.
 func (p *Pipeline) EndObjects(camera string) {
-	if found := p.lane(camera); found != nil {
+	if found := p.stream(camera); found != nil {
 		found.left.Store(capture.Monotonic())
 		p.Wakeup.Signal()
 	}
@@ -19,7 +19,7 @@ func (p *Pipeline) departed(camera *stream) {
 	}
 	for i := range p.requests {
 		for j := range p.requests[i].frames {
-			if p.requests[i].lanes[j].left == camera.left {
+			if p.requests[i].streams[j].left == camera.left {
 				return
 			}
 		}

@@ -47,12 +47,12 @@ func (t *DeviceShare) notify(bell Wakeup) {
 }
 
 // weigh sets the loop's share.
-func (t *DeviceShare) weigh(lanes []*stream) {
+func (t *DeviceShare) weigh(streams []*stream) {
 	if t == nil {
 		return
 	}
 	sum := 0
-	for _, l := range lanes {
+	for _, l := range streams {
 		sum += max(l.Priority, 1)
 	}
 	t.of.mu.Lock()

@@ -65,7 +65,7 @@ type stream struct {
 	settings *atomic.Pointer[Settings]
 	left     *atomic.Int64 // when the camera's images stopped, CLOCK_MONOTONIC, until that is seen to; else 0
 	suspect  bool          // the engine has refused its newest image: the next one goes alone; frame goroutine only
-	turn     fairShare
+	share    fairShare
 }
 
 // Pipeline is the frame loop of one predictor. The exported fields are set before Open and not changed by others after.
@@ -90,7 +90,7 @@ type Pipeline struct {
 	Secondary *SecondaryStage
 	Logger    *slog.Logger
 
-	lanes       atomic.Pointer[[]*stream]
+	streams     atomic.Pointer[[]*stream]
 	slowdown    atomic.Int32 // multiplies the time between two frames of every camera; 0 is 1
 	relief      atomic.Int32 // the schedule's, of cameras without a deadline
 	cameras     atomic.Pointer[arrangement]
@@ -118,7 +118,7 @@ type Pipeline struct {
 // request is a request in flight in one slot of the predictor.
 type request struct {
 	frames    []capture.Frame
-	lanes     []*stream
+	streams   []*stream
 	images    []engine.Image
 	corners   []image.Point // of the images in their frames
 	copies    [][]byte      // memory of images that are copies, by place
@@ -165,7 +165,9 @@ func (p *Pipeline) prepare() {
 	batch := model.MaxBatch
 	p.requests = make([]request, p.Predictor.Slots())
 	for i := range p.requests {
-		p.requests[i] = request{frames: make([]capture.Frame, 0, batch), lanes: make([]*stream, 0, batch), images: make([]engine.Image, 0, batch)}
+		p.requests[i] = request{
+			frames: make([]capture.Frame, 0, batch), streams: make([]*stream, 0, batch), images: make([]engine.Image, 0, batch),
+		}
 		p.requests[i].corners, p.requests[i].copies = make([]image.Point, 0, batch), make([][]byte, batch)
 	}
 }
@@ -183,12 +185,12 @@ func (p *Pipeline) Open() error {
 		p.Wakeup = new(capture.Wakeup)
 	}
 	p.DeviceShare.notify(p.Wakeup)
-	lanes, err := p.arrange(nil, p.Cameras)
+	streams, err := p.arrange(nil, p.Cameras)
 	if err != nil {
 		return err
 	}
-	p.lanes.Store(&lanes)
-	p.DeviceShare.weigh(lanes)
+	p.streams.Store(&streams)
+	p.DeviceShare.weigh(streams)
 	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
 	p.schedule = schedule{now: capture.Monotonic}
 	p.inferred.Labels, p.inferred.Stages = p.Labels, p.Stages
@@ -217,7 +219,7 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			finish()
 		}
 		p.DeviceShare.end()
-		for _, camera := range *p.lanes.Load() {
+		for _, camera := range *p.streams.Load() {
 			p.end(camera)
 		}
 	}()
@@ -300,9 +302,9 @@ func (p *Pipeline) listen(ctx context.Context, ended <-chan struct{}) (stop func
 		case <-over:
 		}
 	}()
-	deaf := context.AfterFunc(ctx, p.Wakeup.Signal)
+	stopWatching := context.AfterFunc(ctx, p.Wakeup.Signal)
 	return func() {
-		deaf()
+		stopWatching()
 		close(over)
 	}
 }
@@ -316,8 +318,8 @@ func (p *Pipeline) ahead(current *request) bool {
 	if known := p.InferenceTime(); known > 0 && known < slowInference {
 		return true
 	}
-	for _, lane := range current.lanes {
-		if !lane.Lossless {
+	for _, camera := range current.streams {
+		if !camera.Lossless {
 			return false
 		}
 	}
@@ -326,32 +328,32 @@ func (p *Pipeline) ahead(current *request) bool {
 
 // gather fills the flight with the newest frames that are wanted, in the order of the schedule.
 func (p *Pipeline) gather(f *request) bool {
-	f.frames, f.lanes, f.images, f.corners = f.frames[:0], f.lanes[:0], f.images[:0], f.corners[:0]
+	f.frames, f.streams, f.images, f.corners = f.frames[:0], f.streams[:0], f.images[:0], f.corners[:0]
 	slowdown := int(max(p.slowdown.Load(), 1))
 	p.relieve()
-	for _, lane := range p.schedule.order(*p.lanes.Load()) {
+	for _, camera := range p.schedule.order(*p.streams.Load()) {
 		if len(f.frames) == cap(f.frames) {
 			break
 		}
-		if lane.suspect && len(f.frames) > 0 {
+		if camera.suspect && len(f.frames) > 0 {
 			continue // alone, when it is the first
 		}
-		frame, ok := lane.Source.Take()
+		frame, ok := camera.Source.Take()
 		if !ok {
-			p.departed(lane)
+			p.departed(camera)
 			continue
 		}
-		if judged := p.schedule.judge(lane, &frame, slowdown); judged != infer {
-			lane.leaveOut(&frame, judged)
+		if judged := p.schedule.judge(camera, &frame, slowdown); judged != infer {
+			camera.leaveOut(&frame, judged)
 			continue
 		}
-		p.schedule.chose(lane, frame.Captured)
-		part := lane.Region.of(frame.Width, frame.Height)
+		p.schedule.chose(camera, frame.Captured)
+		part := camera.Region.of(frame.Width, frame.Height)
 		f.images = append(f.images, cut(frame.Image(), part, &f.copies[len(f.frames)]))
 		f.corners = append(f.corners, part.Min)
 		f.frames = append(f.frames, frame)
-		f.lanes = append(f.lanes, lane)
-		if lane.suspect {
+		f.streams = append(f.streams, camera)
+		if camera.suspect {
 			break
 		}
 	}
@@ -404,8 +406,8 @@ func (p *Pipeline) finish(slot int) {
 		return
 	}
 	p.failures.clear()
-	for _, lane := range f.lanes {
-		lane.suspect = false
+	for _, camera := range f.streams {
+		camera.suspect = false
 	}
 	if result.Contradiction != nil {
 		p.contradiction = result.Contradiction
@@ -425,7 +427,7 @@ func (p *Pipeline) finish(slot int) {
 		if m := result.Results[i].Map; m != nil {
 			m.Translate(f.corners[i])
 		}
-		p.hand(f.lanes[i], &f.frames[i], &result.Results[i], result.Timing)
+		p.hand(f.streams[i], &f.frames[i], &result.Results[i], result.Timing)
 		f.frames[i].Release()
 	}
 	f.frames = f.frames[:0]
@@ -531,15 +533,15 @@ func (p *Pipeline) end(camera *stream) {
 func (p *Pipeline) fail(slot int, err error) {
 	f := &p.requests[slot]
 	if len(f.frames) == 1 {
-		f.lanes[0].suspect = true
+		f.streams[0].suspect = true
 		p.lose(f, err)
 		p.failures.add(p.Logger, err)
 		return
 	}
-	frames, lanes, images, corners := slices.Clone(f.frames), slices.Clone(f.lanes), slices.Clone(f.images), slices.Clone(f.corners)
+	frames, streams, images, corners := slices.Clone(f.frames), slices.Clone(f.streams), slices.Clone(f.images), slices.Clone(f.corners)
 	for i := range frames {
 		p.heartbeat.Beat()
-		f.frames, f.lanes, f.images = append(f.frames[:0], frames[i]), append(f.lanes[:0], lanes[i]), append(f.images[:0], images[i])
+		f.frames, f.streams, f.images = append(f.frames[:0], frames[i]), append(f.streams[:0], streams[i]), append(f.images[:0], images[i])
 		f.corners = append(f.corners[:0], corners[i])
 		p.submit(slot)
 		p.finish(slot)
@@ -549,7 +551,7 @@ func (p *Pipeline) fail(slot int, err error) {
 // lose releases the frames of a failed request.
 func (p *Pipeline) lose(f *request, err error) {
 	for i := range f.frames {
-		f.lanes[i].meter.fail(err)
+		f.streams[i].meter.fail(err)
 		f.frames[i].Release()
 	}
 	f.frames = f.frames[:0]
@@ -561,9 +563,9 @@ func (p *Pipeline) SetSlowdown(factor int) { p.slowdown.Store(int32(factor)) }
 // Stats returns the counters of each camera, with rates since the previous call.
 func (p *Pipeline) Stats() []CameraStats {
 	now := time.Now()
-	lanes := *p.lanes.Load()
-	stats := make([]CameraStats, len(lanes))
-	for i, camera := range lanes {
+	streams := *p.streams.Load()
+	stats := make([]CameraStats, len(streams))
+	for i, camera := range streams {
 		stats[i] = camera.meter.snapshot(camera.Name, now)
 		stats[i].Slowdown = p.slowed(camera)
 	}
@@ -572,24 +574,32 @@ func (p *Pipeline) Stats() []CameraStats {
 
 // Totals returns the counters of each camera since it was added.
 func (p *Pipeline) Totals() []CameraStats {
-	lanes := *p.lanes.Load()
-	stats := make([]CameraStats, len(lanes))
-	for i, camera := range lanes {
+	streams := *p.streams.Load()
+	stats := make([]CameraStats, len(streams))
+	for i, camera := range streams {
 		stats[i] = camera.meter.total(camera.Name)
 		stats[i].Slowdown = p.slowed(camera)
 	}
 	return stats
 }
 
-// Slowdown is by how much the time between two frames of a camera is multiplied now; 1 for one that the loop has not.
+// LastError returns why a camera's newest frame gave no result; empty after one that did and for an unknown camera.
+func (p *Pipeline) LastError(camera string) string {
+	if found := p.stream(camera); found != nil {
+		return found.meter.lastError()
+	}
+	return ""
+}
+
+// Slowdown returns the factor applied to the time between two frames of a camera now; 1 for an unknown camera.
 func (p *Pipeline) Slowdown(camera string) int {
-	if found := p.lane(camera); found != nil {
+	if found := p.stream(camera); found != nil {
 		return p.slowed(found)
 	}
 	return 1
 }
 
-// slowed is by how much the time between two frames of a camera is multiplied, for heat or for cameras with a deadline.
+// slowed returns the factor applied to the time between two frames of a camera, because of heat or of cameras with a deadline.
 func (p *Pipeline) slowed(l *stream) int {
 	factor := int(max(p.slowdown.Load(), 1))
 	if l.Deadline == 0 {

@@ -122,6 +122,14 @@ func (c *boxCamera) put(t testing.TB) {
 	c.box.Put(frame)
 }
 
+// putNext puts a frame as soon as the one before was taken.
+func (c *boxCamera) putNext(t testing.TB) {
+	for c.box.Full() {
+		time.Sleep(100 * time.Microsecond)
+	}
+	c.put(t)
+}
+
 // record is a sink that keeps what a test looks at.
 type record struct {
 	seqs  map[string][]uint64
@@ -163,10 +171,7 @@ func TestEveryFrameOfALosslessCameraComesThrough(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for range 50 {
-			for camera.box.Full() {
-				time.Sleep(100 * time.Microsecond)
-			}
-			camera.put(t)
+			camera.putNext(t)
 		}
 	}()
 	require.NoError(t, p.Run(t.Context(), ended))
@@ -226,10 +231,7 @@ func TestInvalidOutputAfterARightImage(t *testing.T) {
 		t.Helper()
 		before := p.Totals()[0]
 		for range frames {
-			for camera.box.Full() {
-				time.Sleep(100 * time.Microsecond)
-			}
-			camera.put(t)
+			camera.putNext(t)
 		}
 		for {
 			now := p.Totals()[0]
@@ -426,10 +428,7 @@ func TestReplacingTheEngineLosesNoFrame(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for i := range 60 {
-			for camera.box.Full() {
-				time.Sleep(100 * time.Microsecond)
-			}
-			camera.put(t)
+			camera.putNext(t)
 			if i%20 == 10 {
 				require.NoError(t, p.Replace(t.Context(), predictor(t, newSlowEngine(time.Millisecond, 1+i%3))))
 			}

@@ -41,28 +41,28 @@ type schedule struct {
 }
 
 // order returns the streams in the order in which they may offer a frame.
-func (s *schedule) order(lanes []*stream) []*stream {
-	s.line = append(s.line[:0], lanes...)
+func (s *schedule) order(streams []*stream) []*stream {
+	s.line = append(s.line[:0], streams...)
 	slices.SortFunc(s.line, func(a, b *stream) int {
 		return cmp.Or(
 			cmp.Compare(s.start(a), s.start(b)),
 			cmp.Compare(a.urgency(), b.urgency()),
-			cmp.Compare(a.turn.last, b.turn.last),
+			cmp.Compare(a.share.last, b.share.last),
 		)
 	})
 	return s.line
 }
 
 // start returns a stream's virtual start time: a stream that had no frames for a while has saved at most one turn.
-func (s *schedule) start(l *stream) float64 { return max(l.turn.served, s.served-l.cost()) }
+func (s *schedule) start(l *stream) float64 { return max(l.share.served, s.served-l.cost()) }
 
 // chose records that a stream's frame goes to the predictor.
 func (s *schedule) chose(l *stream, captured int64) {
 	start := s.start(l)
-	l.turn.served = start + l.cost()
+	l.share.served = start + l.cost()
 	s.served = max(s.served, start)
 	s.turns++
-	l.turn.last, l.turn.looked = s.turns, captured
+	l.share.last, l.share.looked = s.turns, captured
 }
 
 // cost is the virtual time of one frame.
@@ -95,7 +95,7 @@ func (s *schedule) judge(l *stream, frame *capture.Frame, slowdown int) verdict 
 	switch {
 	case !settings.Detect || frame.Seq%uint64(settings.Interval*l.stride(slowdown)) != 0:
 		return skip
-	case frame.Still && l.MinRate > 0 && l.turn.looked != 0 && float64(frame.Captured-l.turn.looked) < float64(time.Second)/l.MinRate:
+	case frame.Still && l.MinRate > 0 && l.share.looked != 0 && float64(frame.Captured-l.share.looked) < float64(time.Second)/l.MinRate:
 		return gate
 	case l.Deadline > 0 && !l.Lossless && s.now()-frame.Captured > int64(l.Deadline):
 		s.relief.count(true)
@@ -116,7 +116,7 @@ func (l *stream) stride(slowdown int) int {
 
 // isDue reports whether a frame is due at a rate, and when the next one is. The mean rate holds even if no frame arrives exactly on time.
 func (l *stream) isDue(captured, period int64) bool {
-	t := &l.turn
+	t := &l.share
 	if t.due-captured > period { // the rate has become higher since
 		t.due = captured
 	}

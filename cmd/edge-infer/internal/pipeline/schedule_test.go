@@ -83,9 +83,9 @@ func (w *world) camera(fps, jitter float64, share Scheduling) *timed {
 
 // run lets the simulated time pass; service is how long a request of so many frames takes, each tells of the time.
 func (w *world) run(t *testing.T, service func(frames int) time.Duration, each func()) {
-	lanes, err := w.arrange(nil, w.Pipeline.Cameras)
+	streams, err := w.arrange(nil, w.Pipeline.Cameras)
 	require.NoError(t, err)
-	w.lanes.Store(&lanes)
+	w.streams.Store(&streams)
 	for w.now = int64(time.Second); w.now < simulated; {
 		if each != nil {
 			each()
@@ -98,7 +98,7 @@ func (w *world) run(t *testing.T, service func(frames int) time.Duration, each f
 		seen := map[string]int{}
 		for i := range f.frames {
 			w.ages = append(w.ages, time.Duration(w.now-f.frames[i].Captured))
-			name := f.lanes[i].Name
+			name := f.streams[i].Name
 			w.inferred[name]++
 			seen[name]++
 			require.Equal(t, 1, seen[name], "a camera has one frame in a request")
@@ -106,7 +106,7 @@ func (w *world) run(t *testing.T, service func(frames int) time.Duration, each f
 		took := service(len(f.frames))
 		w.now += int64(took)
 		for i := range f.frames {
-			l := f.lanes[i]
+			l := f.streams[i]
 			tooLate := l.Deadline > 0 && w.now-f.frames[i].Captured > int64(l.Deadline)
 			if l.Deadline > 0 {
 				w.schedule.relief.count(tooLate)

@@ -100,7 +100,7 @@ func TestResultsAreCompleteBeforeSinksSeeThem(t *testing.T) {
 		p.Sinks = sinks
 		frame()
 	}
-	p.end((*p.lanes.Load())[0]) // the last events have attributes as well
+	p.end((*p.streams.Load())[0]) // the last events have attributes as well
 	for _, o := range observers {
 		require.Equal(t, observers[0].seen, o.seen)
 	}

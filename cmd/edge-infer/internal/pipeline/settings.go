@@ -32,7 +32,7 @@ func (s *Settings) wantsClass(class int) bool {
 
 // Settings returns a camera's current settings; false for an unknown camera.
 func (p *Pipeline) Settings(camera string) (Settings, bool) {
-	found := p.lane(camera)
+	found := p.stream(camera)
 	if found == nil {
 		return Settings{}, false
 	}
@@ -42,7 +42,7 @@ func (p *Pipeline) Settings(camera string) (Settings, bool) {
 // SetSettings replaces the settings of a camera from its next frame on. The error names the value that is out of range; nothing changes
 // then.
 func (p *Pipeline) SetSettings(camera string, s Settings) error {
-	found := p.lane(camera)
+	found := p.stream(camera)
 	if found == nil {
 		return fmt.Errorf("no camera %q", camera)
 	}
@@ -53,8 +53,8 @@ func (p *Pipeline) SetSettings(camera string, s Settings) error {
 	return nil
 }
 
-func (p *Pipeline) lane(camera string) *stream {
-	for _, found := range *p.lanes.Load() {
+func (p *Pipeline) stream(camera string) *stream {
+	for _, found := range *p.streams.Load() {
 		if found.Name == camera {
 			return found
 		}

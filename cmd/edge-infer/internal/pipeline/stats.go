@@ -87,6 +87,20 @@ func (m *meter) fail(err error) {
 	m.mutex.Unlock()
 }
 
+func (m *meter) lastError() string {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.reason()
+}
+
+// reason returns the text of err. The lock is held.
+func (m *meter) reason() string {
+	if m.err == nil {
+		return ""
+	}
+	return m.err.Error()
+}
+
 // CameraStats counts one camera's frames. Each frame is either inferred or dropped for one reason. Counters run from the start; FPS, P50
 // and P99 cover the time since the previous call of Pipeline.Stats, or the whole run for Pipeline.Totals.
 type CameraStats struct {
@@ -133,12 +147,8 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 	at := func(quantile float64) time.Duration {
 		return time.Duration(histogram.ValueAtQuantile(quantile)) * time.Microsecond
 	}
-	reason := ""
-	if m.err != nil {
-		reason = m.err.Error()
-	}
 	return CameraStats{
-		Camera: name, Error: reason, Inferred: m.inferred, DeadlineMissed: m.missed, DroppedInterval: m.interval, DroppedMotion: m.motion,
+		Camera: name, Error: m.reason(), Inferred: m.inferred, DeadlineMissed: m.missed, DroppedInterval: m.interval, DroppedMotion: m.motion,
 		DroppedDeadline: m.deadline, DroppedError: m.failed, Detections: m.detections,
 		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,

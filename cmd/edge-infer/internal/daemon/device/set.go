@@ -302,6 +302,14 @@ func (s *Set) Slowdown(camera string) int {
 	return 1
 }
 
+// LastError returns why a camera's newest frame gave no result; empty after one that did and for an unknown camera.
+func (s *Set) LastError(camera string) string {
+	if d := s.Of(camera); d != nil {
+		return d.LastError(camera)
+	}
+	return ""
+}
+
 // Stats returns the counters of each camera, with rates since the previous call.
 func (s *Set) Stats() (all []pipeline.CameraStats) {
 	for _, d := range s.All {
