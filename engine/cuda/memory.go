@@ -108,7 +108,7 @@ func (d *Device) Alloc(size int) (*Memory, error) {
 // is shared.
 const sharedUnit = 2 << 20
 
-// AllocShared is Alloc for memory that another process may open by the returned handle. No other memory is shared. Other processes must
+// AllocShared allocates memory that other processes can open with the returned handle, which memory of Alloc has not. Other processes must
 // close the memory before Free. It returns an error if the device does not support this.
 func (d *Device) AllocShared(size int) (*Memory, []byte, error) {
 	m, err := d.Alloc((size + sharedUnit - 1) / sharedUnit * sharedUnit)

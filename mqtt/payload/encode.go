@@ -1,5 +1,5 @@
 // Package payload writes the JSON payloads of the topics by appending, without reflection and, with room in the buffer, without allocation.
-// The page and infer use it too.
+// The web page and the infer command write detections with it too.
 package payload
 
 import (

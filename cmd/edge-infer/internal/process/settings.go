@@ -28,7 +28,7 @@ type Settings struct {
 // DefaultSettings leave everything to Apply.
 func DefaultSettings() Settings { return Settings{Auto, Auto, Auto, Auto, Auto} }
 
-// Limits of the settings.
+// Bounds of the numeric settings; memory is in bytes.
 const (
 	mostProcessors = 1024
 	leastGC        = 10
@@ -37,7 +37,7 @@ const (
 	mostPriority   = 99
 )
 
-// ValidateProcessors validates Processors; the methods below validate the other fields.
+// ValidateProcessors returns an error unless Processors is auto or a number in bounds.
 func (s *Settings) ValidateProcessors() error {
 	return wholeOrWord(s.Processors, 1, mostProcessors, Auto)
 }
