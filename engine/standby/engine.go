@@ -19,6 +19,9 @@ type Remote interface {
 	engine.Engine
 	// Well reports whether any server accepts requests.
 	Well() bool
+	// Reject takes the server that gave a slot's last result out of service, because its values are invalid. It reports whether another one
+	// accepts requests.
+	Reject(slot int, reason error) (repeat bool)
 }
 
 // Options configures Open.
@@ -61,6 +64,7 @@ type slot struct {
 	images  []engine.Image
 	tensors []engine.Tensor
 	remote  Remote // engine of the request; nil for Local
+	last    Remote // engine of the last result; nil for Local
 	busy    bool   // a request is in flight
 }
 
@@ -263,13 +267,14 @@ func (e *Engine) Wait(number int) (*engine.Result, error) {
 		return e.Local.Wait(number)
 	}
 	s := &e.slots[number]
-	s.busy = false
+	s.busy, s.last = false, nil
 	var reason error
 	if r := s.remote; r != nil {
 		s.remote = nil
 		result, err := r.Wait(number)
 		if err == nil {
 			e.note(false, nil)
+			s.last = r
 			return result, nil
 		}
 		if errors.Is(err, engine.ErrClosed) {
@@ -285,6 +290,17 @@ func (e *Engine) Wait(number int) (*engine.Result, error) {
 		e.note(true, reason)
 	}
 	return result, err
+}
+
+// Reject takes the server that gave a slot's last result out of service, because its values are invalid. It reports whether the request can be
+// repeated: by another server or by Local, unless the result was Local's.
+func (e *Engine) Reject(number int, reason error) (repeat bool) {
+	r := e.slots[number].last
+	if r == nil {
+		return false
+	}
+	r.Reject(number, reason)
+	return true
 }
 
 // Close implements engine.Engine. It closes both engines.

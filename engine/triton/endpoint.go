@@ -18,6 +18,11 @@ const (
 	probeInterval = 2 * time.Second        // between two probes of a healthy server
 	firstRetry    = 100 * time.Millisecond // before the first probe of a suspended one; doubled each time
 	lastRetry     = 2 * time.Second
+
+	// firstSuspicion is how long a server is left alone after an invalid result, doubled with each further one. Its trial requests may
+	// succeed: an empty image need not show what is wrong with it.
+	firstSuspicion = 2 * time.Second
+	lastSuspicion  = time.Minute
 )
 
 // endpoint is one server with a circuit breaker. A failed request suspends it. It resumes when a trial request by its watcher succeeds;
@@ -45,6 +50,9 @@ type endpoint struct {
 	version  string // of the model that answered last
 	swapped  bool   // the version has changed since the last probe
 	unshared string // why the configured kind of memory is not shared
+	// suspicion is the pause after the last invalid result, suspected its end.
+	suspicion time.Duration
+	suspected time.Time
 
 	shared, onGPU atomic.Bool // regions are in use; the images are in GPU memory
 	// regions has one entry per slot, or none when tensors are sent. Slots hold users for reading while they use them; the watcher locks it
@@ -77,6 +85,30 @@ func (p *endpoint) suspend(reason error) {
 		p.engine.log.Warn("server suspended", "server", p.address.String(), "reason", text)
 	}
 	p.wakeUp()
+}
+
+// reject suspends the endpoint because a result was invalid. It is not tried again until a pause has passed, which doubles while the server's
+// results stay invalid.
+func (p *endpoint) reject(reason error) {
+	p.mu.Lock()
+	now := time.Now()
+	if now.Sub(p.suspected) > lastSuspicion {
+		p.suspicion = 0
+	}
+	if now.After(p.suspected) { // several slots may have results of the same time
+		p.suspicion = min(max(2*p.suspicion, firstSuspicion), lastSuspicion)
+		p.suspected = now.Add(p.suspicion)
+	}
+	p.mu.Unlock()
+	p.failures.Add(1)
+	p.suspend(reason)
+}
+
+// pauseLeft returns the time until the endpoint may be tried again, at least firstRetry.
+func (p *endpoint) pauseLeft() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(time.Until(p.suspected), firstRetry)
 }
 
 func (p *endpoint) wakeUp() {
@@ -117,7 +149,7 @@ func (p *endpoint) watch(ctx context.Context) {
 			timer.Stop()
 			if well, _ := p.state(); !well {
 				pause = firstRetry
-				if !sleep(ctx, pause) {
+				if !sleep(ctx, p.pauseLeft()) {
 					return
 				}
 			}

@@ -431,6 +431,16 @@ func (e *Engine) SubmitTensors(slot int, inputs []engine.Tensor) error {
 // Wait implements engine.Engine. It returns within the request timeout; the error is ErrUnavailable if no server answered.
 func (e *Engine) Wait(slot int) (*engine.Result, error) { return e.requests.Wait(slot) }
 
+// Reject suspends the server that gave a slot's last result, because its values are invalid. It reports whether another server is healthy,
+// so that the request can be repeated.
+func (e *Engine) Reject(slot int, reason error) (repeat bool) {
+	s := e.slots[slot]
+	if len(s.tried) > 0 {
+		s.tried[len(s.tried)-1].reject(reason)
+	}
+	return e.Well()
+}
+
 // Close implements engine.Engine. It cancels requests in flight.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {

@@ -32,7 +32,7 @@ type slot struct {
 	request       request
 	jpeg          compressor
 	answer        answer
-	tried         []*endpoint
+	tried         []*endpoint // for the request; the last one gave the result
 }
 
 func (e *Engine) newSlot(number int) (*slot, error) {

@@ -14,6 +14,7 @@ import (
 // Network is the Predictor of one network on one engine.
 type Network struct {
 	engine         engine.Engine
+	rejecter       rejecter // the same engine if it has several servers, else nil
 	model          Model
 	layout         head.Layout // selected by the caller
 	slots          []slot
@@ -23,6 +24,12 @@ type Network struct {
 }
 
 var _ Predictor = (*Network)(nil)
+
+// rejecter is an engine of several servers. Reject takes the server that gave a slot's last result out of service, because its values are
+// invalid, and reports whether the request can be repeated elsewhere.
+type rejecter interface {
+	Reject(slot int, reason error) (repeat bool)
+}
 
 // slot holds one request. One goroutine at a time uses it.
 type slot struct {
@@ -36,7 +43,8 @@ type slot struct {
 
 // Wrap returns a predictor of an open engine, which Close closes. An error leaves the engine open.
 func Wrap(e engine.Engine, d Decoding) (*Network, error) {
-	n := &Network{engine: e, model: Model{Model: e.Model()}, layout: d.Layout, slots: make([]slot, e.Slots())}
+	several, _ := auto.Unwrap(e).(rejecter)
+	n := &Network{engine: e, rejecter: several, model: Model{Model: e.Model()}, layout: d.Layout, slots: make([]slot, e.Slots())}
 	if layout, _ := head.ParseLayout(string(d.Layout)); layout != head.LayoutCTC && layout != head.LayoutCTCBlankLast {
 		n.model.Metadata.Labels = distinctLabels(n.model.Metadata.Labels)
 	}
@@ -157,28 +165,50 @@ func (n *Network) Wait(number int) (*BatchResult, error) {
 	if len(s.images) == 0 {
 		return &s.result, nil
 	}
-	result, err := n.engine.Wait(number)
-	if err != nil && n.perImageErrors && !errors.Is(err, engine.ErrClosed) {
-		for _, index := range s.indices {
-			s.result.Results[index].Err = err
+	for {
+		result, err := n.engine.Wait(number)
+		if err != nil && n.perImageErrors && !errors.Is(err, engine.ErrClosed) {
+			for _, index := range s.indices {
+				s.result.Results[index].Err = err
+			}
+			return &s.result, nil
 		}
-		return &s.result, nil
+		if err != nil {
+			return nil, err
+		}
+		s.result.Timing = result.Timing
+		if invalid := n.decodeAll(s, result); invalid == nil || !n.repeat(number, s, invalid) {
+			return &s.result, nil
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	s.result.Timing = result.Timing
+}
+
+// decodeAll decodes the images of a request. It returns the error of an image whose outputs are invalid, nil if there is none.
+func (n *Network) decodeAll(s *slot, result *engine.Result) (invalid error) {
 	begun := time.Now()
 	for i, index := range s.indices {
 		at, image := &s.result.Results[index], &s.images[i]
 		at.Detections, at.Stats, at.Err = s.decoder.Decode(result, i, image.Width, image.Height, at.Detections)
-		if at.Err == nil {
-			at.Map = s.decoder.Map(i)
-			s.result.Contradiction, at.Err = n.addEvidence(s.decoder, result, i, &at.Stats)
+		if at.Err != nil {
+			continue
+		}
+		at.Map = s.decoder.Map(i)
+		s.result.Contradiction, at.Err = n.addEvidence(s.decoder, result, i, &at.Stats)
+		if at.Err != nil {
+			invalid = at.Err
 		}
 	}
 	s.result.Decoding = time.Since(begun)
-	return &s.result, nil
+	return invalid
+}
+
+// repeat submits a request with invalid outputs again if another server can answer it. Each repetition takes a server out of service, so
+// their number is bounded.
+func (n *Network) repeat(number int, s *slot, invalid error) bool {
+	if n.rejecter == nil || !n.rejecter.Reject(number, invalid) {
+		return false
+	}
+	return n.engine.Submit(number, s.images) == nil
 }
 
 // addEvidence checks the outputs of an image against the head.

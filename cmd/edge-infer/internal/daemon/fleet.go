@@ -49,6 +49,7 @@ func (f *fleet) Open(ctx context.Context, s site.Site, steps progress.Reporter) 
 		return f.images.Sizes(ctx, aspectCameras(cameras), f.logger)
 	}
 	f.devices.SetupThread = f.process.Capture.SetupLoopThread
+	f.devices.Swap = f.swap
 	if err := f.devices.Open(ctx, &f.site, steps, f.logger); err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (f *fleet) Open(ctx context.Context, s site.Site, steps progress.Reporter) 
 
 // OpenCameras opens the cameras, which deliver images after Run.
 func (f *fleet) OpenCameras() error {
-	f.upgrade = device.Upgrade{Devices: &f.devices, Swap: f.swap, Logger: f.logger}
+	f.upgrade = device.Upgrade{Devices: &f.devices, Logger: f.logger}
 	f.recordVerdict(f.devices.All[0].Running().Model().Model)
 	f.cameras.Make = f.newCamera
 	f.cameras.Settings = f.settings

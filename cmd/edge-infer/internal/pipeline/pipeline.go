@@ -88,7 +88,11 @@ type Pipeline struct {
 	Stages *stage.Times
 	// Secondary are networks that classify tracked objects; nil for none.
 	Secondary *SecondaryStage
-	Logger    *slog.Logger
+	// OnFault is called by the frame goroutine when the predictor is at fault: it has failed for ten seconds without a break, or its output
+	// contradicts the recognised layout, in which case the error is a *predict.Contradiction. Frames are then lost until Replace. With nil,
+	// Run returns the error.
+	OnFault func(error)
+	Logger  *slog.Logger
 
 	streams     atomic.Pointer[[]*stream]
 	slowdown    atomic.Int32 // multiplies the time between two frames of every camera; 0 is 1
@@ -111,8 +115,9 @@ type Pipeline struct {
 	attributes Attributes
 	failures   failures
 	review     func() // of the loop's thread; nil while it has none of its own
-	// contradiction ends Run: what comes out of the network means nothing.
+	// contradiction is set when the predictor's output means nothing; fault when the predictor is no longer used.
 	contradiction *predict.Contradiction
+	fault         error
 }
 
 // request is a request in flight in one slot of the predictor.
@@ -126,7 +131,7 @@ type request struct {
 	err       error // of Submit
 }
 
-// giveUp is how long every request may fail before Run returns the error.
+// giveUp is how long every request may fail before the predictor is at fault.
 const giveUp = 10 * time.Second
 
 // replacement is a predictor that waits to take over.
@@ -151,7 +156,9 @@ func (p *Pipeline) Replace(ctx context.Context, next Predictor) error {
 
 // takeOver puts the replacement in place. Nothing is in flight.
 func (p *Pipeline) takeOver(r *replacement) {
-	p.Predictor, p.contradiction = r.predictor, nil
+	p.Predictor = r.predictor
+	p.contradiction, p.fault = nil, nil
+	p.failures.clear()
 	p.inference.Store(0)
 	p.prepare()
 	p.settle()
@@ -201,9 +208,8 @@ func (p *Pipeline) Open() error {
 	return nil
 }
 
-// Run processes frames until ctx ends, until ended is closed and every frame captured before is done, until the engine has failed for ten
-// seconds without a break, or until the network's output contradicts the recognised layout; then the error is a *predict.Contradiction. It
-// finishes the requests in flight before it returns.
+// Run processes frames until ctx ends, or until ended is closed and every frame captured before is done. The error is that of a predictor
+// at fault, see OnFault. It finishes the requests in flight before it returns.
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	defer p.listen(ctx, ended)()
 	p.settle()
@@ -228,11 +234,16 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		if p.review != nil {
 			p.review()
 		}
-		if p.failures.exceeded(giveUp) {
-			return fmt.Errorf("engine failed for %v: %w", giveUp, p.failures.last)
-		}
-		if p.contradiction != nil {
-			return p.contradiction
+		if err := p.newFault(); err != nil {
+			if p.OnFault == nil {
+				return err
+			}
+			for p.busy > 0 {
+				finish()
+			}
+			p.DeviceShare.end()
+			p.fault = err
+			p.OnFault(err)
 		}
 		if next := p.replacement.Load(); next != nil {
 			for p.busy > 0 {
@@ -248,6 +259,16 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 			}
 			p.rearrange(change)
 			p.cameras.CompareAndSwap(change, nil)
+		}
+		if p.fault != nil {
+			over := closed(ended) // read before the mailboxes, so that no frame comes between
+			p.discard()
+			if over {
+				return p.fault
+			}
+			p.heartbeat.Rest()
+			p.Wakeup.Wait()
+			continue
 		}
 		if p.busy == len(p.requests) || p.busy > 0 && (p.DeviceShare.wanted() || !p.ahead(&p.requests[oldest])) {
 			finish()
@@ -279,6 +300,32 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		}
 	}
 	return nil
+}
+
+// newFault returns why the predictor can no longer be used, nil while it can or if that is known.
+func (p *Pipeline) newFault() error {
+	switch {
+	case p.fault != nil:
+		return nil
+	case p.contradiction != nil:
+		return p.contradiction
+	case p.failures.exceeded(giveUp):
+		return fmt.Errorf("engine failed for %v: %w", giveUp, p.failures.last)
+	}
+	return nil
+}
+
+// discard releases the frames of every camera while the predictor is at fault, and counts them as lost.
+func (p *Pipeline) discard() {
+	for _, camera := range *p.streams.Load() {
+		frame, ok := camera.Source.Take()
+		if !ok {
+			p.departed(camera)
+			continue
+		}
+		frame.Release()
+		camera.meter.fail(p.fault)
+	}
 }
 
 // settle locks the loop to its thread if that helps. Backends that compute in goroutines of their own share a thread with an ordinary loop.

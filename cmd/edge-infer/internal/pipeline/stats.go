@@ -123,6 +123,8 @@ type CameraStats struct {
 	Slowdown int `json:"slowdown"`
 	// Error is why the newest frame gave no result; empty after one that did.
 	Error string `json:"error,omitempty"`
+	// NetworkFailed is set while the camera's network is at fault and not used.
+	NetworkFailed bool `json:"network_failed,omitempty"`
 	// Idle is how long ago the newest frame came through, or the camera came.
 	Idle time.Duration `json:"-"`
 }

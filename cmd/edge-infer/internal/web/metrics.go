@@ -21,7 +21,7 @@ type collector struct {
 // metrics are the descriptions of the frame metrics.
 type metrics struct {
 	info, engine, started, inference, memory               *prometheus.Desc
-	captured, damaged, reconnects, running, fps            *prometheus.Desc
+	captured, damaged, reconnects, running, fps, networkUp *prometheus.Desc
 	inferred, dropped, deadlineMissed, detections, latency *prometheus.Desc
 	messages, queued                                       *prometheus.Desc
 	temperature, power, load, clock, throttled             *prometheus.Desc
@@ -49,6 +49,7 @@ func newMetrics() metrics {
 		damaged:        describe("camera_damaged_total", "Images that could not be decoded or exceeded a limit.", "camera"),
 		reconnects:     describe("camera_reconnects_total", "Times the camera was opened again.", "camera"),
 		running:        describe("camera_running", "1 while the camera delivers frames.", "camera"),
+		networkUp:      describe("camera_network_up", "0 while the camera's network has failed and is not used.", "camera"),
 		fps:            describe("camera_fps", "Measured frame rate of the camera.", "camera"),
 		messages:       describe("messages_total", "MQTT messages by outcome.", "queue", "outcome"),
 		queued:         describe("messages_queued", "MQTT messages waiting for the broker.", "queue"),
@@ -72,7 +73,7 @@ func (m *metrics) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
 		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.inferred, m.dropped, m.deadlineMissed,
 		m.detections, m.latency, m.damaged, m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock,
-		m.throttled, m.viewers, m.images, m.imagesMissed, m.messagesLost, m.opening, m.slowdown, m.stages,
+		m.throttled, m.viewers, m.images, m.imagesMissed, m.messagesLost, m.opening, m.slowdown, m.stages, m.networkUp,
 	}
 }
 
@@ -103,11 +104,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	e := &status.Engine
 	gauge(c.info, 1, status.Version, status.Device)
 	gauge(c.engine, 1, e.Backend, e.Version, e.Device, e.Model, e.Precision)
-	opening := 0.0
-	if status.Opening != "" {
-		opening = 1
-	}
-	gauge(c.opening, opening)
+	gauge(c.opening, boolToFloat(status.Opening != ""))
 	gauge(c.started, float64(status.Started.UnixMilli())/1000)
 	gauge(c.inference, e.Inference.Seconds())
 	gauge(c.memory, float64(status.FrameMemory))
@@ -116,12 +113,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		counter(c.captured, camera.Captured, name)
 		counter(c.damaged, camera.Damaged, name)
 		counter(c.reconnects, camera.Reconnects, name)
-		running := 0.0
-		if camera.State == capture.Running {
-			running = 1
-		}
-		gauge(c.running, running, name)
+		gauge(c.running, boolToFloat(camera.State == capture.Running), name)
 		gauge(c.fps, camera.FPS, name)
+		gauge(c.networkUp, boolToFloat(!frames.NetworkFailed), name)
 		counter(c.inferred, frames.Inferred, name)
 		counter(c.dropped, camera.Dropped, name, "newer")
 		counter(c.dropped, frames.DroppedInterval, name, "interval")

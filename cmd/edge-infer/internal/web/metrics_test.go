@@ -119,6 +119,7 @@ edge_infer_detections_total{camera="cam0"} 40
 edge_infer_camera_damaged_total{camera="cam0"} 2
 edge_infer_camera_reconnects_total{camera="cam0"} 1
 edge_infer_camera_running{camera="cam0"} 1
+edge_infer_camera_network_up{camera="cam0"} 1
 edge_infer_camera_fps{camera="cam0"} 29.5
 edge_infer_latency_seconds_bucket{camera="cam0",le="0.001"} 10
 edge_infer_latency_seconds_bucket{camera="cam0",le="0.01"} 15

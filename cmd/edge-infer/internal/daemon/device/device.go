@@ -32,6 +32,7 @@ type Device struct {
 	fitted  bool                              // the input has the shape of the cameras' images
 	quick   bool                              // it started with a plan of low optimization level
 	refined bool                              // it runs the fully optimized plan; upgrade goroutine only
+	fault   fault
 }
 
 // Running returns the predictor in use.

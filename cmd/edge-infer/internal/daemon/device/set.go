@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -20,6 +22,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/internal/backoff"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -36,8 +39,12 @@ type Set struct {
 
 	// Secondary is as in pipeline.Pipeline.
 	Secondary *pipeline.SecondaryStage
+	// Swap makes a device go on with another predictor, which is closed when that fails.
+	Swap func(ctx context.Context, d *Device, next predict.Predictor) error
 
-	engines []*sharedEngines // set by Open
+	engines   []*sharedEngines // set by Open
+	logger    *slog.Logger     // set by Open
+	reopening backoff.Exponential
 
 	mu     sync.Mutex
 	places map[pipeline.Source]*Device
@@ -47,6 +54,8 @@ type Set struct {
 // Upgrade; a configured one builds the plan that it lacks first, with its progress reported to steps.
 func (s *Set) Open(ctx context.Context, all *site.Site, steps progress.Reporter, logger *slog.Logger) error {
 	s.Stages = stage.New()
+	s.logger = logger
+	s.reopening = s.reopening.OrElse(defaultReopening())
 	used := 0 // devices of the groups before
 	for i := range all.Groups {
 		p, err := s.prepare(&all.Groups[i], used, steps, logger)
@@ -112,6 +121,7 @@ func (s *Set) openGroup(ctx context.Context, e *sharedEngines, p *prepared, step
 	})
 	for _, own := range p.each {
 		d := &Device{group: p.group, engines: e, options: e.options(own), Notify: new(capture.Wakeup)}
+		d.fault.reports = make(chan error, 1)
 		predictor, err := builder.Open(ctx, d.options)
 		if err != nil {
 			return err
@@ -124,7 +134,7 @@ func (s *Set) openGroup(ctx context.Context, e *sharedEngines, p *prepared, step
 		d.quick = e.quick
 		d.Pipeline = &pipeline.Pipeline{
 			Predictor: predictor, Labels: predictor.Model().Metadata.Labels, Wakeup: d.Notify, SetupThread: s.SetupThread, Logger: logger,
-			Stages: s.Stages, MinScore: float32(p.group.MinScore),
+			Stages: s.Stages, MinScore: float32(p.group.MinScore), OnFault: d.fault.report,
 		}
 		s.All = append(s.All, d)
 	}
@@ -219,25 +229,36 @@ func (s *Set) Ready(cameras []pipeline.Camera, sinks []pipeline.Sink) error {
 	return nil
 }
 
-// Run runs every frame loop and returns when all have ended. The first one to fail ends the others.
+// Run runs every frame loop and returns when all have ended. A network that fails is opened again while the others go on. The run ends with
+// an error when no network is expected to recover.
 func (s *Set) Run(ctx context.Context, ended <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var exhausted atomic.Bool
 	errs := make(chan error, len(s.All))
+	var recoveries sync.WaitGroup
 	for _, d := range s.All {
-		go func() {
-			err := d.Pipeline.Run(ctx, ended)
-			if err != nil {
+		go func() { errs <- d.Pipeline.Run(ctx, ended) }()
+		recoveries.Go(func() {
+			s.recover(ctx, d, func() {
+				exhausted.Store(true)
 				cancel()
-			}
-			errs <- err
-		}()
+			})
+		})
 	}
 	var all []error
 	for range s.All {
 		all = append(all, <-errs)
 	}
-	return errors.Join(all...)
+	cancel()
+	recoveries.Wait()
+	err := errors.Join(all...)
+	if exhausted.Load() && err == nil {
+		for _, d := range s.All {
+			err = errors.Join(err, d.fault.err)
+		}
+	}
+	return err
 }
 
 // Tune makes every device decode as the site next specifies. On an error they decode as before, for the site old.
@@ -305,7 +326,7 @@ func (s *Set) Slowdown(camera string) int {
 // LastError returns why a camera's newest frame gave no result; empty after one that did and for an unknown camera.
 func (s *Set) LastError(camera string) string {
 	if d := s.Of(camera); d != nil {
-		return d.LastError(camera)
+		return cmp.Or(d.fault.text(), d.LastError(camera))
 	}
 	return ""
 }
@@ -321,7 +342,13 @@ func (s *Set) Stats() (all []pipeline.CameraStats) {
 // Totals returns the counters of each camera since it was added.
 func (s *Set) Totals() (all []pipeline.CameraStats) {
 	for _, d := range s.All {
-		all = append(all, d.Totals()...)
+		totals := d.Totals()
+		if text := d.fault.text(); text != "" {
+			for i := range totals {
+				totals[i].Error, totals[i].NetworkFailed = text, true
+			}
+		}
+		all = append(all, totals...)
 	}
 	return all
 }

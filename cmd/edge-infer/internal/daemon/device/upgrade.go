@@ -10,15 +10,12 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // Upgrade builds the plan that TensorRT lacks while another backend serves, and then has TensorRT take over.
 type Upgrade struct {
 	Devices *Set
-	// Swap has a device go on with another predictor, which is closed when that fails.
-	Swap   func(ctx context.Context, d *Device, next predict.Predictor) error
-	Logger *slog.Logger
+	Logger  *slog.Logger
 
 	state state
 }
@@ -128,5 +125,5 @@ func (u *Upgrade) replace(ctx context.Context, d *Device, level *int) error {
 	if err != nil {
 		return err
 	}
-	return u.Swap(ctx, d, next)
+	return u.Devices.Swap(ctx, d, next)
 }

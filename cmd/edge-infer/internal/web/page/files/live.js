@@ -123,8 +123,8 @@ class Card {
     this.showState();
     this.hardware.hidden = !several;
     this.hardware.textContent = camera.hardware;
-    this.error.hidden = !camera.capture.reason;
-    this.error.textContent = trouble(camera.capture);
+    this.error.textContent = camera.capture.reason ? trouble(camera.capture) : (camera.pipeline.error ?? "");
+    this.error.hidden = this.error.textContent === "";
   }
 
   // showState shows the state of the camera, and the age of the image when it is stale.
@@ -195,7 +195,7 @@ class Card {
 // trouble describes why a camera delivers no images and when it is retried.
 function trouble(capture) {
   const next = capture.next_try ? ` Tried ${capture.tries} times, next attempt at ${clock(capture.next_try)}.` : "";
-  return (capture.reason ?? "") + next;
+  return capture.reason + next;
 }
 
 function chip(background, name, ...values) {
