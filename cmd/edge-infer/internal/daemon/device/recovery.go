@@ -85,7 +85,7 @@ func (s *Set) recover(ctx context.Context, d *Device, exhausted func()) {
 			case <-time.After(pause):
 			}
 			failures++
-			if err = s.reopen(ctx, d); err != nil && ctx.Err() == nil {
+			if err = s.replace(ctx, d); err != nil && ctx.Err() == nil {
 				s.logger.Warn("network not opened again", "cameras", cameras, "error", err)
 			}
 		}
@@ -108,10 +108,15 @@ func (d *Device) inferred() (frames uint64) {
 	return frames
 }
 
-// reopen replaces the predictor of a device by a new one with the same options.
-func (s *Set) reopen(ctx context.Context, d *Device) error {
+// openAgain opens a predictor with the options of a device.
+func openAgain(ctx context.Context, d *Device) (predict.Predictor, error) {
 	builder := network.PredictorBuilder{Inference: d.group.Network.Inference}
-	next, err := builder.Open(ctx, d.options)
+	return builder.Open(ctx, d.options)
+}
+
+// replace makes a device go on with a new predictor.
+func (s *Set) replace(ctx context.Context, d *Device) error {
+	next, err := s.reopen(ctx, d)
 	if err != nil {
 		return err
 	}

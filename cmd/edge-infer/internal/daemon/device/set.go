@@ -45,6 +45,7 @@ type Set struct {
 	engines   []*sharedEngines // set by Open
 	logger    *slog.Logger     // set by Open
 	reopening backoff.Exponential
+	reopen    func(context.Context, *Device) (predict.Predictor, error) // opens the predictor of a device again; changed by tests only
 
 	mu     sync.Mutex
 	places map[pipeline.Source]*Device
@@ -55,7 +56,7 @@ type Set struct {
 func (s *Set) Open(ctx context.Context, all *site.Site, steps progress.Reporter, logger *slog.Logger) error {
 	s.Stages = stage.New()
 	s.logger = logger
-	s.reopening = s.reopening.OrElse(defaultReopening())
+	s.reopening, s.reopen = defaultReopening(), openAgain
 	used := 0 // devices of the groups before
 	for i := range all.Groups {
 		p, err := s.prepare(&all.Groups[i], used, steps, logger)

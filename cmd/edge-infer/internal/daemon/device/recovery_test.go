@@ -1,0 +1,207 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/internal/backoff"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+// The errors of a network that fails, and of opening it again.
+var (
+	errLost    = errors.New("the GPU is gone")
+	errRefused = errors.New("no GPU")
+)
+
+// scripted is a predictor that finds nothing, or fails.
+type scripted struct {
+	predict.Predictor
+	failing       atomic.Bool
+	contradiction atomic.Pointer[predict.Contradiction]
+}
+
+func (s *scripted) Model() (m predict.Model) {
+	m.MaxBatch = 1
+	return m
+}
+
+func (s *scripted) Slots() int { return 1 }
+
+func (s *scripted) Submit(int, []engine.Image) error {
+	if s.failing.Load() {
+		return errLost
+	}
+	return nil
+}
+
+func (s *scripted) Wait(int) (*predict.BatchResult, error) {
+	return &predict.BatchResult{Results: make([]predict.Result, 1), Contradiction: s.contradiction.Load()}, nil
+}
+
+// bell is a wakeup for synctest: a futex would stop its clock.
+type bell chan struct{}
+
+func (b bell) Signal() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+func (b bell) Wait() { <-b }
+
+// steady is a camera with a frame every 100 ms.
+type steady struct {
+	pool capture.Pool
+	last time.Time
+}
+
+func (s *steady) Take() (capture.Frame, bool) {
+	if time.Since(s.last) < 100*time.Millisecond {
+		return capture.Frame{}, false
+	}
+	s.last = time.Now()
+	frame, err := s.pool.Frame(engine.GRAY8, 16, 16)
+	frame.Captured, frame.Time = capture.Monotonic(), s.last
+	return frame, err == nil
+}
+
+// trial is a set of two networks with a camera each, "a" and "b".
+type trial struct {
+	Set
+	networks [2]*scripted
+	opened   atomic.Int32 // attempts to open a predictor again
+	refuse   atomic.Bool  // makes them fail
+	stop     context.CancelFunc
+	outcome  chan error
+}
+
+// start runs the set in a bubble of synctest.
+func start(t *testing.T) *trial {
+	s := &trial{outcome: make(chan error, 1)}
+	s.logger = slog.New(slog.DiscardHandler)
+	s.reopening = backoff.Exponential{Min: time.Second, Max: time.Minute}
+	s.Swap = func(ctx context.Context, d *Device, next predict.Predictor) error { return d.Replace(ctx, next) }
+	s.reopen = func(context.Context, *Device) (predict.Predictor, error) {
+		s.opened.Add(1)
+		if s.refuse.Load() {
+			return nil, errRefused
+		}
+		return new(scripted), nil
+	}
+	for i, name := range []string{"a", "b"} {
+		s.networks[i] = new(scripted)
+		d := &Device{group: &site.Group{Cameras: []site.Camera{{Name: name}}}}
+		d.fault.reports = make(chan error, 1)
+		camera := &steady{}
+		t.Cleanup(func() { _ = camera.pool.Close() })
+		d.Pipeline = &pipeline.Pipeline{
+			Predictor: s.networks[i], Wakeup: make(bell, 1), Logger: s.logger, OnFault: d.fault.report,
+			Cameras: []pipeline.Camera{{Name: name, Source: camera}},
+		}
+		require.NoError(t, d.Pipeline.Open())
+		s.All = append(s.All, d)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	s.stop = stop
+	go func() {
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			for _, d := range s.All {
+				d.Wakeup.Signal()
+			}
+		}
+	}()
+	go func() { s.outcome <- s.Run(ctx, nil) }()
+	return s
+}
+
+// wait lets time pass and returns the frames inferred by each network in it.
+func (s *trial) wait(d time.Duration) (frames [2]uint64) {
+	before := s.Totals()
+	time.Sleep(d)
+	synctest.Wait()
+	for i, now := range s.Totals() {
+		frames[i] = now.Inferred - before[i].Inferred
+	}
+	return frames
+}
+
+// TestAFailedNetworkIsOpenedAgain: the network of one camera fails for minutes and comes back; the other camera loses no frame.
+func TestAFailedNetworkIsOpenedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		s.wait(time.Minute)
+		s.refuse.Store(true)
+		s.networks[0].failing.Store(true)
+		frames := s.wait(5 * time.Minute)
+		require.Zero(t, frames[0])
+		require.InDelta(t, 3000, frames[1], 300)
+		require.Positive(t, s.opened.Load())
+		require.Less(t, s.opened.Load(), int32(15), "pauses grow")
+		totals := s.Totals()
+		require.True(t, totals[0].NetworkFailed)
+		require.Contains(t, totals[0].Error, "network failed, opened again at ")
+		require.Contains(t, s.LastError("a"), errRefused.Error())
+		require.False(t, totals[1].NetworkFailed)
+		require.Zero(t, totals[1].DroppedError)
+		s.refuse.Store(false)
+		s.wait(time.Minute)
+		frames = s.wait(time.Minute)
+		require.InDelta(t, 600, frames[0], 60)
+		require.False(t, s.Totals()[0].NetworkFailed)
+		require.Empty(t, s.LastError("a"))
+		s.stop()
+		require.NoError(t, <-s.outcome)
+	})
+}
+
+// TestAWrongLayoutStopsItsGroupOnly: a layout that was wrong from the start is not tried again.
+func TestAWrongLayoutStopsItsGroupOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		s.wait(time.Second)
+		s.networks[0].contradiction.Store(&predict.Contradiction{Model: "a.onnx", Images: 30, Reason: "scores over 1"})
+		frames := s.wait(10 * time.Minute)
+		require.Zero(t, frames[0])
+		require.InDelta(t, 6000, frames[1], 600)
+		require.Zero(t, s.opened.Load())
+		require.Contains(t, s.LastError("a"), "network failed: model a.onnx")
+		s.stop()
+		require.NoError(t, <-s.outcome)
+	})
+}
+
+// TestTheRunEndsWhenNoNetworkRecovers: a new process may do better where opening every network again has failed too.
+func TestTheRunEndsWhenNoNetworkRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		s.wait(time.Second)
+		s.refuse.Store(true)
+		s.networks[0].failing.Store(true)
+		s.wait(time.Minute)
+		require.Empty(t, s.outcome)
+		s.networks[1].failing.Store(true)
+		s.wait(time.Minute)
+		require.ErrorIs(t, <-s.outcome, errRefused)
+		s.stop()
+	})
+}
