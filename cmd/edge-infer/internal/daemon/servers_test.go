@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/demo"
+	"github.com/edge-infer/edge-infer/engine/kserve"
 	"github.com/edge-infer/edge-infer/engine/kserve/kservetest"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
@@ -98,4 +102,33 @@ func TestFramesAreDroppedWhileNoServerAnswers(t *testing.T) {
 	c := stats.Cameras[0]
 	require.Positive(t, c.Failed, p.Stderr)
 	require.LessOrEqual(t, c.Captured-c.Inferred-c.Dropped-c.Failed, uint64(3), "in flight at the end")
+}
+
+// TestAServerTurnsToNaN: a server that answers NaN after right results is suspended, and its requests are repeated on the other server: no
+// frame of either camera is lost.
+func TestAServerTurnsToNaN(t *testing.T) {
+	t.Parallel()
+	bad, good := demoServer(t), demoServer(t)
+	p := onServers(t, bad, "--engine", fmt.Sprintf("triton=grpc://%s/%s,grpc://%[3]s/%[2]s", bad.Address, kservetest.Name, good.Address),
+		"--camera", "demo?width=320&height=240&fps=10&seed=2")
+	frames(t, p, 40)
+	bad.Model.SetFault(func(_ *kserve.InferRequest, answer *kserve.InferResponse) error {
+		for i := range answer.Outputs {
+			data := bytes.Clone(answer.Outputs[i].Data)
+			for at := 0; at+4 <= len(data); at += 4 {
+				binary.LittleEndian.PutUint32(data[at:], math.Float32bits(float32(math.NaN())))
+			}
+			answer.Outputs[i].Data = data
+		}
+		return nil
+	})
+	p.Logged("server suspended")
+	frames(t, p, 40)
+	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
+	_, stats := p.Rest()
+	require.NoError(t, p.Wait())
+	require.Contains(t, p.Stderr.String(), "the network's output is invalid")
+	for _, c := range stats.Cameras {
+		require.Zero(t, c.Failed, p.Stderr)
+	}
 }
