@@ -96,9 +96,9 @@ internal/stage:
 internal/telemetry: engine/cuda
 internal/terminal:
 internal/tritoncheck:
-internal/web: capture internal/history internal/pipeline internal/stage internal/web/access internal/web/live
+internal/web: capture internal/history internal/pipeline internal/stage internal/access internal/web/live
 	postprocess/zone
-internal/web/access: internal/atomicfile
+internal/access: internal/atomicfile
 internal/web/live: internal/jpegimage internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/yamldepth:
 mqtt: internal/atomicfile internal/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic

@@ -292,8 +292,8 @@ func (e *Engine) Wait(number int) (*engine.Result, error) {
 	return result, err
 }
 
-// Reject takes the server that gave a slot's last result out of service, because its values are invalid. It reports whether the request can be
-// repeated: by another server or by Local, unless the result was Local's.
+// Reject takes the server that gave a slot's last result out of service, because its values are invalid. It reports whether the request can
+// be repeated: by another server or by Local, unless the result was Local's.
 func (e *Engine) Reject(number int, reason error) (repeat bool) {
 	r := e.slots[number].last
 	if r == nil {

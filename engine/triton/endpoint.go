@@ -87,8 +87,8 @@ func (p *endpoint) suspend(reason error) {
 	p.wakeUp()
 }
 
-// reject suspends the endpoint because a result was invalid. It is not tried again until a pause has passed, which doubles while the server's
-// results stay invalid.
+// reject suspends the endpoint because a result was invalid. It is not tried again until a pause has passed, which doubles while the
+// server's results stay invalid.
 func (p *endpoint) reject(reason error) {
 	p.mu.Lock()
 	now := time.Now()

@@ -16,9 +16,9 @@ import (
 const service = "/inference.GRPCInferenceService/"
 
 // serveGRPC answers one call. Every one of the protocol that is answered is a message each way.
-func (s *Server) serveGRPC(w http.ResponseWriter, r *http.Request, limit int64) {
+func (s *Server) serveGRPC(w http.ResponseWriter, r *http.Request, limit int64, memory *lease) {
 	w.Header().Set("Content-Type", "application/grpc")
-	err := s.call(w, r, limit)
+	err := s.call(w, r, limit, memory)
 	status := &kserve.Status{}
 	if err != nil {
 		status = asStatus(err)
@@ -42,7 +42,7 @@ func escape(text string) string {
 	return out.String()
 }
 
-func (s *Server) call(w http.ResponseWriter, r *http.Request, limit int64) error {
+func (s *Server) call(w http.ResponseWriter, r *http.Request, limit int64, memory *lease) error {
 	method, ok := strings.CutPrefix(r.URL.Path, service)
 	if !ok {
 		return kserve.Statusf(kserve.Unimplemented, "unknown service, there is %s", strings.Trim(service, "/"))
@@ -56,7 +56,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, limit int64) error
 		ctx, cancel = context.WithTimeout(r.Context(), timeout)
 	}
 	defer cancel()
-	message, err := readMessage(r, limit)
+	message, err := readMessage(r, limit, memory)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func deadline(text string) (time.Duration, bool) {
 }
 
 // readMessage reads the one message of a call.
-func readMessage(r *http.Request, limit int64) ([]byte, error) {
+func readMessage(r *http.Request, limit int64, memory *lease) ([]byte, error) {
 	var head [kserve.FrameHead]byte
 	if _, err := io.ReadFull(r.Body, head[:]); err != nil {
 		return nil, kserve.Statusf(kserve.InvalidArgument, "the message ends too early")
@@ -98,10 +98,11 @@ func readMessage(r *http.Request, limit int64) ([]byte, error) {
 	if int64(length) > limit {
 		return nil, kserve.Statusf(kserve.ResourceExhausted, "the request has more than %d bytes", limit)
 	}
-	body, err := readBody(r)
+	body, err := readBody(r, memory)
 	if err != nil {
 		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		var refused *kserve.Status
+		if errors.As(err, &large) || errors.As(err, &refused) {
 			return nil, err
 		}
 		return nil, kserve.Statusf(kserve.InvalidArgument, "the message ends too early")

@@ -34,6 +34,8 @@ type Server struct {
 	About  kserve.ServerMetadata
 	// MaxBytes bounds the body of a request.
 	MaxBytes int64
+	// Budget bounds the bytes of all requests together.
+	Budget Budget
 	// Allow reports whether a request may be answered; nil allows all. Liveness and readiness are always answered.
 	Allow func(*http.Request) bool
 	// Ready reports why the server is not ready; nil for one that always is.
@@ -59,11 +61,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		limit = DefaultMaxBytes
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	memory := &lease{budget: &s.Budget}
+	defer memory.end()
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-		s.serveGRPC(w, r, limit)
+		s.serveGRPC(w, r, limit, memory)
 		return
 	}
-	s.serveREST(w, r)
+	s.serveREST(w, r, memory)
 }
 
 func (s *Server) ready() error {
@@ -153,7 +157,7 @@ func asStatus(err error) *kserve.Status {
 }
 
 // serveREST answers the paths of the protocol.
-func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, memory *lease) {
 	path := strings.Split(strings.Trim(r.URL.EscapedPath(), "/"), "/")
 	for i := range path {
 		if plain, err := url.PathUnescape(path[i]); err == nil {
@@ -177,7 +181,7 @@ func (s *Server) serveREST(w http.ResponseWriter, r *http.Request) {
 		fail(w, kserve.Statusf(kserve.Unauthenticated, "the token is missing or another one"))
 		return
 	}
-	if err := s.rest(w, r, path[1:]); err != nil {
+	if err := s.rest(w, r, path[1:], memory); err != nil {
 		fail(w, err)
 	}
 }
@@ -202,7 +206,7 @@ func write(w http.ResponseWriter, answer any) error {
 }
 
 // rest handles paths below /v2/.
-func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string) error {
+func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string, memory *lease) error {
 	switch {
 	case len(path) == 0:
 		return write(w, &s.About)
@@ -236,7 +240,7 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string) err
 	case "stats":
 		return write(w, s.statistics(m))
 	case "infer":
-		return s.infer(w, r, m)
+		return s.infer(w, r, m, memory)
 	}
 	return kserve.Statusf(kserve.NotFound, "no such path")
 }
@@ -272,7 +276,7 @@ func (s *Server) index() []entry {
 }
 
 // infer answers a request for a run over HTTP.
-func (s *Server) infer(w http.ResponseWriter, r *http.Request, m Model) error {
+func (s *Server) infer(w http.ResponseWriter, r *http.Request, m Model, memory *lease) error {
 	if r.Method != http.MethodPost {
 		return kserve.Statusf(kserve.InvalidArgument, "a request for a run is a POST")
 	}
@@ -287,7 +291,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, m Model) error {
 		}
 		head = n
 	}
-	body, err := readBody(r)
+	body, err := readBody(r, memory)
 	if err != nil {
 		return err
 	}
@@ -318,17 +322,24 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, m Model) error {
 	})
 }
 
-// readBody reads a body whose length its client announces; nothing is taken for more than comes.
-func readBody(r *http.Request) ([]byte, error) {
-	const first = 1 << 20
+// readBody reads a body. Memory is taken for what has come, not for the length that the client announces.
+func readBody(r *http.Request, memory *lease) ([]byte, error) {
+	const first = 64 << 10
 	size := r.ContentLength
 	if size < 0 || size > first {
 		size = first
 	}
-	body := make([]byte, 0, size+1)
+	var body []byte
 	for {
 		if len(body) == cap(body) {
-			body = append(body, 0)[:len(body)]
+			longer := max(size+1, 2*int64(len(body)))
+			if announced := r.ContentLength + 1; announced > int64(len(body)) {
+				longer = min(longer, announced)
+			}
+			if err := memory.grow(longer); err != nil {
+				return nil, err
+			}
+			body = append(make([]byte, 0, longer), body...)
 		}
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]

@@ -75,6 +75,11 @@ func (s *Sources) Secrets(c *Config) []string {
 	for _, file := range []string{c.MQTT.PasswordFile, c.Remote.TokenFile, c.Remote.PasswordFile, c.Web.TokenFile, c.Web.PasswordFile} {
 		if text, err := os.ReadFile(file); file != "" && err == nil {
 			add(string(text))
+			for line := range strings.Lines(string(text)) { // a role may precede a token
+				if fields := strings.Fields(line); len(fields) == 2 {
+					add(fields[1])
+				}
+			}
 		}
 	}
 	for _, value := range []string{c.MQTT.Password, c.Remote.Token, c.Remote.Password} {

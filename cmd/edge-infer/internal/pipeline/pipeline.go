@@ -234,16 +234,18 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		if p.review != nil {
 			p.review()
 		}
-		if err := p.newFault(); err != nil {
-			if p.OnFault == nil {
-				return err
+		if p.fault == nil {
+			p.fault = p.newFault()
+			if p.fault != nil {
+				if p.OnFault == nil {
+					return p.fault
+				}
+				for p.busy > 0 {
+					finish()
+				}
+				p.DeviceShare.end()
+				p.OnFault(p.fault)
 			}
-			for p.busy > 0 {
-				finish()
-			}
-			p.DeviceShare.end()
-			p.fault = err
-			p.OnFault(err)
 		}
 		if next := p.replacement.Load(); next != nil {
 			for p.busy > 0 {
@@ -302,11 +304,9 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	return nil
 }
 
-// newFault returns why the predictor can no longer be used, nil while it can or if that is known.
+// newFault returns why the predictor can no longer be used, nil while it can.
 func (p *Pipeline) newFault() error {
 	switch {
-	case p.fault != nil:
-		return nil
 	case p.contradiction != nil:
 		return p.contradiction
 	case p.failures.exceeded(giveUp):

@@ -4,26 +4,25 @@ package serve
 import (
 	"cmp"
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
-	"golang.org/x/net/netutil"
-
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/kserve"
 	"github.com/edge-infer/edge-infer/engine/kserve/server"
-	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/spf13/pflag"
 )
 
 // Serve configures the server.
@@ -35,7 +34,8 @@ type Serve struct {
 	Key         string
 	Delay       time.Duration // maximum time that a request waits for a batch
 	Queue       int           // maximum number of waiting requests
-	Connections int           // maximum per address
+	Connections int           // maximum per address of Listen
+	InFlight    int64         // maximum bytes of requests that are being read or answered; at least one request fits
 	Largest     int64         // maximum bytes of a request; 0: by the model's largest batch as JSON
 
 	Release  string
@@ -56,7 +56,8 @@ func (s *Serve) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.Key, "key", "", "PEM file of its key")
 	flags.DurationVar(&s.Delay, "queue-delay", 0, "maximum time that a request waits for a batch; 0: batch only requests that wait anyway")
 	flags.IntVar(&s.Queue, "queue", 64, "maximum number of waiting requests; more are refused")
-	flags.IntVar(&s.Connections, "connections", 64, "maximum connections per address; more wait")
+	flags.IntVar(&s.Connections, "connections", 64, "maximum connections per address; a new one replaces the oldest without a valid request")
+	flags.Int64Var(&s.InFlight, "max-in-flight", 256<<20, "maximum bytes of all requests at a time; more are refused")
 	flags.Int64Var(&s.Largest, "max-request", 0, "maximum bytes of a request; 0: by the largest batch as JSON")
 }
 
@@ -71,6 +72,8 @@ func (s *Serve) Check() error {
 		return config.Usagef("--queue-delay must be 0 to 1s")
 	case s.Queue < 1 || s.Queue > 4096 || s.Connections < 1 || s.Connections > 4096:
 		return config.Usagef("--queue and --connections must be 1 to 4096")
+	case s.InFlight < 0 || s.InFlight > 64<<30:
+		return config.Usagef("--max-in-flight must be 0 to 68719476736")
 	case s.Largest < 0 || s.Largest > 4<<30:
 		return config.Usagef("--max-request must be 0 to 4294967296")
 	case s.Name != "" && !kserve.IsModelName(s.Name):
@@ -101,11 +104,8 @@ const (
 
 // Run opens the model and answers until ctx ends.
 func (s *Serve) Run(ctx context.Context) (err error) {
-	token, err := credentials.ReadSecret("", s.TokenFile)
-	if err == nil && s.TokenFile != "" && strings.TrimSpace(token) == "" {
-		err = fmt.Errorf("token: %s is empty (write one into it: openssl rand -hex 16)", s.TokenFile)
-	}
-	if err != nil {
+	c := &credentials{tokenFile: s.TokenFile, certificate: s.Certificate, key: s.Key, logger: s.Logger}
+	if err := c.Load(); err != nil {
 		return err
 	}
 	options := network.Options(s.Config, s.Config.Detect.Confidence, s.Logger)
@@ -128,15 +128,13 @@ func (s *Serve) Run(ctx context.Context) (err error) {
 		About: kserve.ServerMetadata{
 			Name: "edge-infer", Version: s.Release, Extensions: []string{"binary_tensor_data", "model_configuration", "statistics"},
 		},
-		MaxBytes: s.Largest,
+		MaxBytes: s.Largest, Allow: c.allow,
 	}
 	if handler.MaxBytes == 0 {
 		handler.MaxBytes = model.largest()
 	}
-	if s.TokenFile != "" {
-		handler.Allow = allow(strings.TrimSpace(token))
-	}
-	return s.answer(ctx, handler, func(addresses []string) {
+	handler.Budget.Max = max(s.InFlight, 2*handler.MaxBytes) // a body may be copied to grow
+	return s.answer(ctx, handler, c, func(addresses []string) {
 		if s.Started != nil {
 			s.Started(model.name, model.takes(), addresses)
 		}
@@ -148,19 +146,21 @@ func (s *Serve) name() string {
 	return cmp.Or(s.Name, kserve.ModelName(cmp.Or(s.Config.Model.Path, predict.Demo)))
 }
 
-// allow compares tokens in constant time.
-func allow(token string) func(*http.Request) bool {
-	want := []byte("Bearer " + token)
-	return func(r *http.Request) bool {
-		return subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) == 1
+// reload reads the token file and the certificate again.
+func (s *Serve) reload(c *credentials) {
+	if err := c.Load(); err != nil {
+		s.Logger.Error("token and certificate not changed", "error", err)
+		return
 	}
+	s.Logger.Info("token and certificate read again")
 }
 
 // answer serves until ctx ends, then waits for requests in progress. It calls started with the addresses.
-func (s *Serve) answer(ctx context.Context, handler http.Handler, started func(addresses []string)) error {
-	tls := s.Certificate != ""
+func (s *Serve) answer(ctx context.Context, handler *server.Server, c *credentials, started func(addresses []string)) error {
+	encryption := c.tls()
 	h := &http.Server{
-		Handler: handler, Protocols: server.Protocols(tls), ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, WriteTimeout: bodyTimeout,
+		Handler: c.protected(withMetrics(handler, c)), Protocols: server.Protocols(encryption != nil), TLSConfig: encryption,
+		ConnContext: access.WithConnection, ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, WriteTimeout: bodyTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: streams, MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connectionBuf,
@@ -177,26 +177,37 @@ func (s *Serve) answer(ctx context.Context, handler http.Handler, started func(a
 			}
 			return fmt.Errorf("serve: %w", err)
 		}
-		listeners = append(listeners, netutil.LimitListener(listener, s.Connections))
+		listeners = append(listeners, &access.Listener{
+			Listener: listener, Anonymous: s.Connections, PerPrefix: max(s.Connections/2, 1), Authenticated: s.Connections,
+		})
 		addresses = append(addresses, listener.Addr().String())
 	}
 	ended := make(chan error, len(listeners))
 	for _, listener := range listeners {
 		go func() {
-			if tls {
-				ended <- h.ServeTLS(listener, s.Certificate, s.Key)
+			if encryption != nil {
+				ended <- h.ServeTLS(listener, "", "")
 			} else {
 				ended <- h.Serve(listener)
 			}
 		}()
 	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	started(addresses)
 	var failed error
 	running := len(listeners)
-	select {
-	case <-ctx.Done():
-	case failed = <-ended:
-		running--
+	for serving := true; serving; {
+		select {
+		case <-ctx.Done():
+			serving = false
+		case failed = <-ended:
+			running--
+			serving = false
+		case <-hangup:
+			s.reload(c)
+		}
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()

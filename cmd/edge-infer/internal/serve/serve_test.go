@@ -31,6 +31,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// secret is long enough for a token.
+const secret = "secret-secret-secret"
+
 var quiet = slog.New(slog.DiscardHandler)
 
 // run serves the test network until the test ends, and gives its address.
@@ -83,7 +86,7 @@ func ask(t *testing.T, method, url, token string, body []byte) (int, string) {
 // What this program serves it can also use, with labels and all, over both transports and with a token.
 func TestServedToItself(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
+	require.NoError(t, os.WriteFile(token, []byte(secret+"\n"), 0o600))
 	address := run(t, func(s *Serve) { s.TokenFile = token })
 	o := enginetest.Network(t, "image")
 	local, err := onnxruntime.Open(o)
@@ -99,7 +102,7 @@ func TestServedToItself(t *testing.T) {
 	want := infer(local)
 	for _, scheme := range []string{"grpc", "http"} {
 		remote := engine.Options{MaxBatch: 100, Remote: engine.Remote{
-			Timeout: programtest.Patience, Authorization: func() (string, error) { return "Bearer secret", nil },
+			Timeout: programtest.Patience, Authorization: func() (string, error) { return "Bearer " + secret, nil },
 		}}
 		e, err := triton.Open(t.Context(), scheme+"://"+address+"/image", remote, quiet)
 		require.NoError(t, err)

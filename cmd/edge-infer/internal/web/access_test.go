@@ -68,7 +68,7 @@ func TestOpenErrors(t *testing.T) {
 		{&Server{Address: "0.0.0.0:0"}, "web: 0.0.0.0:0 is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1"},
 		{&Server{Address: ":0"}, "web: :0 is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1"},
 		{&Server{Address: "[::]:0"}, "web: [::]:0 is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1"},
-		{&Server{Address: "127.0.0.1:0", Token: "short"}, "web: the token has 5 characters, it needs 16"},
+		{&Server{Address: "127.0.0.1:0", Token: "short"}, "web: the token has 5 characters, it needs 16 (openssl rand -hex 24 prints one)"},
 		{&Server{Address: "127.0.0.1:0", User: "a", Password: "b"}, "web: the password has 1 characters, it needs 8"},
 		{&Server{Address: "127.0.0.1:0", User: "a"}, "web: user and password must be set together"},
 		{

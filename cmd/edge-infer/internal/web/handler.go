@@ -3,14 +3,11 @@ package web
 import (
 	"embed"
 	"encoding/json"
-	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
-	"strings"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/access"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
 )
 
 //go:embed page
@@ -34,6 +31,7 @@ func (s *Server) handler() http.Handler {
 	open.HandleFunc("GET /readyz", s.serveReadiness)
 
 	inside := http.NewServeMux()
+	control := func(handler http.HandlerFunc) http.Handler { return s.access.Restricted(access.RoleControl, handler) }
 	inside.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/index.html") })
 	inside.HandleFunc("GET /api/status", withParameters(s.serveStatus))
 	inside.HandleFunc("GET /api/detections", withParameters(s.feed.ServeDetections))
@@ -41,24 +39,24 @@ func (s *Server) handler() http.Handler {
 	inside.HandleFunc("GET /api/cameras/{camera}/stream.mjpeg", s.feed.ServeStream)
 	inside.HandleFunc("GET /api/cameras/{camera}/image.jpg", s.feed.ServeImage)
 	inside.HandleFunc("GET /api/cameras/{camera}/analytics", withParameters(s.showAnalytics))
-	inside.HandleFunc("PUT /api/cameras/{camera}/analytics", withParameters(s.saveAnalytics))
+	inside.Handle("PUT /api/cameras/{camera}/analytics", control(withParameters(s.saveAnalytics)))
 	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", withParameters(s.checkAnalytics))
 	inside.HandleFunc("GET /api/cameras/{camera}/history", withParameters(s.serveHistory, "day"))
 	inside.HandleFunc("GET /api/events", withParameters(s.serveEvents, "limit", "camera", "type", "text"))
 	inside.HandleFunc("GET /api/cameras/{camera}/events/{id}/snapshot.jpg", s.serveSnapshot)
-	inside.Handle("GET /metrics", s.exporter())
 	if s.Profiling {
-		inside.HandleFunc("GET /debug/pprof/", pprof.Index)
-		inside.HandleFunc("GET /debug/pprof/profile", withoutReadDeadline(pprof.Profile))
-		inside.HandleFunc("GET /debug/pprof/trace", withoutReadDeadline(pprof.Trace))
-		inside.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		inside.Handle("GET /debug/pprof/", control(pprof.Index))
+		inside.Handle("GET /debug/pprof/profile", control(withoutReadDeadline(pprof.Profile)))
+		inside.Handle("GET /debug/pprof/trace", control(withoutReadDeadline(pprof.Trace)))
+		inside.Handle("GET /debug/pprof/symbol", control(pprof.Symbol))
 	}
-	open.Handle("/", s.access.Restricted(inside))
+	open.Handle("GET /metrics", s.access.Restricted(access.RoleMetrics, s.exporter()))
+	open.Handle("/", s.access.Restricted(access.RoleView, inside))
 	requests := &access.RateLimit{PerSecond: 50, Burst: 200}
-	return s.guarded(requests, http.NewCrossOriginProtection().Handler(open))
+	return s.guarded(requests, s.access.Protected(open))
 }
 
-// guarded sets the common headers and rejects requests that are too frequent, too large, or for the name of another host.
+// guarded sets the common headers and rejects requests that are too frequent or too large.
 func (s *Server) guarded(requests *access.RateLimit, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -76,24 +74,11 @@ func (s *Server) guarded(requests *access.RateLimit, next http.Handler) http.Han
 		case !requests.Spend(r.RemoteAddr, time.Now()):
 			h.Set("Retry-After", "1")
 			http.Error(w, "too many requests", http.StatusTooManyRequests)
-		case !s.access.Required() && !local(r.Host):
-			// DNS rebinding: without a login, only the host name distinguishes another site's page from this one.
-			http.Error(w, "open the page as localhost or by its IP address", http.StatusMisdirectedRequest)
 		default:
 			r.Body = http.MaxBytesReader(w, r.Body, bodyBytes)
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// local reports whether a host is localhost or an IP address, which DNS cannot redirect.
-func local(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	_, err := netip.ParseAddr(host)
-	return err == nil || host == "localhost"
 }
 
 // withoutReadDeadline removes the server's read deadline.

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/access"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
 )
 
@@ -63,7 +63,8 @@ type Server struct {
 	Address string
 	// CertificateFile and KeyFile are PEM files; with them the server speaks TLS only.
 	CertificateFile, KeyFile string
-	// Token, or User and Password, are the credentials. Without them everyone on this machine has access.
+	// Token is the text of a token file, see access.ParseTokens; it, or User and Password, are the credentials. Without them everyone on this
+	// machine has access.
 	Token          string
 	User, Password string
 	// Directory stores the sessions ended by a logout, so that a restart does not revive them; empty disables it.
@@ -103,8 +104,9 @@ var _ pipeline.Sink = (*Server)(nil)
 // Frame implements pipeline.Sink.
 func (s *Server) Frame(in *pipeline.Result) { s.feed.Frame(in) }
 
-func (s *Server) secrets() access.Secrets {
-	return access.Secrets{Token: s.Token, User: s.User, Password: s.Password}
+func (s *Server) secrets() (access.Secrets, error) {
+	tokens, err := access.ParseTokens(s.Token)
+	return access.Secrets{Tokens: tokens, User: s.User, Password: s.Password}, err
 }
 
 // Check returns the error that Open would return, except for an address in use, without opening anything.
@@ -118,9 +120,12 @@ func (s *Server) check() (address *net.TCPAddr, encryption *tls.Config, err erro
 	if address, err = net.ResolveTCPAddr("tcp", s.Address); err != nil {
 		return nil, nil, fmt.Errorf("web: address %q: %w", s.Address, err)
 	}
-	secrets := s.secrets()
-	if err := secrets.Check(s.Address, address.IP.IsLoopback()); err != nil {
-		return nil, nil, err
+	secrets, err := s.secrets()
+	if err == nil {
+		err = secrets.Check(s.Address, address.IP.IsLoopback())
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("web: %w", err)
 	}
 	encryption, err = s.encryption()
 	return address, encryption, err
@@ -153,13 +158,14 @@ func (s *Server) Open() error {
 			"address", s.Address)
 	}
 	s.listener = &access.Listener{Listener: listener, Anonymous: anonymous, PerPrefix: perPrefix, Authenticated: authenticated}
-	s.access.Secrets, s.access.Encrypted, s.access.Logger = s.secrets(), encryption != nil, s.Logger
+	s.access.Secrets, _ = s.secrets() // check has read them
+	s.access.Encrypted, s.access.Logger = encryption != nil, s.Logger
 	s.access.Port = listener.Addr().(*net.TCPAddr).Port
 	if s.Directory != "" {
 		s.access.File = filepath.Join(s.Directory, "web-logouts")
 	}
 	if err := s.access.Open(); err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(fmt.Errorf("web: %w", err), listener.Close())
 	}
 	s.feed.FrameRate, s.feed.ImageWidth, s.feed.Viewers = s.FrameRate, s.ImageWidth, s.Viewers
 	s.feed.Write, s.feed.Heartbeat, s.feed.Logger = s.limits.write, s.limits.heartbeat, s.Logger

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	clocks "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -163,8 +164,11 @@ func (s *Server) status() Status {
 	return s.recent.status
 }
 
-func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
 	uneditable := s.editProblem(time.Now())
+	if s.access.Role(r) < access.RoleControl {
+		uneditable = "your token has the role view; zones are changed with one of the role control"
+	}
 	status := pageStatus{
 		Status: s.status(), Now: time.Now(), Editable: uneditable == "", EditProblem: uneditable, Login: s.access.Required(),
 		Snapshots: s.Snapshot != nil, ImageRate: s.FrameRate,

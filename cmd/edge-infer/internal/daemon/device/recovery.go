@@ -51,9 +51,9 @@ func (f *fault) text() string {
 	return fmt.Sprintf("network failed, opened again at %s: %v", f.next.Format(time.TimeOnly), f.err)
 }
 
-// recover opens the predictor of a device again whenever it is at fault, until ctx ends. The first predictor's contradiction of its layout is
-// final: file or settings are wrong. exhausted is called when no device of the set is expected to recover.
-func (s *Set) recover(ctx context.Context, d *Device, exhausted func()) {
+// supervise opens the predictor of a device again whenever it is at fault, until ctx ends. The first predictor's contradiction of its layout
+// is final: file or settings are wrong. exhausted is called when no device of the set is expected to recover.
+func (s *Set) supervise(ctx context.Context, d *Device, exhausted func()) {
 	cameras := strings.Join(d.CameraNames(), " ")
 	failures := 0         // of predictors in a row
 	inferred := uint64(0) // frames until the last fault

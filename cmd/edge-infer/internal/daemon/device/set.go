@@ -237,11 +237,11 @@ func (s *Set) Run(ctx context.Context, ended <-chan struct{}) error {
 	defer cancel()
 	var exhausted atomic.Bool
 	errs := make(chan error, len(s.All))
-	var recoveries sync.WaitGroup
+	var supervisors sync.WaitGroup
 	for _, d := range s.All {
 		go func() { errs <- d.Pipeline.Run(ctx, ended) }()
-		recoveries.Go(func() {
-			s.recover(ctx, d, func() {
+		supervisors.Go(func() {
+			s.supervise(ctx, d, func() {
 				exhausted.Store(true)
 				cancel()
 			})
@@ -252,7 +252,7 @@ func (s *Set) Run(ctx context.Context, ended <-chan struct{}) error {
 		all = append(all, <-errs)
 	}
 	cancel()
-	recoveries.Wait()
+	supervisors.Wait()
 	err := errors.Join(all...)
 	if exhausted.Load() && err == nil {
 		for _, d := range s.All {

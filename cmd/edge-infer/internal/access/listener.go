@@ -109,7 +109,7 @@ func (c *limitedConn) Close() error {
 // connectionKey is the context key of a request's connection.
 type connectionKey struct{}
 
-// WithConnection is an http.Server.ConnContext that stores the connection for markAuthenticated.
+// WithConnection is an http.Server.ConnContext that stores the connection for MarkAuthenticated.
 func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()
@@ -117,8 +117,8 @@ func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// markAuthenticated marks the connection of an authorized request.
-func markAuthenticated(r *http.Request) {
+// MarkAuthenticated marks the connection of an authorized request.
+func MarkAuthenticated(r *http.Request) {
 	if c, ok := r.Context().Value(connectionKey{}).(*limitedConn); ok {
 		c.authenticate()
 	}

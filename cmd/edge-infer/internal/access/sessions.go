@@ -22,8 +22,8 @@ import (
 // sessionLength is how long a browser stays logged in.
 const sessionLength = 7 * 24 * time.Hour
 
-// sessions creates and verifies session cookies: END.NAME.SIGNATURE, where END is Unix time and NAME is random. Only sessions ended by a
-// logout are stored, in a file if configured, so that a restart does not revive them. It is safe for concurrent use.
+// sessions creates and verifies session cookies: END.ROLE.NAME.SIGNATURE, where END is Unix time, ROLE a number and NAME random. Only
+// sessions ended by a logout are stored, in a file if configured, so that a restart does not revive them. It is safe for concurrent use.
 type sessions struct {
 	key  [sha256.Size]byte // signing key, derived from the secrets: sessions survive a restart, but not a new password
 	file string            // ended sessions, one per line; empty for memory only
@@ -40,7 +40,7 @@ func (s *sessions) open(now time.Time) error {
 	}
 	text, err := os.ReadFile(s.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("web: ended sessions: %w", err)
+		return fmt.Errorf("ended sessions: %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		signed := strings.TrimSpace(line)
@@ -51,9 +51,9 @@ func (s *sessions) open(now time.Time) error {
 	return nil
 }
 
-// begin returns a new session that expires at end.
-func (s *sessions) begin(end time.Time) string {
-	signed := strconv.FormatInt(end.Unix(), 10) + "." + rand.Text()
+// begin returns a new session of a role that expires at end.
+func (s *sessions) begin(role Role, end time.Time) string {
+	signed := fmt.Sprintf("%d.%d.%s", end.Unix(), role, rand.Text())
 	return signed + "." + s.signature(signed)
 }
 
@@ -63,22 +63,30 @@ func (s *sessions) signature(signed string) string {
 	return base64.RawURLEncoding.EncodeToString(signature.Sum(nil))
 }
 
-// valid reports whether a session has a valid signature and has neither expired nor been ended.
-func (s *sessions) valid(session string, now time.Time) bool {
+// role returns the role of a session, NoRole unless it has a valid signature and has neither expired nor been ended.
+func (s *sessions) role(session string, now time.Time) Role {
 	signed, ok := s.signed(session)
 	if !ok {
-		return false
+		return NoRole
 	}
 	end, ok := sessionEnd(signed)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	_, ended := s.ended[signed]
-	return ok && now.Before(end) && !ended
+	if _, ended := s.ended[signed]; !ok || ended || !now.Before(end) {
+		return NoRole
+	}
+	_, rest, _ := strings.Cut(signed, ".")
+	number, _, _ := strings.Cut(rest, ".")
+	role, err := strconv.Atoi(number)
+	if err != nil {
+		return NoRole
+	}
+	return Role(role)
 }
 
 // end invalidates a session, across restarts if there is a file.
 func (s *sessions) end(session string, now time.Time) error {
-	if !s.valid(session, now) { // others must not use memory
+	if s.role(session, now) == NoRole { // others must not use memory
 		return nil
 	}
 	signed, _ := s.signed(session)
@@ -102,7 +110,7 @@ func (s *sessions) end(session string, now time.Time) error {
 		err = atomicfile.Write(s.file, text.Bytes(), 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("web: ended sessions: %w", err)
+		return fmt.Errorf("ended sessions: %w", err)
 	}
 	return nil
 }

@@ -1,4 +1,5 @@
-// Package access authenticates clients of the web page: secrets, browser sessions, and limits on requests and connections.
+// Package access decides who may use the web page and the inference server: tokens with roles, a password, browser sessions, the host and
+// origin of requests, and limits on requests and connections.
 package access
 
 import (
@@ -9,7 +10,9 @@ import (
 	"fmt"
 	"html"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,31 +21,37 @@ import (
 //go:embed login.html
 var loginPage string
 
-// Secrets are the credentials: a Token, or a User and a Password. Without them everyone has access.
-type Secrets struct{ Token, User, Password string }
+// Secrets are the credentials: Tokens, or a User and a Password. Without them everyone has access.
+type Secrets struct {
+	Tokens         []Token
+	User, Password string
+}
 
 // Required reports whether a login is required.
-func (s *Secrets) Required() bool { return s.Token != "" || s.User != "" }
+func (s *Secrets) Required() bool { return len(s.Tokens) > 0 || s.User != "" }
 
 // Check returns an error for secrets that are too short or contradictory, and for missing ones unless the address is loopback.
 func (s *Secrets) Check(address string, loopback bool) error {
 	const shortestToken, shortestPassword = 16, 8
 	switch {
-	case s.Token != "" && s.User+s.Password != "":
-		return errors.New("web: set either a token or a user and a password, not both")
+	case len(s.Tokens) > 0 && s.User+s.Password != "":
+		return errors.New("set either a token or a user and a password, not both")
 	case (s.User == "") != (s.Password == ""):
-		return errors.New("web: user and password must be set together")
-	case s.Token != "" && len(s.Token) < shortestToken:
-		return fmt.Errorf("web: the token has %d characters, it needs %d", len(s.Token), shortestToken)
+		return errors.New("user and password must be set together")
 	case s.Password != "" && len(s.Password) < shortestPassword:
-		return fmt.Errorf("web: the password has %d characters, it needs %d", len(s.Password), shortestPassword)
+		return fmt.Errorf("the password has %d characters, it needs %d", len(s.Password), shortestPassword)
 	case !loopback && !s.Required():
-		return fmt.Errorf("web: %s is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1", address)
+		return fmt.Errorf("%s is reachable from other machines: set a token, or a user and a password, or listen on 127.0.0.1", address)
+	}
+	for _, t := range s.Tokens {
+		if len(t.Secret) < shortestToken {
+			return fmt.Errorf("the token has %d characters, it needs %d (openssl rand -hex 24 prints one)", len(t.Secret), shortestToken)
+		}
 	}
 	return nil
 }
 
-// Control accepts requests with the token, the password, or a session cookie. Set the exported fields and call Open; afterwards it is safe
+// Control accepts requests with a token, the password, or a session cookie. Set the exported fields and call Open; afterwards it is safe
 // for concurrent use.
 type Control struct {
 	Secrets
@@ -66,20 +75,22 @@ func (c *Control) Open() error {
 		c.cookie = "__Host-" + c.cookie
 	}
 	c.sessions.file = c.File
-	c.sessions.key = sha256.Sum256(fmt.Appendf(nil, "edge-infer session %q %q %q", c.Token, c.User, c.Password))
+	c.sessions.key = sha256.Sum256(fmt.Appendf(nil, "edge-infer session %v %q %q", c.Tokens, c.User, c.Password))
 	return c.sessions.open(time.Now())
 }
 
 // Refused returns the number of wrong secrets.
 func (c *Control) Refused() uint64 { return c.refused.Load() }
 
-// authorized reports whether the request has a valid session or secret.
-func (c *Control) authorized(r *http.Request) bool {
+// Role returns what the client of a request may do, by its session or secret.
+func (c *Control) Role(r *http.Request) Role {
 	if !c.Required() {
-		return true
+		return RoleControl
 	}
-	if cookie, err := r.Cookie(c.cookie); err == nil && c.sessions.valid(cookie.Value, time.Now()) {
-		return true
+	if cookie, err := r.Cookie(c.cookie); err == nil {
+		if role := c.sessions.role(cookie.Value, time.Now()); role != NoRole {
+			return role
+		}
 	}
 	client := r.RemoteAddr
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
@@ -88,21 +99,29 @@ func (c *Control) authorized(r *http.Request) bool {
 	if user, password, basic := r.BasicAuth(); basic {
 		return c.check(user, password, client)
 	}
-	return false
+	return NoRole
 }
 
-// check compares secrets. After too many failures passwords of an address are rejected for a while. The right token is always accepted, as
-// it is too long to be guessed: clients that share the owner's address cannot lock the owner out.
-func (c *Control) check(user, secret, client string) bool {
-	if c.Token != "" && equal(secret, c.Token) {
-		return true
+// check returns the role of a secret. After too many failures passwords of an address are rejected for a while. A right token is always
+// accepted, as it is too long to be guessed: clients that share the owner's address cannot lock the owner out.
+func (c *Control) check(user, secret, client string) Role {
+	found := NoRole
+	for _, t := range c.Tokens {
+		if equal(secret, t.Secret) {
+			found = max(found, t.Role)
+		}
+	}
+	if found != NoRole {
+		return found
 	}
 	if c.User != "" && c.failures.Left(client, time.Now()) && equal(user, c.User) && equal(secret, c.Password) {
-		return true
+		return RoleControl
 	}
-	c.failures.Spend(client, time.Now())
+	if c.failures.Spend(client, time.Now()) { // the log is bounded as well
+		c.Logger.Warn("login refused", "client", ClientPrefix(client).Addr())
+	}
 	c.refused.Add(1)
-	return false
+	return NoRole
 }
 
 // equal compares in constant time, independent of the length.
@@ -135,7 +154,7 @@ func (c *Control) deny(w http.ResponseWriter, r *http.Request) {
 
 // ShowLogin serves the login form.
 func (c *Control) ShowLogin(w http.ResponseWriter, r *http.Request) {
-	if c.authorized(r) {
+	if c.Role(r) != NoRole {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
@@ -163,7 +182,11 @@ func (c *Control) writeLogin(w http.ResponseWriter, code int, problem string) {
 func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 	client := r.RemoteAddr
 	allowed := c.failures.Left(client, time.Now())
-	if c.Required() && !c.check(r.PostFormValue("user"), r.PostFormValue("secret"), client) {
+	role := RoleControl
+	if c.Required() {
+		role = c.check(r.PostFormValue("user"), r.PostFormValue("secret"), client)
+	}
+	if role == NoRole {
 		if allowed {
 			c.writeLogin(w, http.StatusUnauthorized, "Wrong token or password.")
 		} else {
@@ -171,7 +194,7 @@ func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	c.setCookie(w, c.sessions.begin(time.Now().Add(sessionLength)), sessionLength)
+	c.setCookie(w, c.sessions.begin(role, time.Now().Add(sessionLength)), sessionLength)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
@@ -186,14 +209,42 @@ func (c *Control) Logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// Restricted serves authorized requests only, and marks their connections as authenticated.
-func (c *Control) Restricted(next http.Handler) http.Handler {
+// Restricted serves requests of clients that have a role, and marks their connections as authenticated.
+func (c *Control) Restricted(least Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !c.authorized(r) {
+		role := c.Role(r)
+		if role == NoRole {
 			c.deny(w, r)
 			return
 		}
-		markAuthenticated(r)
+		MarkAuthenticated(r)
+		if role < least {
+			http.Error(w, "the role of this token does not include this", http.StatusForbidden)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// Protected refuses requests that a page of another site makes a browser send: cross-origin ones and, where no login is required, those for
+// the name of another host. DNS rebinding can give that name this machine's address.
+func (c *Control) Protected(next http.Handler) http.Handler {
+	next = http.NewCrossOriginProtection().Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !c.Required() && !local(r.Host) {
+			http.Error(w, "use localhost or the IP address of this machine", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// local reports whether a host is localhost or an IP address, which DNS cannot redirect.
+func local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "localhost"
 }
