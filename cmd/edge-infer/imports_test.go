@@ -43,6 +43,7 @@ engine/standby: engine
 engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker internal/clock
 engine/worker: engine internal/clock
 cmd/acceptance: capture/scene engine/onnx engine/quantize mqtt/broker
+internal/access: internal/atomicfile
 internal/accuracy: capture engine internal/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
 	internal/media internal/network internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
 	postprocess/predict
@@ -66,8 +67,8 @@ internal/daemon: capture capture/motion capture/source engine engine/quantize in
 	internal/web mqtt mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade
 	postprocess/zone systemd
 internal/daemon/camera: capture internal/pipeline internal/site
-internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/config internal/network
-	internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
+internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
+	internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
 internal/config/manual: internal/config
 internal/diagnose: internal/site mqtt/command capture capture/scene capture/source engine internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime
 	engine/preprocess engine/tensorrt internal/broker internal/config internal/network internal/progress internal/telemetry internal/web mqtt
@@ -88,7 +89,7 @@ internal/report: capture engine/onnx internal/pipeline internal/progress interna
 	systemd
 internal/repository: engine internal/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
 	postprocess/predict
-internal/serve: engine engine/kserve internal/config internal/network internal/progress mqtt/credentials postprocess/predict
+internal/serve: engine engine/kserve internal/access internal/config internal/network internal/progress postprocess/predict
 internal/sink: capture internal/atomicfile internal/jpegimage internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/site: internal/config mqtt/command postprocess/track postprocess/zone
@@ -96,9 +97,8 @@ internal/stage:
 internal/telemetry: engine/cuda
 internal/terminal:
 internal/tritoncheck:
-internal/web: capture internal/history internal/pipeline internal/stage internal/access internal/web/live
+internal/web: capture internal/access internal/history internal/pipeline internal/stage internal/web/live
 	postprocess/zone
-internal/access: internal/atomicfile
 internal/web/live: internal/jpegimage internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/yamldepth:
 mqtt: internal/atomicfile internal/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic

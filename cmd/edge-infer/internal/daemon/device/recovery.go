@@ -51,8 +51,8 @@ func (f *fault) text() string {
 	return fmt.Sprintf("network failed, opened again at %s: %v", f.next.Format(time.TimeOnly), f.err)
 }
 
-// supervise opens the predictor of a device again whenever it is at fault, until ctx ends. The first predictor's contradiction of its layout
-// is final: file or settings are wrong. exhausted is called when no device of the set is expected to recover.
+// supervise opens the predictor of a device again whenever it is at fault, until ctx ends. The first predictor's contradiction of its
+// layout is final: file or settings are wrong. exhausted is called when no device of the set is expected to recover.
 func (s *Set) supervise(ctx context.Context, d *Device, exhausted func()) {
 	cameras := strings.Join(d.CameraNames(), " ")
 	failures := 0         // of predictors in a row
