@@ -105,11 +105,9 @@ type Client struct {
 	reasons    map[string]string // why there is no connection, as logged last, by address
 	opened     bool
 	stale      staleTopics
-	// Refused commands: time of the last log line, and how many have not been logged since.
-	refusalLogged time.Time
-	refusals      int
 
-	saving sync.Mutex // of the files next to the spool; taken before mu
+	refusals, commands logLimit
+	remoteFile         coalesced // writes remote.json
 	// The entities announced to Home Assistant, and their saved form. Guarded by announcing, which is locked before mu.
 	announcing     sync.Mutex
 	announced      homeassistant.Announced
@@ -193,6 +191,7 @@ func (c *Client) Open() error {
 	if err := c.events.Open(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
+	c.remoteFile.pause, c.remoteFile.run = remotePause, c.saveRemote
 	c.loadRemote()
 	c.loadAnnounced()
 	c.closing, c.close = context.WithCancel(context.Background())
@@ -315,6 +314,7 @@ func (c *Client) Close() error {
 	}
 	c.close()
 	c.running.Wait()
+	c.remoteFile.Flush()
 	c.announcing.Lock()
 	c.settleAnnounced()
 	c.saveAnnounced()

@@ -119,19 +119,10 @@ func (c *Client) execute(cmd command.Command) error {
 	return err
 }
 
-// refuse reports a refused command on the error topic. It logs at most once per second, because any client may send invalid commands.
+// refuse reports a refused command on the error topic, and logs it at most once per second.
 func (c *Client) refuse(topic string, reason error) {
 	now := time.Now()
-	c.mu.Lock()
-	logNow := now.Sub(c.refusalLogged) >= time.Second
-	unreported := c.refusals
-	if logNow {
-		c.refusalLogged, c.refusals = now, 0
-	} else {
-		c.refusals++
-	}
-	c.mu.Unlock()
-	if logNow {
+	if unreported, logNow := c.refusals.Next(now); logNow {
 		c.Logger.Warn("mqtt command refused", "topic", command.Quote(topic), "error", reason, "unreported", unreported)
 	}
 	c.mailbox(topicKey{kind: kindError}).Put(func(buf []byte) []byte {
@@ -257,7 +248,10 @@ func (s *session) handleInbound(ctx context.Context) {
 			continue
 		}
 		if err == nil {
-			c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", command.Quote(string(m.Payload())))
+			if unreported, logNow := c.commands.Next(time.Now()); logNow {
+				c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", command.Quote(string(m.Payload())),
+					"unreported", unreported)
+			}
 			err = c.execute(cmd)
 		}
 		if err != nil {

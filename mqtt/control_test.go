@@ -262,6 +262,7 @@ func FuzzCommand(f *testing.F) {
 			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{},
 			qos0: newMailboxQueue(), qos1: newMailboxQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
 		}
+		client.remoteFile.run = client.saveRemote
 		require.NoError(t, client.execute(c))
 		require.Len(t, r.calls, 1)
 		require.True(t, c.Threshold >= 0 && c.Threshold <= 1)

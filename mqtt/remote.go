@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
 	"github.com/edge-infer/edge-infer/mqtt/command"
@@ -33,7 +34,10 @@ func (s *Settings) Apply(kept command.Kept) {
 	}
 }
 
-const remoteName = "remote.json"
+const (
+	remoteName  = "remote.json"
+	remotePause = time.Second // least time between two writes: any client may send commands, and flash wears out
+)
 
 // Remote returns the remotely set values of a camera, from this run or an earlier one. They are stored next to the event spool, so that a
 // camera that was switched off stays off after a restart. The daemon applies them when it opens the camera, before it publishes its
@@ -59,7 +63,7 @@ func (c *Client) ForgetRemote(camera string, controls ...string) {
 	}
 	c.mu.Unlock()
 	if known {
-		c.saveRemote()
+		c.remoteFile.Do()
 	}
 }
 
@@ -73,7 +77,7 @@ func (c *Client) pruneRemote(cameras []homeassistant.Camera) {
 	changed := len(c.remote) != before
 	c.mu.Unlock()
 	if changed {
-		c.saveRemote()
+		c.remoteFile.Do()
 	}
 }
 
@@ -108,16 +112,15 @@ func (c *Client) recordRemote(cmd command.Command) {
 	r.Set(cmd)
 	c.remote[cmd.Camera] = r
 	c.mu.Unlock()
-	c.saveRemote()
+	c.remoteFile.Do()
 }
 
+// saveRemote writes the file. Only remoteFile calls it.
 func (c *Client) saveRemote() {
 	path := c.statePath(remoteName)
 	if path == "" {
 		return
 	}
-	c.saving.Lock()
-	defer c.saving.Unlock()
 	c.mu.Lock()
 	data, err := json.Marshal(c.remote)
 	c.mu.Unlock()
