@@ -38,6 +38,7 @@ func (p *Preflight) Run(ctx context.Context) (mistakes []error) {
 	} else {
 		mistakes = p.networks(ctx)
 	}
+	mistakes = append(mistakes, p.cameras()...)
 	mistakes = append(mistakes, p.mqtt()...)
 	mistakes = append(mistakes, p.snapshots()...)
 	return append(mistakes, p.web()...)

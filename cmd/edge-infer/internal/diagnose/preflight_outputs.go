@@ -11,8 +11,7 @@ import (
 	"slices"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
@@ -90,7 +89,23 @@ func (p *Preflight) has(address string) bool {
 	})
 }
 
-// snapshots checks that the directory is writable or can be created. It creates nothing.
+// cameras checks that the files and directories that take the place of cameras exist. Devices and addresses may appear later.
+func (p *Preflight) cameras() (mistakes []error) {
+	for i := range p.Config.Cameras {
+		camera := &p.Config.Cameras[i]
+		uri, err := capture.ParseURI(camera.URI)
+		if err == nil && uri.Kind == capture.File {
+			_, err = os.Stat(uri.Address)
+		}
+		if err != nil {
+			mistakes = append(mistakes, fmt.Errorf("camera %s: %w", camera.Name, err))
+		}
+	}
+	return mistakes
+}
+
+// snapshots checks that the directory can be written, or created: it creates a file or a directory and removes it. Permissions alone do not
+// tell, for example in /proc or on a disk that is mounted read-only.
 func (p *Preflight) snapshots() []error {
 	dir := p.Config.Snapshots.Directory
 	if dir == "" {
@@ -105,13 +120,20 @@ func (p *Preflight) snapshots() []error {
 			err = fmt.Errorf("%s is a file", at)
 		}
 		if err == nil {
-			if err = unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
-				err = fmt.Errorf("%s: %w", at, err)
-			}
+			err = tryDirectory(at)
 		}
 		if err != nil {
 			return []error{fmt.Errorf("snapshots.directory %q cannot be used: %w", dir, err)}
 		}
 		return nil
 	}
+}
+
+// tryDirectory creates a directory in another one and removes it.
+func tryDirectory(parent string) error {
+	trial, err := os.MkdirTemp(parent, ".edge-infer-check-")
+	if err != nil {
+		return err
+	}
+	return os.Remove(trial)
 }

@@ -30,6 +30,7 @@ func Mistakes(t testing.TB, sound string) []Mistake {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
 	broken, short, empty := file("broken.onnx", "no model"), file("short", "1234\n"), file("empty", "\n")
+	role := file("role", "root 0123456789abcdef\n")
 	all := []Mistake{
 		{Name: "model missing", YAML: "model: {path: " + none + "}", Want: "no such file"},
 		{Name: "model broken", YAML: "model: {path: " + broken + "}", Want: "broken.onnx"},
@@ -63,9 +64,12 @@ func Mistakes(t testing.TB, sound string) []Mistake {
 		{Name: "page's port", YAML: "web: {listen: '127.0.0.1:99999'}", Want: "99999"},
 		{Name: "page's address in use", YAML: fmt.Sprintf("web: {listen: '%s'}", taken.Addr()), Want: "address already in use", InUse: true},
 		{Name: "snapshots in a file", YAML: "snapshots: {directory: " + short + "/best}", Want: "snapshots.directory"},
+		{Name: "snapshots where nothing can be written", YAML: "snapshots: {directory: /proc/x}", Want: "snapshots.directory"},
+		{Name: "token of no role", YAML: "web: {listen: '127.0.0.1:0', token_file: " + role + "}", Want: "token file: line 1"},
 	}
 	for i := range all {
 		all[i].YAML = sound + all[i].YAML + "\n"
 	}
-	return all
+	noVideo := Mistake{Name: "video missing", YAML: "name: gate\ncameras: [{name: belt, uri: " + none + ".mp4}]\n", Want: "none.mp4"}
+	return append(all, noVideo)
 }
