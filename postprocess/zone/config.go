@@ -95,8 +95,9 @@ const (
 
 // Limits that protect the frame loop from excessive configurations.
 const (
-	maxShapes  = 64
-	maxCorners = 64
+	maxShapes    = 64
+	maxCorners   = 64
+	maxNameBytes = 128 // it becomes part of topics and entity names
 )
 
 // Names are the class and keypoint names of a network that a configuration may use.
@@ -119,7 +120,7 @@ func (c *Config) Validate(names Names) error {
 			err = c.checkZone(z, names)
 		}
 		if err != nil {
-			return fmt.Errorf("zone %q: %w", z.Name, err)
+			return fmt.Errorf("zone %.80q: %w", z.Name, err)
 		}
 	}
 	clear(taken)
@@ -130,7 +131,7 @@ func (c *Config) Validate(names Names) error {
 			err = c.checkLine(l, names)
 		}
 		if err != nil {
-			return fmt.Errorf("line %q: %w", l.Name, err)
+			return fmt.Errorf("line %.80q: %w", l.Name, err)
 		}
 	}
 	if err := c.ValidateGround(); err != nil {
@@ -177,6 +178,8 @@ func checkName(name string, taken map[string]bool) error {
 	switch {
 	case strings.TrimSpace(name) == "":
 		return errors.New("needs a name")
+	case len(name) > maxNameBytes:
+		return fmt.Errorf("the name has %d bytes, at most %d", len(name), maxNameBytes)
 	case strings.ContainsAny(name, "/+#\x00"):
 		return errors.New("the name becomes part of an MQTT topic and cannot contain / + #")
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):

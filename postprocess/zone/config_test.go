@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"strings"
 	"encoding/json"
 	"math"
 	"math/rand/v2"
@@ -43,6 +44,10 @@ func TestConfigErrors(t *testing.T) {
 		{Config{Zones: []Zone{{Name: "a", Points: square(1), MinTime: -1}}}, `zone "a": min time -1ns is negative`},
 		{Config{Zones: []Zone{{Name: "a", Points: square(1), Loiter: -time.Second}}}, `zone "a": loiter time -1s is negative`},
 		{Config{Lines: []Line{{Name: "g"}}}, `line "g": both ends are the same point`},
+		{
+			Config{Zones: []Zone{{Name: strings.Repeat("x", 70_000), Points: square(1)}}},
+			`zone "` + strings.Repeat("x", 80) + `": the name has 70000 bytes, at most 128`,
+		},
 		{Config{Lines: []Line{{Name: " "}}}, `line " ": needs a name`},
 		{Config{Lines: []Line{{Name: "g", To: Point{2, 0}}}}, `line "g": to point (2, 0) is outside the image`},
 		{Config{Lines: []Line{{Name: "g", From: Point{-1, 0}}}}, `line "g": from point (-1, 0) is outside the image`},

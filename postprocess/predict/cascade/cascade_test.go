@@ -318,7 +318,8 @@ func TestWhatIsNotLookedAt(t *testing.T) {
 // unsteady is a network whose engine fails.
 type unsteady struct {
 	predict.Predictor
-	fail bool
+	fail    bool
+	invalid bool // the outputs of every crop
 }
 
 func (u *unsteady) Submit(slot int, images []engine.Image) error {
@@ -326,6 +327,36 @@ func (u *unsteady) Submit(slot int, images []engine.Image) error {
 		return errors.New("the engine is lost")
 	}
 	return u.Predictor.Submit(slot, images)
+}
+
+func (u *unsteady) Wait(slot int) (*predict.BatchResult, error) {
+	result, err := u.Predictor.Wait(slot)
+	if err == nil && u.invalid {
+		for i := range result.Results {
+			result.Results[i].Err = &predict.InvalidOutput{Reason: "scores over 1"}
+		}
+	}
+	return result, err
+}
+
+// TestInvalidOutputsAreReported: a secondary network that gives NaN adds no attributes, and says so.
+func TestInvalidOutputsAreReported(t *testing.T) {
+	var log bytes.Buffer
+	network := &unsteady{Predictor: colours(t, 2), invalid: true}
+	a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), cascade.Stage{Name: "colour", Predictor: network, Interval: time.Second})
+	f := newVideo("gate", 3)
+	for i := range f.frame.Tracks {
+		f.show(i, "green")
+	}
+	for range 4 {
+		require.Empty(t, f.next(a, time.Second))
+	}
+	require.Equal(t, uint64(12), a.Stats()[0].Failed)
+	network.invalid = false
+	require.Equal(t, []uint64{1, 2, 3}, f.next(a, time.Second))
+	require.NoError(t, a.Close())
+	require.Equal(t, 1, strings.Count(log.String(), "cascade colour: the network's output is invalid: it has scores over 1"))
+	require.Equal(t, 1, strings.Count(log.String(), "secondary network works again"))
 }
 
 func TestFailedLooksAreToldOnceAndTriedAgain(t *testing.T) {

@@ -338,7 +338,7 @@ func (s *worker) record(r *request, err error) {
 		}
 	}
 	if err != nil {
-		s.fail(len(r.subjects)-len(r.predictions), err)
+		s.fail(len(r.subjects)-len(r.predictions)+r.invalid, err)
 	} else if s.failing {
 		s.failing = false
 		s.logger.Info("secondary network works again", "cascade", s.Name)

@@ -199,6 +199,7 @@ type cropBatch struct {
 	crops       []engine.Image // run sets Data, when the memory is final
 	starts      []int
 	predictions []prediction // by crop, after run
+	invalid     int // predictions of crops whose outputs were invalid
 	// vectors are those of the predictions, until the batch is cleared by its user.
 	vectors []float32
 }
@@ -259,9 +260,11 @@ func (s *cropBatch) reserve(size int) error {
 	return nil
 }
 
-// run runs the network on all crops and fills in predictions.
+// run runs the network on all crops and fills in predictions. The error may be that of single crops, which have a prediction without a class.
 func (s *cropBatch) run() error {
 	s.predictions = s.predictions[:0]
+	s.invalid = 0
+	var invalid error
 	for i := range s.crops {
 		s.crops[i].Data = s.memory.Data[s.starts[i]:][:len(s.crops[i].Data)]
 	}
@@ -278,10 +281,15 @@ func (s *cropBatch) run() error {
 			return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
 		}
 		for i := range result.Results {
-			s.predictions = append(s.predictions, s.copyVector(s.stage.interpret(result.Results[i].Detections)))
+			detections := result.Results[i].Detections
+			if result.Results[i].Err != nil {
+				detections, invalid = nil, fmt.Errorf("cascade %s: %w", s.stage.Name, result.Results[i].Err)
+				s.invalid++
+			}
+			s.predictions = append(s.predictions, s.copyVector(s.stage.interpret(detections)))
 		}
 	}
-	return nil
+	return invalid
 }
 
 // free frees the memory.

@@ -139,6 +139,10 @@ func TestFileErrors(t *testing.T) {
 		{"detect:\n  max_detections: many\n", ` line 2: detect.max_detections "many" must be a whole number`},
 		{"name: a\n\nname: b\n", ` line 3: name is set already on line 1: keep one of them`},
 		{"log: debug\nname: [a\n", ` line 2: sequence end token ']' not found`},
+		{
+			"name: a\n---\nname: b\n",
+			": has more than one YAML document: only one is read, remove the others and their ---",
+		},
 		{strings.Repeat("[", 200_000), ": nested too deeply"},
 		{"cameras: " + strings.Repeat("{a: ", 50_000), ": nested too deeply"},
 		{strings.Repeat("- ", 100_000), ": nested too deeply"},

@@ -79,8 +79,11 @@ func (c *Config) merge(data []byte) (lines map[string]int, found []formError, er
 		return nil, nil, err
 	}
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
-	if err != nil || empty(file) { // decoding nothing would clear everything
+	if err != nil || documents(file) == 0 { // decoding nothing would clear everything
 		return nil, nil, err
+	}
+	if documents(file) > 1 {
+		return nil, nil, errors.New("has more than one YAML document: only one is read, remove the others and their ---")
 	}
 	found, lines, body := checkForm(file, reflect.TypeFor[Config]())
 	next := *c
@@ -97,11 +100,14 @@ func (c *Config) merge(data []byte) (lines map[string]int, found []formError, er
 	return lines, found, nil
 }
 
-// empty reports a file without a word but comments.
-func empty(file *ast.File) bool {
-	return !slices.ContainsFunc(file.Docs, func(doc *ast.DocumentNode) bool {
-		return doc.Body != nil && doc.Body.Type() != ast.CommentType && doc.Body.Type() != ast.NullType
-	})
+// documents returns the number of YAML documents with a word but comments.
+func documents(file *ast.File) (count int) {
+	for _, doc := range file.Docs {
+		if doc.Body != nil && doc.Body.Type() != ast.CommentType && doc.Body.Type() != ast.NullType {
+			count++
+		}
+	}
+	return count
 }
 
 // locationOf is the line of a file that an error of the YAML library is about.

@@ -15,7 +15,7 @@ import (
 
 // readAnalytics decodes and validates the zones and lines of a request body.
 func readAnalytics(body io.Reader, names zone.Names) (zone.Config, error) {
-	var c zone.Config
+	var c *zone.Config
 	decoder := json.NewDecoder(body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&c); err != nil {
@@ -24,7 +24,10 @@ func readAnalytics(body io.Reader, names zone.Names) (zone.Config, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return zone.Config{}, errors.New("zones: more than one document")
 	}
-	return c, c.Validate(names)
+	if c == nil { // null would remove every zone
+		return zone.Config{}, errors.New("zones: null is no document (send {} to remove every zone)")
+	}
+	return *c, c.Validate(names)
 }
 
 // analyticsYAML returns the analytics section of a camera as YAML.

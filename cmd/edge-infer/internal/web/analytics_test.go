@@ -57,6 +57,7 @@ func TestAnalyticsRequests(t *testing.T) {
 		{"a", ``, 422, `zones: EOF`},
 		{"a", `{"zone":[]}`, 422, `zones: json: unknown field "zone"`},
 		{"a", `{} {}`, 422, `zones: more than one document`},
+		{"a", `null`, 422, `zones: null is no document (send {} to remove every zone)`},
 		{"a", `{"zones":[{"name":"x","points":[{"x":0,"y":0}]}]}`, 422, `zone "x": needs 3 to 64 points, has 1`},
 		{"a", `{"lines":[{"name":"x","from":{"x":0,"y":0},"to":{"x":2,"y":0}}]}`, 422, `line "x": to point (2, 0) is outside the image`},
 		{"a", `{"lines":[{"name":"x","from":{"x":0,"y":0},"to":{"x":1,"y":0},"labels":["cat"]}]}`, 422, `line "x": label "cat" is not one of the model's: bolt, nut`},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
 )
 
 // maxImageAge is the time without a frame after which a camera is down. A longer stall time of the camera takes precedence.
@@ -17,8 +18,9 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// serveReadiness responds 200 if every camera delivers frames, otherwise 503 with one line per camera that is down.
-func (s *Server) serveReadiness(w http.ResponseWriter, _ *http.Request) {
+// serveReadiness responds 200 if every camera delivers frames, otherwise 503. Clients with a role also get one line per camera that is down:
+// names and addresses of cameras are nobody else's business.
+func (s *Server) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	status := s.status()
 	if status.Opening != "" {
 		http.Error(w, "not ready: "+status.Opening, http.StatusServiceUnavailable)
@@ -32,8 +34,11 @@ func (s *Server) serveReadiness(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	if len(down) > 0 {
-		http.Error(w, fmt.Sprintf("not ready: %d of %d cameras are down\n%s", len(down), len(status.Cameras), strings.Join(down, "\n")),
-			http.StatusServiceUnavailable)
+		text := fmt.Sprintf("not ready: %d of %d cameras are down", len(down), len(status.Cameras))
+		if s.access.Role(r) != access.NoRole {
+			text += "\n" + strings.Join(down, "\n")
+		}
+		http.Error(w, text, http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ready")

@@ -259,7 +259,15 @@ func TestReadinessSaysWhichCamerasAreDown(t *testing.T) {
 	serve(t, server, &still{Status{Cameras: []Camera{{Capture: here}, {Capture: away}}}})
 	code, text, _ := ask(t, "GET", server.URL()+"readyz", nil)
 	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.Equal(t, "not ready: 1 of 2 cameras are down\ncamera door: waiting since 2026-01-02T03:04:01Z: no such camera\n", text)
+	const details = "not ready: 1 of 2 cameras are down\ncamera door: waiting since 2026-01-02T03:04:01Z: no such camera\n"
+	require.Equal(t, details, text)
+	closed := &Server{Token: token}
+	serve(t, closed, &still{Status{Cameras: []Camera{{Capture: here}, {Capture: away}}}})
+	code, text, _ = ask(t, "GET", closed.URL()+"readyz", nil)
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Equal(t, "not ready: 1 of 2 cameras are down\n", text, "strangers do not hear of names")
+	_, text, _ = ask(t, "GET", closed.URL()+"readyz", nil, "Authorization", "Bearer "+token)
+	require.Equal(t, details, text)
 }
 
 func TestProfilingIsOffUnlessAsked(t *testing.T) {
