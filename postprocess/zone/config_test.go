@@ -1,10 +1,10 @@
 package zone
 
 import (
-	"strings"
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 

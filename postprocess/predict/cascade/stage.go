@@ -199,7 +199,7 @@ type cropBatch struct {
 	crops       []engine.Image // run sets Data, when the memory is final
 	starts      []int
 	predictions []prediction // by crop, after run
-	invalid     int // predictions of crops whose outputs were invalid
+	invalid     int          // predictions of crops whose outputs were invalid
 	// vectors are those of the predictions, until the batch is cleared by its user.
 	vectors []float32
 }
@@ -260,7 +260,7 @@ func (s *cropBatch) reserve(size int) error {
 	return nil
 }
 
-// run runs the network on all crops and fills in predictions. The error may be that of single crops, which have a prediction without a class.
+// run runs the network on all crops and fills in predictions. The error may be that of single crops, whose predictions have no class.
 func (s *cropBatch) run() error {
 	s.predictions = s.predictions[:0]
 	s.invalid = 0

@@ -18,8 +18,8 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// serveReadiness responds 200 if every camera delivers frames, otherwise 503. Clients with a role also get one line per camera that is down:
-// names and addresses of cameras are nobody else's business.
+// serveReadiness responds 200 if every camera delivers frames, otherwise 503. Only clients with a role also get one line per camera that is
+// down, with its name and the reason.
 func (s *Server) serveReadiness(w http.ResponseWriter, r *http.Request) {
 	status := s.status()
 	if status.Opening != "" {
