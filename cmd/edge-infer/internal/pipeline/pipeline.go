@@ -107,6 +107,7 @@ type Pipeline struct {
 
 	// Frame goroutine only.
 	requests []request
+	oldest   int // slot of the oldest request in flight
 	busy     int // requests in flight
 	schedule schedule
 	inferred Result
@@ -213,17 +214,9 @@ func (p *Pipeline) Open() error {
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	defer p.listen(ctx, ended)()
 	p.settle()
-	var oldest int // first slot in flight
-	finish := func() {
-		p.heartbeat.Beat()
-		p.finish(oldest)
-		oldest, p.busy = (oldest+1)%len(p.requests), p.busy-1
-	}
 	defer func() {
 		defer p.heartbeat.Rest()
-		for p.busy > 0 {
-			finish()
-		}
+		p.finishAll()
 		p.DeviceShare.end()
 		for _, camera := range *p.streams.Load() {
 			p.end(camera)
@@ -234,55 +227,27 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		if p.review != nil {
 			p.review()
 		}
-		if p.fault == nil {
-			p.fault = p.newFault()
-			if p.fault != nil {
-				if p.OnFault == nil {
-					return p.fault
-				}
-				for p.busy > 0 {
-					finish()
-				}
-				p.DeviceShare.end()
-				p.OnFault(p.fault)
-			}
+		if err := p.change(); err != nil {
+			return err
 		}
-		if next := p.replacement.Load(); next != nil {
-			for p.busy > 0 {
-				finish()
-			}
-			p.takeOver(next)
-			p.replacement.CompareAndSwap(next, nil)
-			oldest = 0
+		if p.fault == nil && (p.busy == len(p.requests) || p.busy > 0 && (p.DeviceShare.wanted() || !p.ahead(&p.requests[p.oldest]))) {
+			p.finishOldest()
+			continue
 		}
-		if change := p.cameras.Load(); change != nil {
-			for p.busy > 0 {
-				finish()
-			}
-			p.rearrange(change)
-			p.cameras.CompareAndSwap(change, nil)
+		if p.fault == nil && !p.DeviceShare.take() { // nothing is in flight
+			p.wait()
+			continue
 		}
+		over := closed(ended) // read before the mailboxes, so that no frame comes between
 		if p.fault != nil {
-			over := closed(ended) // read before the mailboxes, so that no frame comes between
 			p.discard()
 			if over {
 				return p.fault
 			}
-			p.heartbeat.Rest()
-			p.Wakeup.Wait()
+			p.wait()
 			continue
 		}
-		if p.busy == len(p.requests) || p.busy > 0 && (p.DeviceShare.wanted() || !p.ahead(&p.requests[oldest])) {
-			finish()
-			continue
-		}
-		if !p.DeviceShare.take() { // nothing is in flight
-			p.heartbeat.Rest()
-			p.Wakeup.Wait()
-			continue
-		}
-		over := closed(ended) // read before the mailboxes, so that no frame comes between
-		slot := (oldest + p.busy) % len(p.requests)
+		slot := (p.oldest + p.busy) % len(p.requests)
 		if p.gather(&p.requests[slot]) {
 			p.submit(slot)
 			p.busy++
@@ -293,13 +258,58 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		}
 		switch {
 		case p.busy > 0:
-			finish()
+			p.finishOldest()
 		case over:
 			return nil
 		default:
-			p.heartbeat.Rest()
-			p.Wakeup.Wait()
+			p.wait()
 		}
+	}
+	return nil
+}
+
+// wait waits until something has happened.
+func (p *Pipeline) wait() {
+	p.heartbeat.Rest()
+	p.Wakeup.Wait()
+}
+
+// finishOldest finishes the oldest request in flight.
+func (p *Pipeline) finishOldest() {
+	p.heartbeat.Beat()
+	p.finish(p.oldest)
+	p.oldest, p.busy = (p.oldest+1)%len(p.requests), p.busy-1
+}
+
+func (p *Pipeline) finishAll() {
+	for p.busy > 0 {
+		p.finishOldest()
+	}
+}
+
+// change stops using a predictor that is at fault, and puts another predictor and other cameras in place. The error ends Run.
+func (p *Pipeline) change() error {
+	if p.fault == nil {
+		p.fault = p.newFault()
+		if p.fault != nil {
+			if p.OnFault == nil {
+				return p.fault
+			}
+			p.finishAll()
+			p.DeviceShare.end()
+			p.OnFault(p.fault)
+		}
+	}
+	if next := p.replacement.Load(); next != nil {
+		p.finishAll()
+		p.takeOver(next)
+		p.replacement.CompareAndSwap(next, nil)
+		p.oldest = 0
+	}
+	if change := p.cameras.Load(); change != nil {
+		p.finishAll()
+		p.rearrange(change)
+		p.cameras.CompareAndSwap(change, nil)
 	}
 	return nil
 }
