@@ -166,7 +166,7 @@ func TestPullsAtOnce(t *testing.T) {
 	assert.Len(t, *server.ranges.Load(), 1)
 	left, err := os.ReadDir(store.Dir)
 	require.NoError(t, err)
-	assert.Len(t, left, 1)
+	assert.Len(t, left, 2, "the model and its hash")
 
 	// A pull that waits for another one ends with its context, and a partial file that is no file is refused.
 	wanted := hashed([]byte("another"))
@@ -198,7 +198,7 @@ func TestPullRefuses(t *testing.T) {
 			file, "", "", "model " + file + `: --sha256 "" must have 64 hexadecimal digits ` +
 				"(the publisher's hash, or the output of sha256sum FILE)",
 		},
-		{file, hashed([]byte("n")), "../n", `model name "../n": it must consist of letters, digits and dashes`},
+		{file, hashed([]byte("n")), "../n", `model name "../n": it must consist of 1 to 100 letters, digits, dots, dashes and underscores`},
 	} {
 		_, err := (&Pull{Store: Store{t.TempDir()}, Source: c.from, SHA256: c.hash, Name: c.name}).Run(t.Context())
 		assert.EqualError(t, err, c.want)
@@ -224,6 +224,7 @@ func TestResolve(t *testing.T) {
 	require.NoError(t, os.WriteFile(part, []byte("a network"), 0o600))
 	entry, err := Lookup("yolox-s")
 	require.NoError(t, err)
+	entry.SHA256 = hashed([]byte("a network"))
 	require.NoError(t, store.install(&entry, part))
 	path, names, err := Resolve("yolox-s")
 	require.NoError(t, err)
@@ -234,6 +235,12 @@ func TestResolve(t *testing.T) {
 	p, err := engine.ReadPreprocess(path)
 	require.NoError(t, err)
 	assert.Equal(t, entry.Preprocess, p)
+
+	// One changed bit is found when the model is opened.
+	require.NoError(t, os.WriteFile(path, []byte("a nftwork"), 0o600))
+	_, _, err = Resolve("yolox-s")
+	require.ErrorContains(t, err, "is damaged or was changed: its sha256 is ")
+	require.ErrorContains(t, err, "(run edge-infer model pull yolox-s)")
 
 	listing, err := store.List()
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,7 +19,8 @@ import (
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
-// Store is a directory of downloaded models: NAME.onnx with labels in NAME.labels.txt and preprocessing in NAME.preprocess.yaml.
+// Store is a directory of downloaded models: NAME.onnx with its hash in NAME.sha256, labels in NAME.labels.txt and preprocessing in
+// NAME.preprocess.yaml.
 type Store struct{ Dir string }
 
 // Open returns the store: models below $CACHE_DIRECTORY in a systemd unit, otherwise below $XDG_CACHE_HOME/edge-infer or
@@ -40,6 +42,29 @@ func (s Store) Path(name string) string { return filepath.Join(s.Dir, name+".onn
 
 // LabelsPath returns the file of a model's labels.
 func (s Store) LabelsPath(name string) string { return filepath.Join(s.Dir, name+".labels.txt") }
+
+// hashPath returns the file with a model's SHA-256.
+func (s Store) hashPath(name string) string { return filepath.Join(s.Dir, name+".sha256") }
+
+// Verify returns an error if the file of a model is not the one that was downloaded. Models of earlier versions have no hash.
+func (s Store) Verify(name string) error {
+	want, err := os.ReadFile(s.hashPath(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("model %s: %w", name, err)
+	}
+	have, err := fileHash(s.Path(name))
+	if err != nil {
+		return fmt.Errorf("model %s: %w", name, err)
+	}
+	if have != strings.TrimSpace(string(want)) {
+		return fmt.Errorf("model %s: %s is damaged or was changed: its sha256 is %s, not %s (run edge-infer model pull %s)",
+			name, s.Path(name), have, strings.TrimSpace(string(want)), name)
+	}
+	return nil
+}
 
 // Has reports whether a model was downloaded.
 func (s Store) Has(name string) bool {
@@ -67,6 +92,9 @@ func Resolve(model string) (path, labels string, err error) {
 		return model, "", nil //nolint:nilerr // a machine without a home has no store
 	}
 	if s.Has(model) {
+		if err := s.Verify(model); err != nil {
+			return "", "", err
+		}
 		if _, err := os.Stat(s.LabelsPath(model)); err == nil {
 			labels = s.LabelsPath(model)
 		}
@@ -99,7 +127,7 @@ func (s Store) Remove(name string) error {
 	if !s.Has(name) {
 		return fmt.Errorf("model %s is not downloaded (see edge-infer model list)", name)
 	}
-	for _, path := range []string{s.Path(name), s.LabelsPath(name), engine.PreprocessFile(s.Path(name))} {
+	for _, path := range []string{s.Path(name), s.hashPath(name), s.LabelsPath(name), engine.PreprocessFile(s.Path(name))} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("model %s: %w", name, err)
 		}
@@ -123,13 +151,22 @@ func (s Store) install(e *Entry, file string) error {
 			return err
 		}
 	}
-	return atomicfile.Move(file, s.Path(e.Name))
+	if err := os.Remove(s.hashPath(e.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // a hash of the file before would refuse the new one
+	}
+	if err := atomicfile.Move(file, s.Path(e.Name)); err != nil {
+		return err
+	}
+	return atomicfile.Write(s.hashPath(e.Name), []byte(e.SHA256+"\n"), 0o644)
 }
 
-// checkName rejects names that would leave the directory.
+// nameForm is the form of the names of models, which become names of files and of MQTT entities.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// checkName rejects names of another form.
 func checkName(name string) error {
-	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
-		return fmt.Errorf("model name %q: it must consist of letters, digits and dashes", name)
+	if !nameForm.MatchString(name) {
+		return fmt.Errorf("model name %.120q: it must consist of 1 to 100 letters, digits, dots, dashes and underscores", name)
 	}
 	return nil
 }
