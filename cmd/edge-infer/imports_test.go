@@ -97,7 +97,7 @@ internal/stage:
 internal/telemetry: engine/cuda
 internal/terminal:
 internal/tritoncheck:
-internal/web: capture internal/access internal/history internal/pipeline internal/stage internal/web/live
+internal/web: capture internal/access internal/backoff internal/history internal/pipeline internal/stage internal/web/live
 	postprocess/zone
 internal/web/live: internal/jpegimage internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/yamldepth:

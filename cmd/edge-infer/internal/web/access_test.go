@@ -255,7 +255,7 @@ func TestPathsOutsideThePageAreNotFiles(t *testing.T) {
 		"files/%00", "files/style.css/", "files//etc/passwd", "../../etc/passwd", "files/%252e%252e%252flogin.html",
 		"api/cameras/..%2f..%2f/image.jpg",
 	} {
-		conn, err := net.Dial("tcp", server.listener.Addr().String())
+		conn, err := net.Dial("tcp", server.at.String())
 		require.NoError(t, err)
 		_, err = fmt.Fprintf(conn, "GET /%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
 		require.NoError(t, err)
@@ -323,7 +323,7 @@ func TestSlowloris(t *testing.T) {
 	require.LessOrEqual(t, server.limits.header, 10*time.Second)
 	server.limits.header = time.Second / 2
 	serve(t, server, &still{})
-	conn, err := net.Dial("tcp", server.listener.Addr().String())
+	conn, err := net.Dial("tcp", server.at.String())
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n")
@@ -366,7 +366,7 @@ func TestTLS(t *testing.T) {
 	require.True(t, strings.HasPrefix(headers.Get("Set-Cookie"), "__Host-edge-infer-"))
 	require.Contains(t, headers.Get("Set-Cookie"), "Secure")
 	require.Equal(t, "max-age=15552000", headers.Get("Strict-Transport-Security"))
-	_, err := tls.Dial("tcp", server.listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11})
+	_, err := tls.Dial("tcp", server.at.String(), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11})
 	require.Error(t, err)
 	require.Empty(t, logged.String())
 }

@@ -14,7 +14,7 @@ func idle(t *testing.T, server *Server, from string, count int) []net.Conn {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	conns := make([]net.Conn, count)
 	for i := range conns {
-		conn, err := dialer.Dial("tcp", server.listener.Addr().String())
+		conn, err := dialer.Dial("tcp", server.at.String())
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		conns[i] = conn
@@ -49,4 +49,26 @@ func TestSilentStrangersDoNotLockTheOwnerOut(t *testing.T) {
 			require.NoError(t, err, "the owner's stream goes on")
 		}
 	}
+}
+
+// TestAFailedListenerIsReplaced: the page comes back at the same address.
+func TestAFailedListenerIsReplaced(t *testing.T) {
+	server := &Server{Token: token}
+	serve(t, server, &still{})
+	get := func() int {
+		code, _, _ := ask(t, "GET", server.URL()+"api/status", nil, "Authorization", "Bearer "+token)
+		return code
+	}
+	require.Equal(t, http.StatusOK, get())
+	server.mutex.Lock()
+	require.NoError(t, server.listener.Close())
+	server.mutex.Unlock()
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", server.at.String())
+		if err == nil {
+			err = conn.Close()
+		}
+		return err == nil
+	}, testPatience, 10*time.Millisecond)
+	require.Equal(t, http.StatusOK, get())
 }

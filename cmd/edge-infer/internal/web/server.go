@@ -18,6 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
+	"github.com/edge-infer/edge-infer/internal/backoff"
 )
 
 // Defaults for zero fields of Server.
@@ -89,10 +90,13 @@ type Server struct {
 	limits limits // changed by tests only
 
 	// Set by Open.
-	listener net.Listener
-	http     *http.Server
-	access   access.Control
-	feed     live.Feed
+	at     net.Addr // that it listens on
+	http   *http.Server
+	access access.Control
+	feed   live.Feed
+
+	mutex    sync.Mutex
+	listener net.Listener // replaced by Run when it fails
 
 	recent   cachedStatus
 	writable writable
@@ -157,10 +161,11 @@ func (s *Server) Open() error {
 		s.Logger.Warn("the web page is served without TLS: passwords and images can be read in transit; set a certificate and a key",
 			"address", s.Address)
 	}
-	s.listener = &access.Listener{Listener: listener, Anonymous: anonymous, PerPrefix: perPrefix, Authenticated: authenticated}
+	s.at = listener.Addr()
+	s.setListener(listener)
 	s.access.Secrets, _ = s.secrets() // check has read them
 	s.access.Encrypted, s.access.Logger = encryption != nil, s.Logger
-	s.access.Port = listener.Addr().(*net.TCPAddr).Port
+	s.access.Port = s.at.(*net.TCPAddr).Port
 	if s.Directory != "" {
 		s.access.File = filepath.Join(s.Directory, "web-logouts")
 	}
@@ -177,6 +182,13 @@ func (s *Server) Open() error {
 		MaxHeaderBytes: headerBytes, ConnContext: access.WithConnection, ErrorLog: slogLogger(s.Logger),
 	}
 	return nil
+}
+
+// setListener sets what Run accepts connections from.
+func (s *Server) setListener(listener net.Listener) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.listener = &access.Listener{Listener: listener, Anonymous: anonymous, PerPrefix: perPrefix, Authenticated: authenticated}
 }
 
 func setDefault(value *int, otherwise int) {
@@ -210,10 +222,11 @@ func (s *Server) URL() string {
 	if s.access.Encrypted {
 		scheme = "https"
 	}
-	return scheme + "://" + s.listener.Addr().String() + "/"
+	return scheme + "://" + s.at.String() + "/"
 }
 
-// Run serves until ctx ends. Streams end immediately, open requests get a second.
+// Run serves until ctx ends. Streams end immediately, open requests get a second. When the listener fails, it listens again with growing
+// pauses: the frame loop goes on without the page.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -228,19 +241,46 @@ func (s *Server) Run(ctx context.Context) error {
 			_ = s.http.Close()
 		}
 	})
-	var err error
-	if s.access.Encrypted {
-		err = s.http.ServeTLS(s.listener, "", "")
-	} else {
-		err = s.http.Serve(s.listener)
+	for err := s.serve(); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil; err = s.serve() {
+		s.Logger.Error("web page interrupted", "error", err)
+		if !s.listenAgain(ctx) {
+			break
+		}
+		s.Logger.Info("web page served again")
 	}
 	cancel()
 	parts.Wait()
 	s.feed.Stop()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
+	return nil
+}
+
+// serve serves until the listener fails; the error is http.ErrServerClosed after Close and the end of Run.
+func (s *Server) serve() error {
+	s.mutex.Lock()
+	listener := s.listener
+	s.mutex.Unlock()
+	if s.access.Encrypted {
+		return s.http.ServeTLS(listener, "", "")
 	}
-	return fmt.Errorf("web: %w", err)
+	return s.http.Serve(listener)
+}
+
+// listenAgain listens on the same address. It tries until ctx ends; then it returns false.
+func (s *Server) listenAgain(ctx context.Context) bool {
+	pauses := backoff.Exponential{Min: time.Second, Max: time.Minute}
+	for failures := 0; ; failures++ {
+		listener, err := net.Listen("tcp", s.at.String())
+		if err == nil {
+			s.setListener(listener)
+			return true
+		}
+		s.Logger.Warn("web page not served", "error", err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pauses.After(failures)):
+		}
+	}
 }
 
 // Close stops listening and ends Run. It is idempotent and safe on a server that was never opened.
@@ -249,6 +289,8 @@ func (s *Server) Close() error {
 		if s.http != nil {
 			_ = s.http.Close()
 		}
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
 		if s.listener != nil {
 			_ = s.listener.Close()
 		}

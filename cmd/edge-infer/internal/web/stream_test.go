@@ -163,7 +163,7 @@ func TestViewersAreBounded(t *testing.T) {
 func stuck(t *testing.T, server *Server) (viewers func() int) {
 	paths := []string{"api/cameras/cam0/stream.mjpeg", "api/images?camera=cam0", "api/detections"}
 	for _, path := range paths {
-		conn, err := net.Dial("tcp", server.listener.Addr().String())
+		conn, err := net.Dial("tcp", server.at.String())
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(4096))
