@@ -33,9 +33,11 @@ type Secondary struct {
 
 // Stats counts the work of a stage.
 type Stats struct {
+	Name     string // of the stage
+	Error    string // why its newest request failed; empty after one that did not
 	Crops    uint64 // classified
 	Requests uint64 // of the network
-	Failed   uint64 // crops that the engine rejected or lost
+	Failed   uint64 // crops that the engine rejected or lost, or for which its output was invalid
 	Busy     time.Duration
 }
 
@@ -53,7 +55,6 @@ type worker struct {
 	cameras map[string]map[uint64]*track
 	unused  []*track
 	stats   Stats
-	failing bool
 	due     []candidate // goroutine of Process only
 }
 
@@ -157,6 +158,7 @@ func (a *Secondary) Stats() (all []Stats) {
 	for _, s := range a.workers {
 		s.mu.Lock()
 		all = append(all, s.stats)
+		all[len(all)-1].Name = s.Name
 		s.mu.Unlock()
 	}
 	return all
@@ -339,8 +341,8 @@ func (s *worker) record(r *request, err error) {
 	}
 	if err != nil {
 		s.fail(len(r.subjects)-len(r.predictions)+r.invalid, err)
-	} else if s.failing {
-		s.failing = false
+	} else if s.stats.Error != "" {
+		s.stats.Error = ""
 		s.logger.Info("secondary network works again", "cascade", s.Name)
 	}
 }
@@ -348,8 +350,9 @@ func (s *worker) record(r *request, err error) {
 // fail counts failed crops, and logs the first failure of a row.
 func (s *worker) fail(crops int, err error) {
 	s.stats.Failed += uint64(crops)
-	if !s.failing {
-		s.failing = true
+	failing := s.stats.Error != ""
+	s.stats.Error = err.Error()
+	if !failing {
 		s.logger.Error("secondary network failed, attributes are not updated", "cascade", s.Name, "error", err)
 	}
 }

@@ -33,6 +33,14 @@ func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error 
 	return nil
 }
 
+// secondary returns the counters of the secondary networks.
+func (f *fleet) secondary() []cascade.Stats {
+	if f.cascade == nil {
+		return nil
+	}
+	return f.cascade.Stats()
+}
+
 // closeCascade ends the looks. The frame loops must have ended before.
 func (f *fleet) closeCascade() error {
 	if f.cascade == nil {

@@ -164,6 +164,7 @@ func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen
 	o.cameras = &f.cameras
 	o.site = f.Site
 	o.verdict = f.verdict.Load
+	o.secondary = f.secondary
 	o.upgrade = func() (string, bool) { return f.upgrade.Doing() }
 	o.reloaded = r.control.reloaded.Load
 	o.sensorReadings = r.monitor.Latest

@@ -33,6 +33,7 @@ import (
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
+	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
 // groups is the set of running networks; *device.Set implements it.
@@ -87,6 +88,7 @@ type outputs struct {
 	sensorReadings func() *telemetry.Reading
 	watchdogMargin func() time.Duration
 	intervalFactor func() int
+	secondary      func() []cascade.Stats
 	reload         func()
 	stages         *stage.Times // set when the devices are open
 

@@ -42,6 +42,9 @@ func (o page) Status() web.Status {
 	if v := o.verdict(); v != nil {
 		status.Engine.Accuracy = accuracy.Summary(v)
 	}
+	for _, s := range o.secondary() {
+		status.Secondary = append(status.Secondary, web.SecondaryNetwork{Name: s.Name, Crops: s.Crops, Failed: s.Failed, Error: s.Error})
+	}
 	status.Engine.Progress, _ = o.upgrade()
 	totals := map[string]pipeline.CameraStats{}
 	for _, t := range o.groups.Totals() {

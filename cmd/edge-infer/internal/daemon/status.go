@@ -27,6 +27,11 @@ func (o *outputs) status() *payload.Status {
 		status.Reason += "; " + text
 	}
 	status.Reason += o.groups.Servers().Trouble()
+	for _, s := range o.secondary() {
+		if s.Error != "" {
+			status.Reason += "; secondary network " + s.Name + " fails: " + s.Error
+		}
+	}
 	if last := o.reloaded(); last != nil && last.err != nil {
 		status.ConfigurationError = last.err.Error()
 	}

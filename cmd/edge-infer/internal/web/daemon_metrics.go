@@ -77,6 +77,15 @@ func forEmbedded(read func(*EmbeddedBroker) float64) func(*Server, *Status, emit
 	}
 }
 
+// forSecondary calls read for each secondary network.
+func forSecondary(read func(*SecondaryNetwork) float64) func(*Server, *Status, emit) {
+	return func(_ *Server, status *Status, emit emit) {
+		for i := range status.Secondary {
+			emit(read(&status.Secondary[i]), status.Secondary[i].Name)
+		}
+	}
+}
+
 // forCameras calls read for each camera.
 func forCameras(read func(*capture.Stats, emit)) func(*Server, *Status, emit) {
 	return func(_ *Server, status *Status, emit emit) {
@@ -116,6 +125,11 @@ func daemonMetrics() []daemonMetric {
 		metric("camera_abandoned_total", "Captures abandoned because they hung.", counter, forCameras(func(c *capture.Stats, emit emit) {
 			emit(float64(c.Abandoned), c.Name)
 		}), "camera"),
+		metric("secondary_crops_total", "Objects classified by a secondary network.", counter, forSecondary(func(n *SecondaryNetwork) float64 {
+			return float64(n.Crops)
+		}), "network"),
+		metric("secondary_failed_total", "Objects for which a secondary network gave no valid result.", counter,
+			forSecondary(func(n *SecondaryNetwork) float64 { return float64(n.Failed) }), "network"),
 		metric(
 			"mqtt_connected",
 			"1 while a broker is connected.",

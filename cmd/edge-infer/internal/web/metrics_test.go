@@ -58,6 +58,7 @@ func busy() *still {
 			}},
 			Retries: 3, Local: true, LocalRequests: 4, Changes: 5,
 		},
+		Secondary: []SecondaryNetwork{{Name: "colour", Crops: 6, Failed: 2, Error: "NaN"}},
 		Stages: Stages([]clocks.Summary{{
 			Stage: clocks.Decode, Count: 3, P50: time.Millisecond, P99: 2 * time.Millisecond, P999: 3 * time.Millisecond, Max: 4 * time.Millisecond,
 			Sum: 6 * time.Millisecond,
@@ -90,6 +91,8 @@ edge_infer_start_time_seconds 1.7000000005e+09
 edge_infer_inference_seconds 0.004
 edge_infer_frame_memory_bytes 691200
 edge_infer_frames_captured_total{camera="cam0"} 20
+edge_infer_secondary_crops_total{network="colour"} 6
+edge_infer_secondary_failed_total{network="colour"} 2
 edge_infer_server_up{server="gpu:8001"} 1
 edge_infer_server_requests_total{server="gpu:8001"} 10
 edge_infer_server_failures_total{server="gpu:8001"} 2

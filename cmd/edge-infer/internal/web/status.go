@@ -37,10 +37,21 @@ type Status struct {
 	// Servers is nil if the network runs on this machine.
 	Servers *Servers `json:"servers,omitempty"`
 
+	// Secondary are the networks that classify tracked objects.
+	Secondary []SecondaryNetwork `json:"secondary,omitempty"`
+
 	Operation Operation `json:"operation"`
 	Runtime   Runtime   `json:"runtime"`
 	// Opening describes what the run is waiting for at the start; empty once it processes frames.
 	Opening string `json:"opening,omitempty"`
+}
+
+// SecondaryNetwork is the state of a network that classifies tracked objects. Counters run from the start.
+type SecondaryNetwork struct {
+	Name   string `json:"name"`
+	Crops  uint64 `json:"crops"`           // classified
+	Failed uint64 `json:"failed"`          // crops without a valid result
+	Error  string `json:"error,omitempty"` // why the newest request failed; empty after one that did not
 }
 
 // Reload is the result of the last reload of the configuration.
