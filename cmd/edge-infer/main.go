@@ -19,7 +19,17 @@ import (
 
 func main() {
 	process.SetDefaultProcessors()
-	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(start(os.Args[1:]))
+}
+
+// start executes a command line with an output of its own: what libraries print goes to standard error.
+func start(args []string) int {
+	stdout, err := process.SeparateStdout()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "edge-infer:", err)
+		return 1
+	}
+	return execute(args, stdout, os.Stderr)
 }
 
 // execute runs one command line and returns the exit status: 0 done, 1 failed, 2 wrong usage. The first SIGINT or SIGTERM ends the work

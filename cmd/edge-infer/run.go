@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 )
 
 func newRun(stdout, stderr io.Writer) *cobra.Command {
@@ -28,7 +29,7 @@ GPU without losing a frame. Later starts find the plan in the cache. --gpu 0,1 d
 			d.Settings.Cameras = append(args, d.Settings.Cameras...)
 			err := d.Run(command.Context())
 			if errors.Is(err, daemon.ErrRestart) {
-				return again()
+				return again(stdout)
 			}
 			return err
 		},
@@ -40,10 +41,15 @@ GPU without losing a frame. Later starts find the plan in the cache. --gpu 0,1 d
 }
 
 // again replaces this process with a new one that has the same arguments.
-func again() error {
+func again(stdout io.Writer) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
+	}
+	if own, separate := stdout.(*os.File); separate {
+		if err := process.RestoreStdout(own); err != nil {
+			return fmt.Errorf("restart: %w", err)
+		}
 	}
 	return fmt.Errorf("restart: %w", syscall.Exec(program, os.Args, os.Environ()))
 }

@@ -86,7 +86,7 @@ func TestThePageIsNotServedWithoutASecret(t *testing.T) {
 			"no token file", "--web-token-file /none",
 			"edge-infer: web token: open /none: no such file or directory (web.token_file names a file that this user can read)\n", 1,
 		},
-		{"short token", "--web-token-file " + short, "edge-infer: web: the token has 4 characters, it needs 16\n", 1},
+		{"short token", "--web-token-file " + short, "edge-infer: web: the token has 4 characters, it needs 16 (openssl rand -hex 24 prints one)\n", 1},
 		{"short password", "--web-user me --web-password-file " + short, "edge-infer: web: the password has 4 characters, it needs 8\n", 1},
 		{"user alone", "--web-user me", "edge-infer: --web-user: web.user and web.password_file: one needs the other; see edge-infer --help\n", 2},
 		{

@@ -188,7 +188,7 @@ func TestRenewedSecretsAreReadAfterAReload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, path := filepath.Join(dir, "token"), filepath.Join(dir, "edge-infer.yaml")
-	const before, after = "the token before: 1234", "another token: 987654321"
+	const before, after = "the-token-before-1234", "another-token-987654321"
 	require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
 	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil,
