@@ -22,7 +22,8 @@ func TestLibrariesDoNotPrintIntoJSON(t *testing.T) {
 	require.NoError(t, os.WriteFile(source, []byte(text), 0o600))
 	runtime := filepath.Join(dir, "libonnxruntime.so.1") // its SONAME
 	require.NoError(t, os.Symlink(os.Getenv("EDGE_INFER_ONNXRUNTIME"), runtime))
-	build := exec.CommandContext(t.Context(), "gcc", "-shared", "-fPIC", "-o", library, source, "-Wl,--no-as-needed", runtime, "-Wl,-rpath,"+dir)
+	build := exec.CommandContext(t.Context(), "gcc", "-shared", "-fPIC", "-o", library, source,
+		"-Wl,--no-as-needed", runtime, "-Wl,-rpath,"+dir)
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, string(output))
 	command := programtest.Command(t, "run", "--camera", "demo?frames=5", "--mqtt", "off", "--json")

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SeparateStdout returns a file for the program's own output and makes descriptor 1 standard error: libraries that print to standard output,
-// as some of NVIDIA's do, would otherwise write between lines of JSON.
+// SeparateStdout returns a file for the program's own output and makes descriptor 1 standard error: libraries that print to standard
+// output, as some of NVIDIA's do, would otherwise write between lines of JSON.
 func SeparateStdout() (*os.File, error) {
 	own, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
 	if err == nil {
