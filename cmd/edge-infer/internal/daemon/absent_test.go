@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,4 +55,14 @@ func TestAnAbsentCameraIsTriedAgain(t *testing.T) {
 	require.Equal(t, 1, about("camera unavailable", "usb"), p.Stderr)
 	require.Equal(t, 1, about("camera unavailable", "late"), p.Stderr)
 	require.Equal(t, 1, about("camera unavailable", "once"), p.Stderr)
+}
+
+// TestUnverifiedCertificatesAreSaid: a camera behind rtsps is used, with a warning.
+func TestUnverifiedCertificatesAreSaid(t *testing.T) {
+	t.Parallel()
+	address := fmt.Sprintf("rtsps://user:secret@127.0.0.1:%d/stream", programtest.FreePort(t))
+	p := programtest.Start(t, "--camera", address, "--mqtt", "off")
+	p.Logged("the certificate of the camera is not verified")
+	require.NotContains(t, p.Stderr.String(), "secret")
+	require.NoError(t, p.Stop(syscall.SIGTERM))
 }

@@ -36,6 +36,9 @@ func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 		if f.loop {
 			captured.AtEnd = capture.Loop
 		}
+		if uri.Kind == capture.RTSP && strings.HasPrefix(uri.Address, "rtsps:") {
+			f.logger.Warn("the certificate of the camera is not verified: whoever answers in its place gets its password", "camera", c.Name)
+		}
 		f.devices.Put(captured, at)
 	}
 	tracker, err := f.newTracker(c, uri, at)

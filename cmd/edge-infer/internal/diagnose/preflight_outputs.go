@@ -89,10 +89,15 @@ func (p *Preflight) has(address string) bool {
 	})
 }
 
-// cameras checks that the files and directories that take the place of cameras exist. Devices and addresses may appear later.
+// cameras checks that the files and directories that take the place of cameras exist, unless they are of cameras that run already. Devices
+// and addresses may appear later.
 func (p *Preflight) cameras() (mistakes []error) {
 	for i := range p.Config.Cameras {
 		camera := &p.Config.Cameras[i]
+		known := p.Running != nil && slices.ContainsFunc(p.Running.Cameras, func(running config.Camera) bool { return running.URI == camera.URI })
+		if known {
+			continue
+		}
 		uri, err := capture.ParseURI(camera.URI)
 		if err == nil && uri.Kind == capture.File {
 			_, err = os.Stat(uri.Address)
