@@ -333,10 +333,8 @@ func (p *endpoint) noteVersion(version string) {
 	}
 }
 
-// infer runs the slot's request on this server.
+// infer runs the slot's request on this server, which reserve has returned.
 func (p *endpoint) infer(ctx context.Context, s *slot) error {
-	p.inFlight.Add(1)
-	defer p.inFlight.Add(-1)
 	p.users.RLock()
 	defer p.users.RUnlock()
 	p.requests.Add(1)
@@ -436,6 +434,18 @@ func (e *Engine) choose(tried []*endpoint) *endpoint {
 		}
 	}
 	return best
+}
+
+// reserve is choose, and counts a request in flight that the caller ends with inFlight. Two slots that choose at once do not both take the
+// least loaded server.
+func (e *Engine) reserve(tried []*endpoint) *endpoint {
+	e.choosing.Lock()
+	defer e.choosing.Unlock()
+	p := e.choose(tried)
+	if p != nil {
+		p.inFlight.Add(1)
+	}
+	return p
 }
 
 // reasons lists the suspended servers with their reasons.

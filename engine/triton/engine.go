@@ -54,6 +54,7 @@ type Engine struct {
 
 	memory      engine.Memory
 	requests    worker.Slots
+	choosing    sync.Mutex     // held by reserve
 	watches     sync.WaitGroup // of the endpoints
 	budget      budget
 	retries     atomic.Uint64

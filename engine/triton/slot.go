@@ -172,8 +172,11 @@ func (s *slot) infer() error {
 	again := true // an idle connection may have been closed by a healthy server
 	var last error
 	for attempt := 0; ; attempt++ {
-		p := e.choose(s.tried)
-		if p == nil || attempt > 0 && (time.Now().After(deadline) || !e.budget.take()) {
+		if attempt > 0 && (e.choose(s.tried) == nil || time.Now().After(deadline) || !e.budget.take()) {
+			break
+		}
+		p := e.reserve(s.tried)
+		if p == nil {
 			break
 		}
 		if attempt == 0 {
@@ -213,7 +216,7 @@ func (s *slot) infer() error {
 	return s.failed(last)
 }
 
-// attempt runs the request on one server, with half of the remaining time if another server is healthy.
+// attempt runs the request on one reserved server, with half of the remaining time if another server is healthy.
 func (s *slot) attempt(p *endpoint, deadline time.Time) error {
 	limit := deadline
 	if s.engine.choose(s.tried) != nil {
@@ -221,6 +224,7 @@ func (s *slot) attempt(p *endpoint, deadline time.Time) error {
 	}
 	ctx, cancel := context.WithDeadline(s.engine.context, limit)
 	defer cancel()
+	defer p.inFlight.Add(-1)
 	err := p.infer(ctx, s)
 	if err != nil && ctx.Err() != nil { // whatever the transport returned
 		return ctx.Err()
