@@ -322,7 +322,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, m Model, memory *
 	})
 }
 
-// readBody reads a body. Memory is taken for what has come, not for the length that the client announces.
+// readBody reads a body. Memory for the length that the client announces is taken when the first part of it has come.
 func readBody(r *http.Request, memory *lease) ([]byte, error) {
 	const first = 64 << 10
 	size := r.ContentLength
@@ -333,8 +333,8 @@ func readBody(r *http.Request, memory *lease) ([]byte, error) {
 	for {
 		if len(body) == cap(body) {
 			longer := max(size+1, 2*int64(len(body)))
-			if announced := r.ContentLength + 1; announced > int64(len(body)) {
-				longer = min(longer, announced)
+			if len(body) > 0 && r.ContentLength >= int64(len(body)) {
+				longer = r.ContentLength + 1
 			}
 			if err := memory.grow(longer); err != nil {
 				return nil, err
