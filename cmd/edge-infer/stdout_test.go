@@ -13,7 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// TestLibrariesDoNotPrintIntoJSON: what a library prints to standard output when it is loaded comes to standard error.
+// TestLibrariesDoNotPrintIntoJSON: what a library prints to standard output when it is loaded goes to standard error.
 func TestLibrariesDoNotPrintIntoJSON(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

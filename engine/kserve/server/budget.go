@@ -17,7 +17,7 @@ type Budget struct {
 	refused atomic.Uint64
 }
 
-// Used returns the bytes of the requests now.
+// Used returns the bytes that requests hold at present.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
 // Refused returns the number of requests for which there was no room.

@@ -339,44 +339,34 @@ func (u *unsteady) Wait(slot int) (*predict.BatchResult, error) {
 	return result, err
 }
 
-// TestInvalidOutputsAreReported: a secondary network that gives NaN adds no attributes, and says so.
-func TestInvalidOutputsAreReported(t *testing.T) {
-	var log bytes.Buffer
-	network := &unsteady{Predictor: colours(t, 2), invalid: true}
-	a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), cascade.Stage{Name: "colour", Predictor: network, Interval: time.Second})
-	f := newVideo("gate", 3)
-	for i := range f.frame.Tracks {
-		f.show(i, "green")
+// TestFailuresAreReportedOnceAndTriedAgain: a secondary network that fails or gives NaN sets no attributes. Its first failure is logged,
+// and every crop counted.
+func TestFailuresAreReportedOnceAndTriedAgain(t *testing.T) {
+	for reason, set := range map[string]func(*unsteady, bool){
+		"the engine is lost": func(u *unsteady, on bool) { u.fail = on },
+		"cascade colour: the network's output is invalid: it has scores over 1": func(u *unsteady, on bool) { u.invalid = on },
+	} {
+		var log bytes.Buffer
+		network := &unsteady{Predictor: colours(t, 2)}
+		set(network, true)
+		a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), cascade.Stage{Name: "colour", Predictor: network, Interval: time.Second})
+		f := newVideo("gate", 3)
+		for i := range f.frame.Tracks {
+			f.show(i, "green")
+		}
+		for range 4 {
+			require.Empty(t, f.next(a, time.Second))
+		}
+		require.Equal(t, uint64(12), a.Stats()[0].Failed)
+		require.Contains(t, a.Stats()[0].Error, reason)
+		set(network, false)
+		require.Equal(t, []uint64{1, 2, 3}, f.next(a, time.Second))
+		require.Empty(t, a.Stats()[0].Error)
+		require.NoError(t, a.Close())
+		require.NoError(t, a.Close(), "closing twice does nothing")
+		require.Equal(t, 1, strings.Count(log.String(), reason))
+		require.Equal(t, 1, strings.Count(log.String(), "secondary network works again"))
 	}
-	for range 4 {
-		require.Empty(t, f.next(a, time.Second))
-	}
-	require.Equal(t, uint64(12), a.Stats()[0].Failed)
-	network.invalid = false
-	require.Equal(t, []uint64{1, 2, 3}, f.next(a, time.Second))
-	require.NoError(t, a.Close())
-	require.Equal(t, 1, strings.Count(log.String(), "cascade colour: the network's output is invalid: it has scores over 1"))
-	require.Equal(t, 1, strings.Count(log.String(), "secondary network works again"))
-}
-
-func TestFailedLooksAreToldOnceAndTriedAgain(t *testing.T) {
-	var log bytes.Buffer
-	network := &unsteady{Predictor: colours(t, 2), fail: true}
-	a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), cascade.Stage{Name: "colour", Predictor: network, Interval: time.Second})
-	f := newVideo("gate", 3)
-	for i := range f.frame.Tracks {
-		f.show(i, "green")
-	}
-	for range 4 {
-		require.Empty(t, f.next(a, time.Second))
-	}
-	require.Equal(t, uint64(12), a.Stats()[0].Failed)
-	network.fail = false
-	require.Equal(t, []uint64{1, 2, 3}, f.next(a, time.Second))
-	require.NoError(t, a.Close())
-	require.NoError(t, a.Close(), "closing twice does nothing")
-	require.Equal(t, 1, strings.Count(log.String(), "the engine is lost"))
-	require.Equal(t, 1, strings.Count(log.String(), "secondary network works again"))
 }
 
 // Live cameras are not held up: while the network is busy their objects gather, and one request looks at those of all.

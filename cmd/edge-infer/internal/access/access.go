@@ -219,7 +219,7 @@ func (c *Control) Restricted(least Role, next http.Handler) http.Handler {
 		}
 		MarkAuthenticated(r)
 		if role < least {
-			http.Error(w, "the role of this token does not include this", http.StatusForbidden)
+			http.Error(w, "the role of this token does not allow this request", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

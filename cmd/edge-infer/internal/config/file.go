@@ -79,10 +79,14 @@ func (c *Config) merge(data []byte) (lines map[string]int, found []formError, er
 		return nil, nil, err
 	}
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
-	if err != nil || documents(file) == 0 { // decoding nothing would clear everything
+	if err != nil {
 		return nil, nil, err
 	}
-	if documents(file) > 1 {
+	switch documents(file) {
+	case 0: // decoding nothing would clear everything
+		return nil, nil, nil
+	case 1:
+	default:
 		return nil, nil, errors.New("has more than one YAML document: only one is read, remove the others and their ---")
 	}
 	found, lines, body := checkForm(file, reflect.TypeFor[Config]())

@@ -109,7 +109,7 @@ func (p *Preflight) cameras() (mistakes []error) {
 	return mistakes
 }
 
-// snapshots checks that the directory can be written, or created: it creates a file or a directory and removes it. Permissions alone do not
+// snapshots checks that the directory can be written or created, by creating a directory there and removing it. Permissions alone do not
 // tell, for example in /proc or on a disk that is mounted read-only.
 func (p *Preflight) snapshots() []error {
 	dir := p.Config.Snapshots.Directory

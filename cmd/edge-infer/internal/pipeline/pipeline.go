@@ -230,20 +230,20 @@ func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 		if err := p.change(); err != nil {
 			return err
 		}
-		if p.fault == nil && (p.busy == len(p.requests) || p.busy > 0 && (p.DeviceShare.wanted() || !p.ahead(&p.requests[p.oldest]))) {
-			p.finishOldest()
-			continue
-		}
-		if p.fault == nil && !p.DeviceShare.take() { // nothing is in flight
-			p.wait()
-			continue
-		}
 		over := closed(ended) // read before the mailboxes, so that no frame comes between
 		if p.fault != nil {
 			p.discard()
 			if over {
 				return p.fault
 			}
+			p.wait()
+			continue
+		}
+		if p.busy == len(p.requests) || p.busy > 0 && (p.DeviceShare.wanted() || !p.ahead(&p.requests[p.oldest])) {
+			p.finishOldest()
+			continue
+		}
+		if !p.DeviceShare.take() { // nothing is in flight
 			p.wait()
 			continue
 		}

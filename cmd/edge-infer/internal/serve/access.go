@@ -77,8 +77,3 @@ func (c *credentials) allow(r *http.Request) bool {
 	access.MarkAuthenticated(r)
 	return true
 }
-
-// protected refuses what a page of another site makes a browser send.
-func (c *credentials) protected(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.control.Load().Protected(next).ServeHTTP(w, r) })
-}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
@@ -22,7 +24,6 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 	"github.com/edge-infer/edge-infer/engine/kserve/server"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/spf13/pflag"
 )
 
 // Serve configures the server.
@@ -159,7 +160,7 @@ func (s *Serve) reload(c *credentials) {
 func (s *Serve) answer(ctx context.Context, handler *server.Server, c *credentials, started func(addresses []string)) error {
 	encryption := c.tls()
 	h := &http.Server{
-		Handler: c.protected(withMetrics(handler, c)), Protocols: server.Protocols(encryption != nil), TLSConfig: encryption,
+		Handler: c.control.Load().Protected(withMetrics(handler, c)), Protocols: server.Protocols(encryption != nil), TLSConfig: encryption,
 		ConnContext: access.WithConnection, ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, WriteTimeout: bodyTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{

@@ -394,3 +394,23 @@ func TestAnOpenAddressWithoutTLSIsWarnedOf(t *testing.T) {
 	require.NoError(t, server.Close())
 	require.Contains(t, logged.String(), "without TLS")
 }
+
+// TestRolesOfThePage: a token may do what its role includes, and the page knows.
+func TestRolesOfThePage(t *testing.T) {
+	const metrics, view = "metrics-metrics-metrics", "view-view-view-view"
+	server := &Server{Token: "metrics " + metrics + "\nview " + view + "\n" + token, Profiling: true}
+	serve(t, server, &still{})
+	for _, c := range []struct {
+		method, path string
+		least        int // of the tokens in their order
+	}{
+		{"GET", "metrics", 0}, {"GET", "", 1}, {"GET", "api/status", 1}, {"PUT", "api/cameras/a/analytics", 2}, {"GET", "debug/pprof/", 2},
+	} {
+		for i, secret := range []string{metrics, view, token} {
+			code, _, _ := ask(t, c.method, server.URL()+c.path, nil, "Authorization", "Bearer "+secret)
+			require.Equal(t, i < c.least, code == http.StatusForbidden, "%s %s as %s: %d", c.method, c.path, secret, code)
+		}
+	}
+	_, text, _ := ask(t, "GET", server.URL()+"api/status", nil, "Authorization", "Bearer "+view)
+	require.Contains(t, text, "zones are changed with one of the role control")
+}

@@ -31,7 +31,9 @@ func (s *Server) handler() http.Handler {
 	open.HandleFunc("GET /readyz", s.serveReadiness)
 
 	inside := http.NewServeMux()
-	control := func(handler http.HandlerFunc) http.Handler { return s.access.Restricted(access.RoleControl, handler) }
+	control := func(pattern string, handler http.HandlerFunc) {
+		open.Handle(pattern, s.access.Restricted(access.RoleControl, handler))
+	}
 	inside.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/index.html") })
 	inside.HandleFunc("GET /api/status", withParameters(s.serveStatus))
 	inside.HandleFunc("GET /api/detections", withParameters(s.feed.ServeDetections))
@@ -39,16 +41,16 @@ func (s *Server) handler() http.Handler {
 	inside.HandleFunc("GET /api/cameras/{camera}/stream.mjpeg", s.feed.ServeStream)
 	inside.HandleFunc("GET /api/cameras/{camera}/image.jpg", s.feed.ServeImage)
 	inside.HandleFunc("GET /api/cameras/{camera}/analytics", withParameters(s.showAnalytics))
-	inside.Handle("PUT /api/cameras/{camera}/analytics", control(withParameters(s.saveAnalytics)))
+	control("PUT /api/cameras/{camera}/analytics", withParameters(s.saveAnalytics))
 	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", withParameters(s.checkAnalytics))
 	inside.HandleFunc("GET /api/cameras/{camera}/history", withParameters(s.serveHistory, "day"))
 	inside.HandleFunc("GET /api/events", withParameters(s.serveEvents, "limit", "camera", "type", "text"))
 	inside.HandleFunc("GET /api/cameras/{camera}/events/{id}/snapshot.jpg", s.serveSnapshot)
 	if s.Profiling {
-		inside.Handle("GET /debug/pprof/", control(pprof.Index))
-		inside.Handle("GET /debug/pprof/profile", control(withoutReadDeadline(pprof.Profile)))
-		inside.Handle("GET /debug/pprof/trace", control(withoutReadDeadline(pprof.Trace)))
-		inside.Handle("GET /debug/pprof/symbol", control(pprof.Symbol))
+		control("GET /debug/pprof/", pprof.Index)
+		control("GET /debug/pprof/profile", withoutReadDeadline(pprof.Profile))
+		control("GET /debug/pprof/trace", withoutReadDeadline(pprof.Trace))
+		control("GET /debug/pprof/symbol", pprof.Symbol)
 	}
 	open.Handle("GET /metrics", s.access.Restricted(access.RoleMetrics, s.exporter()))
 	open.Handle("/", s.access.Restricted(access.RoleView, inside))
