@@ -56,9 +56,8 @@ func TestOpenSizeIsFitted(t *testing.T) {
 		size string
 		box  [4]float64
 	}{{"", [4]float64{128, 40, 256, 168}}, {"384x640", [4]float64{128, 40, 256, 168}}, {"480x640", [4]float64{128, 0, 256, 72}}} {
-		output, err := programtest.Command(t, "infer", "--model", model, "--engine", "onnxruntime=cpu", "--json", "--imgsz", test.size,
-			images).Output()
-		require.NoError(t, err)
+		output := programtest.Output(t, "infer", "--model", model, "--engine", "onnxruntime=cpu", "--json", "--imgsz", test.size,
+			images)
 		var seen infer.Seen
 		require.NoError(t, json.Unmarshal(output, &seen))
 		require.Len(t, seen.Detections, 1)
@@ -70,8 +69,7 @@ func TestOpenSizeIsFitted(t *testing.T) {
 	require.NoError(t, os.Rename(images, filepath.Join(dir, "images")))
 	validate := func(flags ...string) (measured accuracy.Report) {
 		arguments := []string{"validate", "--data", dir, "--model", model, "--engine", "onnxruntime=cpu", "--json"}
-		output, err := programtest.Command(t, append(arguments, flags...)...).Output()
-		require.NoError(t, err)
+		output := programtest.Output(t, append(arguments, flags...)...)
 		require.NoError(t, json.Unmarshal(output, &measured))
 		return measured
 	}
@@ -83,8 +81,7 @@ func TestOpenSizeIsFitted(t *testing.T) {
 	assert.Contains(t, validate("--tile", "320", "--convention", "service").Image, "640x640: letterbox")
 	require.NoError(t, os.Rename(filepath.Join(dir, "images"), images))
 
-	output, err := programtest.Command(t, "inspect", model, "--engine", "onnxruntime=cpu").Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "inspect", model, "--engine", "onnxruntime=cpu")
 	assert.Regexp(t, `(?m)^image +640x640: letterbox.* \(the model leaves the size open: `, string(output))
 
 	state := []string{"STATE_DIRECTORY=" + filepath.Join(dir, "state")}
@@ -119,8 +116,7 @@ func TestOpenSizeOnAServerIsFitted(t *testing.T) {
 	assert.Equal(t, "images float32 [1 3 -1 -1]", strings.TrimSpace(p.PrintedAfter("takes ")), "tensors of any size")
 	p.Discard()
 	for _, scheme := range []string{"grpc", "http"} {
-		output, err := programtest.Command(t, "infer", img, "--engine", "triton="+scheme+"://"+address+"/open", "--json").Output()
-		require.NoError(t, err)
+		output := programtest.Output(t, "infer", img, "--engine", "triton="+scheme+"://"+address+"/open", "--json")
 		var seen infer.Seen
 		require.NoError(t, json.Unmarshal(output, &seen))
 		require.Len(t, seen.Detections, 1)
@@ -137,8 +133,7 @@ func TestOpenSizeOnAServerIsFitted(t *testing.T) {
 	address = strings.TrimSpace(p.PrintedAfter("model open at "))
 	assert.Equal(t, "images float32 [1 3 480 640]", strings.TrimSpace(p.PrintedAfter("takes ")), "of that size alone")
 	p.Discard()
-	output, err := programtest.Command(t, "infer", img, "--engine", "triton=http://"+address+"/open", "--json").Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "infer", img, "--engine", "triton=http://"+address+"/open", "--json")
 	var seen infer.Seen
 	require.NoError(t, json.Unmarshal(output, &seen))
 	require.Len(t, seen.Detections, 1)

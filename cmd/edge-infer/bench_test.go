@@ -63,10 +63,9 @@ func TestBenchLayers(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "belt.plan")
 	_, text, err := buildOf(t, environment, model, "--precision", "fp16", "--batch", "2", "-o", plan)
 	require.NoError(t, err, text)
-	output, err := programtest.CommandWith(t, environment, "bench", "--model", plan, "--layers", "--batch", "1,2", "--width", "320",
+	output := programtest.OutputWith(t, environment, "bench", "--model", plan, "--layers", "--batch", "1,2", "--width", "320",
 		"--height", "240",
-		"--images", "1", "--json").Output()
-	require.NoError(t, err)
+		"--images", "1", "--json")
 	var found struct{ Profiles []bench.Profile }
 	require.NoError(t, json.Unmarshal(output, &found))
 	require.Len(t, found.Profiles, 2)
@@ -93,14 +92,13 @@ func TestBenchRequires(t *testing.T) {
 		"bench", "--engine", "onnxruntime=cpu", "--images", "1", "--width", "320", "--height", "240", "--duration", "4x", "--warmup", "1x",
 		"--what", "transfers",
 	}
-	output, err := programtest.Command(t, append(small, "--batch", "1,2", "--output", one, "--require", "lost<=0")...).Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, append(small, "--batch", "1,2", "--output", one, "--require", "lost<=0")...)
 	require.Contains(t, string(output), "flat-out")
 
 	var stderr bytes.Buffer
 	command := programtest.Command(t, append(small, "--batch", "1", "--output", other, "--require", "p50@1<1ns,memory<=1KiB", "--json")...)
 	command.Stderr = &stderr
-	output, err = command.Output()
+	output, err := command.Output()
 	require.Error(t, err)
 	require.Equal(t, 1, command.ProcessState.ExitCode())
 	require.Regexp(t, `^edge-infer: missed: p50@1<1ns: \S+ \(onnxruntime=cpu, fp32, transfers, flat-out, batch 1\)
@@ -114,8 +112,7 @@ $`, stderr.String())
 		require.Contains(t, document.Results[0], name)
 	}
 
-	output, err = programtest.Command(t, "bench", "--compare", one, other).Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, "bench", "--compare", one, other)
 	require.Contains(t, string(output), "B/A")
 	require.Contains(t, string(output), "only in A: demo, onnxruntime=cpu, fp32, transfers, flat-out, batch 2")
 }

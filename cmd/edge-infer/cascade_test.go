@@ -76,9 +76,8 @@ func TestASecondNetworkLooksAtEveryObject(t *testing.T) {
 	data, saved := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "6", "--seed", "3").Run())
 	images := filepath.Join(data, "images")
-	output, err := programtest.Command(t, "infer", images, "--json", "--batch", "2", "--save", saved,
-		"--cascade", "colour="+writeColours(t)).Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "infer", images, "--json", "--batch", "2", "--save", saved,
+		"--cascade", "colour="+writeColours(t))
 	sure := map[string]int{}
 	for line := range bytes.Lines(output) {
 		var seen struct {

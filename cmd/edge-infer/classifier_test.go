@@ -122,9 +122,8 @@ func TestClassifiers(t *testing.T) {
 	assert.Equal(t, "eacdf", letters, "softmax: the best of all")
 	assert.InDelta(t, 0.6024, values[0], 1e-3)
 
-	output, err := programtest.Command(t, "inspect", several, "--engine", "onnxruntime", "--labels", labels,
-		"--preprocess", "torchvision").Output()
-	require.NoError(t, err, "%s", output)
+	output := programtest.Output(t, "inspect", several, "--engine", "onnxruntime", "--labels", labels,
+		"--preprocess", "torchvision")
 	assert.Contains(t, string(output), "\ngives         every class of the image that is over the threshold, each for itself\n")
 	assert.Contains(t, string(output), "crop, shorter side 731, bilinear-antialias, pad 0, rgb, 0..1, mean 0.485 0.456 0.406, ")
 }

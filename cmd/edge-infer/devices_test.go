@@ -19,8 +19,7 @@ import (
 
 // devicesOf runs the command and gives its document and its text.
 func devicesOf(t *testing.T, environment []string, args ...string) (diagnose.Devices, string) {
-	output, err := programtest.CommandWith(t, environment, append([]string{"devices", "--json"}, args...)...).Output()
-	require.NoError(t, err)
+	output := programtest.OutputWith(t, environment, append([]string{"devices", "--json"}, args...)...)
 	var found diagnose.Devices
 	require.NoError(t, json.Unmarshal(output, &found))
 	var text bytes.Buffer

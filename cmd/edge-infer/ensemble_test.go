@@ -20,8 +20,7 @@ func TestSeveralLooksAreFused(t *testing.T) {
 	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "6", "--seed", "11", "--width", "416", "--height",
 		"416").Run())
 	run := func(flags ...string) (all []infer.Seen) {
-		output, err := programtest.Command(t, append([]string{"infer", filepath.Join(data, "images"), "--json"}, flags...)...).Output()
-		require.NoError(t, err)
+		output := programtest.Output(t, append([]string{"infer", filepath.Join(data, "images"), "--json"}, flags...)...)
 		for line := range bytes.Lines(output) {
 			var seen infer.Seen
 			require.NoError(t, json.Unmarshal(line, &seen))
@@ -42,8 +41,7 @@ func TestSeveralLooksAreFused(t *testing.T) {
 		}
 	}
 	require.Greater(t, objects, 6)
-	output, err := programtest.Command(t, "validate", "--data", data, "--json", "--augment", "flip,scale=0.83", "--fusion", "wbf").Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "validate", "--data", data, "--json", "--augment", "flip,scale=0.83", "--fusion", "wbf")
 	var report accuracy.Report
 	require.NoError(t, json.Unmarshal(output, &report))
 	require.Equal(t, []string{"flip", "scale=0.83"}, report.Augment)

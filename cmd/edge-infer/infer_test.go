@@ -27,14 +27,12 @@ func TestImagesEndToEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data, seenDir := filepath.Join(dir, "data"), filepath.Join(dir, "seen")
-	output, err := programtest.Command(t, "dataset", "--out", data, "--count", "12", "--seed", "7", "--width", "640", "--height", "360",
-		"--json").Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "dataset", "--out", data, "--count", "12", "--seed", "7", "--width", "640", "--height", "360",
+		"--json")
 	require.Contains(t, string(output), `"images":12`)
 
-	output, err = programtest.Command(t, "infer", filepath.Join(data, "images"), programtest.Video(t, 3), "--json", "--save", seenDir,
-		"--video", "avi").Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, "infer", filepath.Join(data, "images"), programtest.Video(t, 3), "--json", "--save", seenDir,
+		"--video", "avi")
 	lines := bufio.NewScanner(bytes.NewReader(output))
 	images, boxes, frames := 0, 0, 0
 	for lines.Scan() {
@@ -63,20 +61,17 @@ func TestImagesEndToEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "mjpeg,320,240,25/1,3", strings.TrimSpace(string(output)), "the copy goes as fast as the video")
 
-	output, err = programtest.Command(t, "infer", filepath.Join(data, "images")).Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, "infer", filepath.Join(data, "images"))
 	require.Len(t, strings.Split(strings.TrimSpace(string(output)), "\n"), 12)
 
-	output, err = programtest.Command(t, "validate", "--data", data, "--reference", "onnxruntime", "--json").Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, "validate", "--data", data, "--reference", "onnxruntime", "--json")
 	var result accuracy.Report
 	require.NoError(t, json.Unmarshal(output, &result))
 	require.Greater(t, *result.MAP50, 0.85)
 	require.Greater(t, *result.MAP, 0.7)
 	require.EqualValues(t, 1, result.Agreement.MatchRate, "the reference is the same engine")
 
-	output, err = programtest.Command(t, "validate", "--data", data).Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, "validate", "--data", data)
 	require.Contains(t, string(output), "AP50-95")
 }
 
@@ -168,8 +163,7 @@ func TestInferWritesEveryFormat(t *testing.T) {
 	require.NoError(t, os.WriteFile(list, []byte(strings.Join(names, "\n")), 0o600))
 	video := programtest.Video(t, 2)
 	run := func(flags ...string) []byte {
-		output, err := programtest.Command(t, append([]string{"infer", "@" + list, "--confidence", "0.4"}, flags...)...).Output()
-		require.NoError(t, err)
+		output := programtest.Output(t, append([]string{"infer", "@" + list, "--confidence", "0.4"}, flags...)...)
 		return output
 	}
 	detections := 0
@@ -286,19 +280,16 @@ func TestACopyNeverReplacesItsImage(t *testing.T) {
 
 func TestConfigurationFileFromTheProgram(t *testing.T) {
 	t.Parallel()
-	output, err := programtest.Command(t, "config", "defaults").Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "config", "defaults")
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	require.NoError(t, os.WriteFile(path, output, 0o600))
-	output, err = programtest.Command(t, "config", "check", path).Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, "config", "check", path)
 	require.Contains(t, string(output), "no mistakes, 0 cameras")
 }
 
 func TestDevicesAndVersion(t *testing.T) {
 	t.Parallel()
-	output, err := programtest.Command(t, "devices", "--json").Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "devices", "--json")
 	var found struct {
 		Backends []struct {
 			Engine         string
@@ -307,10 +298,8 @@ func TestDevicesAndVersion(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(output, &found))
 	require.NotEmpty(t, found.Backends)
-	output, err = programtest.Command(t, "devices").Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, "devices")
 	require.Contains(t, string(output), "onnxruntime on the CPU")
-	output, err = programtest.Command(t, "version").Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, "version")
 	require.True(t, strings.HasPrefix(string(output), "edge-infer "))
 }

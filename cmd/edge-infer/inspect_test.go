@@ -42,14 +42,13 @@ func constant(t *testing.T, value float32, shape []int64, metadata map[string]st
 
 func TestInspect(t *testing.T) {
 	t.Parallel()
-	output, err := programtest.Command(t, "inspect").Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "inspect")
 	assert.Contains(t, string(output), "\nhead          yolov8, [B,4+nc,N]: ")
 	assert.Contains(t, string(output), "\nlabels        6: bolt, nut, washer, gear, bearing, spring\n")
 
 	pose := constant(t, 0, []int64{1, 56, 84}, nil)
 	command := programtest.Command(t, "inspect", pose, "--json")
-	output, err = command.Output()
+	output, err := command.Output()
 	require.Error(t, err)
 	require.Equal(t, 1, command.ProcessState.ExitCode())
 	var d predict.Description
@@ -59,8 +58,7 @@ func TestInspect(t *testing.T) {
 	assert.Equal(t, "output0 [1 56 84] looks like yolov8, but nothing specifies that what follows a box is the scores of 52 classes: "+
 		"keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout yolov8)", d.Problem)
 
-	output, err = programtest.Command(t, "inspect", "--model", pose, "--layout", "yolov8").Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, "inspect", "--model", pose, "--layout", "yolov8")
 	assert.Contains(t, string(output), "\nevidence      output0 [1 56 84]: the layout was selected\n")
 }
 

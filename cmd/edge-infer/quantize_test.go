@@ -107,8 +107,7 @@ func TestQuantizeInt8(t *testing.T) {
 	require.NoError(t, err, text)
 	assert.False(t, other.Calibration.Reused, "another percentile needs other ranges")
 
-	output, err := programtest.Command(t, "infer", "--model", out, filepath.Join(heldOut, "images")).Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "infer", "--model", out, filepath.Join(heldOut, "images"))
 	assert.Len(t, strings.Split(strings.TrimSpace(string(output)), "\n"), 5)
 
 	// A file without the gate has no verdict, not that of an earlier one.
@@ -134,9 +133,8 @@ func TestQuantizeInt8(t *testing.T) {
 func TestQuantizeHalf(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "half.onnx")
-	output, err := programtest.Command(t, "quantize", "--precision", "fp16", "--images", programtest.Scenes(t, 6, 7), "--count", "1", "-o",
-		out).Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "quantize", "--precision", "fp16", "--images", programtest.Scenes(t, 6, 7), "--count", "1", "-o",
+		out)
 	assert.Contains(t, string(output), "demo in FP16: ")
 	assert.Contains(t, string(output), "gate passed; match rate ")
 	assert.Contains(t, string(output), " in 5 images")

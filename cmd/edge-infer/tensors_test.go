@@ -55,10 +55,9 @@ func TestInferOnTensors(t *testing.T) {
 	values := writeArray(t, "values", engine.Float32, []int64{2, 2, 3}, []float32{1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, 0})
 	ids := writeArray(t, "ids", engine.Int64, []int64{3}, []int64{10, 20, 30})
 	out := filepath.Join(t.TempDir(), "out")
-	output, err := programtest.Command(t, "infer", "--model", writeNetwork(t, "tensors"), "--input", "values="+values, "--input", "ids="+ids,
+	output := programtest.Output(t, "infer", "--model", writeNetwork(t, "tensors"), "--input", "values="+values, "--input", "ids="+ids,
 		"--output-dir", out,
-		"--engine", "onnxruntime", "--json").Output()
-	require.NoError(t, err)
+		"--engine", "onnxruntime", "--json")
 	var result infer.Outputs
 	require.NoError(t, json.Unmarshal(output, &result))
 	require.Equal(t, []infer.Output{
@@ -71,9 +70,8 @@ func TestInferOnTensors(t *testing.T) {
 	require.Equal(t, []byte{2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0}, readArray(t, result.Outputs[1].File).Data)
 	require.Equal(t, []byte{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0}, readArray(t, result.Outputs[2].File).Data)
 
-	output, err = programtest.Command(t, "infer", "--model", writeNetwork(t, "varying"), "--input",
-		writeArray(t, "x", engine.Float32, []int64{8}, []float32{0, 1, 0, 0, 2, 0, 0, 0})).Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, "infer", "--model", writeNetwork(t, "varying"), "--input",
+		writeArray(t, "x", engine.Float32, []int64{8}, []float32{0, 1, 0, 0, 2, 0, 0, 0}))
 	require.Equal(t, "where  int64  1x2  \n", string(output))
 }
 
@@ -93,8 +91,7 @@ func TestInferOnEightDimensions(t *testing.T) {
 		numbers[name+"_out"] = data
 		args = append(args, "--input", name+"="+writeArray(t, name, kind, shape, data))
 	}
-	_, err := programtest.Command(t, args...).Output()
-	require.NoError(t, err)
+	programtest.Output(t, args...)
 	for name, want := range numbers {
 		got := readArray(t, filepath.Join(args[6], name+".npy"))
 		require.Equal(t, shape, got.Shape)
@@ -215,9 +212,8 @@ func TestAVolumeThroughAWindow(t *testing.T) {
 	volume := writeArray(t, "volume", engine.Float32, shape, values)
 	run := func(flags ...string) []float32 {
 		out := filepath.Join(dir, "out")
-		output, err := programtest.Command(t, append([]string{"infer", "--model", model, "--input", volume, "--output-dir", out, "--json"},
-			flags...)...).Output()
-		require.NoError(t, err)
+		output := programtest.Output(t, append([]string{"infer", "--model", model, "--input", volume, "--output-dir", out, "--json"},
+			flags...)...)
 		var result infer.Outputs
 		require.NoError(t, json.Unmarshal(output, &result))
 		require.Equal(t, shape, result.Outputs[0].Shape)

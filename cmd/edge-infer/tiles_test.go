@@ -20,8 +20,7 @@ func TestTilesFindSmallParts(t *testing.T) {
 	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "3", "--seed", "24", "--width", "1600", "--height", "1200",
 		"--part-size", "32").Run())
 	measure := func(flags ...string) accuracy.Report {
-		output, err := programtest.Command(t, append([]string{"validate", "--data", data, "--json"}, flags...)...).Output()
-		require.NoError(t, err)
+		output := programtest.Output(t, append([]string{"validate", "--data", data, "--json"}, flags...)...)
 		var report accuracy.Report
 		require.NoError(t, json.Unmarshal(output, &report))
 		return report
@@ -32,8 +31,7 @@ func TestTilesFindSmallParts(t *testing.T) {
 	require.Greater(t, *tiled.MAP, 0.5)
 	require.Greater(t, *tiled.MAP, 2**whole.MAP)
 
-	output, err := programtest.Command(t, "infer", filepath.Join(data, "images"), "--json", "--tile", "416", "--batch", "4").Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "infer", filepath.Join(data, "images"), "--json", "--tile", "416", "--batch", "4")
 	parts := 0
 	for line := range bytes.Lines(output) {
 		var seen infer.Seen

@@ -107,9 +107,8 @@ func TestValidateConventions(t *testing.T) {
 	found := make(map[string]int)
 	for _, convention := range []string{accuracy.Published, accuracy.Service} {
 		predictions := filepath.Join(dir, convention+".json")
-		output, err := programtest.Command(t, "validate", "--data", data, "--engine", "onnxruntime", "--convention", convention, "--limit", "3",
-			"--predictions", predictions, "--json").Output()
-		require.NoError(t, err)
+		output := programtest.Output(t, "validate", "--data", data, "--engine", "onnxruntime", "--convention", convention, "--limit", "3",
+			"--predictions", predictions, "--json")
 		var result accuracy.Report
 		require.NoError(t, json.Unmarshal(output, &result), string(output))
 		assert.Equal(t, convention, result.Convention.Name)
@@ -137,11 +136,10 @@ func TestValidateConventions(t *testing.T) {
 	}
 	assert.Greater(t, found[accuracy.Published], found[accuracy.Service])
 
-	output, err := programtest.Command(t, "validate", "--data", data, "--limit", "2").Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "validate", "--data", data, "--limit", "2")
 	assert.Contains(t, string(output),
 		"published convention: every class of a box from score 0.001, suppression at IoU 0.7, 300 detections an image\n")
-	output, err = programtest.Command(t, "validate", "--data", data, "--convention", "mine").CombinedOutput()
+	output, err := programtest.Command(t, "validate", "--data", data, "--convention", "mine").CombinedOutput()
 	require.Error(t, err)
 	assert.Contains(t, string(output), `edge-infer: --convention "mine" must be published or service`)
 }
@@ -150,8 +148,7 @@ func TestValidateConventions(t *testing.T) {
 func TestValidateCurves(t *testing.T) {
 	t.Parallel()
 	data := programtest.Scenes(t, 4, 99)
-	output, err := programtest.Command(t, "validate", "--data", data, "--engine", "onnxruntime", "--json").Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, "validate", "--data", data, "--engine", "onnxruntime", "--json")
 	var result accuracy.Report
 	require.NoError(t, json.Unmarshal(output, &result), string(output))
 

@@ -23,7 +23,7 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // merged puts the files over the built-in values, as they stand.
 func (s *Sources) merged() *layers {
-	l := &layers{Config: Default(), lookup: s.lookup(), at: places{}}
+	l := &layers{Config: s.Scope.defaults(), lookup: s.lookup(), at: places{}}
 	paths, err := s.Files()
 	if err != nil {
 		l.wrong(location{}, err)

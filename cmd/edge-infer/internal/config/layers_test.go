@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -86,4 +87,24 @@ func TestFragments(t *testing.T) {
 	write(t, second, "detect:\n  maximum: 3\n")
 	_, err = s.Load()
 	assert.ErrorContains(t, err, "config "+second+` line 2: unknown key "maximum"`)
+}
+
+// Where no camera waits, a request to an inference server may take longer, unless a source says how long.
+func TestCommandsWithoutCamerasWaitForServers(t *testing.T) {
+	for _, test := range []struct {
+		scope Scope
+		text  string
+		want  time.Duration
+	}{
+		{AllSections(), "", Default().Remote.Timeout},
+		{NetworkSections(), "", patientTimeout},
+		{ImageSections(), "", patientTimeout},
+		{ImageSections(), "remote: {timeout: 2s}\n", 2 * time.Second},
+	} {
+		file := filepath.Join(t.TempDir(), "edge-infer.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(test.text), 0o600))
+		c, err := (&Sources{File: file, Scope: test.scope}).Load()
+		require.NoError(t, err)
+		require.Equal(t, test.want, c.Remote.Timeout, test)
+	}
 }

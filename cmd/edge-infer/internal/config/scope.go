@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -27,6 +28,18 @@ func BackendSections() Scope { return Scope{"engine", "remote"} }
 func BrokerSections() Scope { return Scope{"name", "mqtt", "log", "log_format"} }
 
 func (s Scope) has(section string) bool { return s == nil || slices.Contains(s, section) }
+
+// patientTimeout is the default time limit of a request to an inference server where no camera waits for the answer.
+const patientTimeout = 30 * time.Second
+
+// defaults returns the default settings of the scope's commands. Those without cameras wait longer for an inference server.
+func (s Scope) defaults() *Config {
+	c := Default()
+	if s != nil {
+		c.Remote.Timeout = patientTimeout
+	}
+	return c
+}
 
 // Flags adds the flags of the scope's settings, which change c.
 func Flags(c *Config, flags *pflag.FlagSet, scope Scope) {

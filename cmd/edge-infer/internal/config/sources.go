@@ -22,7 +22,7 @@ type Sources struct {
 // Flags defines the flags of the scope's settings and of the configuration file. Their values, and errors in them, take effect when the
 // settings are loaded.
 func (s *Sources) Flags(flags *pflag.FlagSet) {
-	Flags(Default(), flags, s.Scope) // defines help texts; the values are read again after the file
+	Flags(s.Scope.defaults(), flags, s.Scope) // defines help texts; the values are read again after the file
 	flags.VisitAll(func(flag *pflag.Flag) {
 		_, isList := flag.Value.(pflag.SliceValue)
 		if flag.Annotations[sectionAnnotation] != nil && !isList && flag.Value.Type() != "string" { // a string fits always

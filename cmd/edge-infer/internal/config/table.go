@@ -114,7 +114,7 @@ func (r *Remote) settings() []setting {
 	return []setting{
 		{
 			"remote.timeout", "remote-timeout", span(&r.Timeout), r.checkTimeout,
-			"longest duration of a request to Triton servers, with all its retries",
+			"longest duration of a request to Triton servers, with all its retries (30s by default where no camera waits)",
 		},
 		{
 			"remote.fallback", "remote-fallback", text(&r.Fallback), oneOf(&r.Fallback, Drop, Local),

@@ -110,14 +110,12 @@ func TestTheEmbeddedBrokerServesOthers(t *testing.T) {
 func TestARunEndsWithASummary(t *testing.T) {
 	t.Parallel()
 	arguments := []string{"--camera", "belt=demo?fps=15&width=320&height=240", "--frames", "5", "--mqtt-listen", "127.0.0.1:0"}
-	output, err := programtest.Command(t, arguments...).Output()
-	require.NoError(t, err)
+	output := programtest.Output(t, arguments...)
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	require.Regexp(t, `^mqtt: \d+ events, \d+ messages delivered, \d+ dropped, \d+ waiting$`, lines[len(lines)-1])
 	require.Regexp(t, `^belt: \d+ frames, .* fps, dropped \d+ \(newer\) \d+ \(error\); latency p50 .* ms p99 .* ms; \d+ detections$`, lines[len(lines)-2])
 	require.Regexp(t, `^ran `, lines[len(lines)-3])
-	output, err = programtest.Command(t, append(arguments, "--json")...).Output()
-	require.NoError(t, err)
+	output = programtest.Output(t, append(arguments, "--json")...)
 	require.NotContains(t, string(output), "messages delivered")
 }
 

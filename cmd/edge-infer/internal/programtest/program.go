@@ -61,6 +61,23 @@ func CommandWith(t testing.TB, environment []string, args ...string) *exec.Cmd {
 	return c
 }
 
+// Output runs edge-infer, which must succeed, and returns its standard output.
+func Output(t testing.TB, args ...string) []byte {
+	t.Helper()
+	return OutputWith(t, nil, args...)
+}
+
+// OutputWith is Output with additional environment variables.
+func OutputWith(t testing.TB, environment []string, args ...string) []byte {
+	t.Helper()
+	c := CommandWith(t, environment, args...)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	output, err := c.Output()
+	require.NoError(t, err, "%s: %s%s", args, output, &stderr)
+	return output
+}
+
 // Start runs edge-infer in the background and kills it at the end of the test.
 func Start(t testing.TB, args ...string) *Program { return StartWith(t, nil, args...) }
 
