@@ -58,6 +58,12 @@ func (m *Mosquitto) Kill() { m.end(syscall.SIGKILL) }
 // Stop has it write to disk what it retains, where it does that.
 func (m *Mosquitto) Stop() { m.end(syscall.SIGTERM) }
 
+// Pause suspends it, as if its machine hung.
+func (m *Mosquitto) Pause() { require.NoError(m.t, m.command.Process.Signal(syscall.SIGSTOP)) }
+
+// Resume ends Pause.
+func (m *Mosquitto) Resume() { require.NoError(m.t, m.command.Process.Signal(syscall.SIGCONT)) }
+
 func (m *Mosquitto) end(signal syscall.Signal) {
 	if m.command != nil {
 		m.command.Process.Signal(signal)
