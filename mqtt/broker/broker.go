@@ -36,6 +36,7 @@ type Broker struct {
 	listener *listener
 	retained *retained
 	sessions *sessions
+	queue    *queue
 	address  string
 }
 
@@ -49,6 +50,8 @@ type Stats struct {
 	NotRetained      uint64 `json:"not_retained"`      // messages forwarded but not retained because of the limits
 	Sessions         int    `json:"sessions"`          // connected clients and stored sessions now
 	EvictedSessions  uint64 `json:"evicted_sessions"`  // stored sessions removed for new clients
+	QueuedBytes      int64  `json:"queued_bytes"`      // of messages that wait for acknowledgement now
+	RemovedSessions  uint64 `json:"removed_sessions"`  // sessions removed because too many bytes waited for them
 }
 
 // Open starts serving until Close. It refuses an address reachable from other machines without a password or client certificates.
@@ -143,13 +146,20 @@ func (b *Broker) assemble(password string) error {
 	capabilities.MaximumMessageExpiryInterval = 0
 	capabilities.MaximumSessionExpiryInterval = uint32(b.Limits.SessionExpiry.Seconds())
 	capabilities.TopicAliasMaximum = topicAliases // each may hold 64 KiB
+	capabilities.MaximumClientWritesPending = pendingMessages
 	b.server = mochi.New(&mochi.Options{Capabilities: capabilities, Logger: debugLogger(b.Logger)})
 	b.retained = newRetained(b.server, &b.Limits)
 	b.sessions = &sessions{server: b.server, limit: b.Limits.Sessions}
 	b.listener = newListener(&b.Limits, b.Logger)
 	b.listener.dropClient = b.dropClient
+	b.queue = &queue{
+		sessions: b.sessions, limit: b.Limits.Queued, log: b.listener.logRefusal, published: &b.listener.published,
+		clients: map[string]*unacknowledged{},
+	}
+	b.retained.queue = b.queue
 	return b.server.AddHook(&policy{
-		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.sessions, log: b.listener.logRefusal,
+		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.sessions, queue: b.queue,
+		log: b.listener.logRefusal,
 	}, nil)
 }
 
@@ -185,6 +195,7 @@ func (b *Broker) Stats() Stats {
 	s := b.listener.stats()
 	s.RetainedMessages, s.RetainedBytes, s.NotRetained = b.retained.stats()
 	s.Sessions, s.EvictedSessions = b.server.Clients.Len(), b.sessions.evicted.Load()
+	s.QueuedBytes, s.RemovedSessions = b.queue.stats()
 	return s
 }
 
@@ -208,6 +219,7 @@ type policy struct {
 	limits         *Limits
 	retained       *retained
 	sessions       *sessions
+	queue          *queue
 	log            func(reason error, remote string)
 }
 
@@ -217,8 +229,9 @@ func (*policy) ID() string { return "policy" }
 // Provides implements mochi.Hook.
 func (*policy) Provides(event byte) bool {
 	switch event {
-	case mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnSubscribe, mochi.OnSubscribed,
-		mochi.OnPacketProcessed, mochi.OnPublish, mochi.OnWill, mochi.OnRetainMessage, mochi.OnRetainedExpired:
+	case mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnSessionEstablished,
+		mochi.OnSubscribe, mochi.OnSubscribed, mochi.OnPacketProcessed, mochi.OnPublish, mochi.OnWill, mochi.OnRetainMessage,
+		mochi.OnRetainedExpired, mochi.OnQosPublish, mochi.OnQosComplete, mochi.OnQosDropped, mochi.OnClientExpired:
 		return true
 	}
 	return false
@@ -234,8 +247,11 @@ func (p *policy) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool 
 	return user&password == 1
 }
 
-// OnACLCheck implements mochi.Hook.
-func (*policy) OnACLCheck(*mochi.Client, string, bool) bool { return true }
+// OnACLCheck is called before each message to a client, among others. All topics are allowed.
+func (p *policy) OnACLCheck(client *mochi.Client, _ string, _ bool) bool {
+	p.queue.unblock(client)
+	return true
+}
 
 // OnConnect refuses a new client if the limit of sessions is reached and none can be evicted.
 func (p *policy) OnConnect(client *mochi.Client, _ packets.Packet) error {
@@ -255,6 +271,23 @@ func (p *policy) OnSessionEstablish(client *mochi.Client, _ packets.Packet) {
 	}
 	p.sessions.makeRoom(client.ID)
 }
+
+// OnSessionEstablished is called before the client's first packet after the login. It turns off the library's send quota: with a quota,
+// Inflight.NextImmediate (v2.7.9) locks a mutex for reading twice, and a message for the client between the two blocks both for ever, and
+// with them whoever publishes to the client. The Receive Maximum of MQTT 5 is not honoured therefore.
+func (*policy) OnSessionEstablished(client *mochi.Client, _ packets.Packet) { client.State.Inflight.ResetSendQuota(0) }
+
+// OnQosPublish implements mochi.Hook.
+func (p *policy) OnQosPublish(client *mochi.Client, pk packets.Packet, _ int64, _ int) { p.queue.add(client, &pk) }
+
+// OnQosComplete implements mochi.Hook.
+func (p *policy) OnQosComplete(client *mochi.Client, pk packets.Packet) { p.queue.complete(client.ID, pk.PacketID) }
+
+// OnQosDropped implements mochi.Hook.
+func (p *policy) OnQosDropped(client *mochi.Client, pk packets.Packet) { p.queue.complete(client.ID, pk.PacketID) }
+
+// OnClientExpired implements mochi.Hook.
+func (p *policy) OnClientExpired(client *mochi.Client) { p.queue.forget(client.ID) }
 
 // OnSubscribe refuses filters over the limit by emptying them, which the library rejects.
 func (p *policy) OnSubscribe(client *mochi.Client, pk packets.Packet) packets.Packet {
@@ -293,6 +326,7 @@ func (p *policy) OnPacketProcessed(client *mochi.Client, pk packets.Packet, err 
 
 // OnPublish forwards a message without retaining it if the limits are reached.
 func (p *policy) OnPublish(client *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	p.queue.published.Add(int64(len(pk.TopicName) + len(pk.Payload)))
 	if pk.FixedHeader.Retain && !p.retained.fits(pk.TopicName, len(pk.Payload)) {
 		pk.FixedHeader.Retain = false
 		p.log(errRetained, client.Net.Remote)

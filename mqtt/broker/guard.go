@@ -30,8 +30,10 @@ type guard struct {
 	version   byte
 	due       []packets.Subscription // accepted by the SUBSCRIBE that is being processed, their retained messages are still to be sent
 
-	admitted atomic.Bool
-	write    sync.Mutex
+	admitted  atomic.Bool
+	write     sync.Mutex
+	published *atomic.Int64 // bytes published by all clients
+	blocked   atomic.Int64  // published at the start of the write in progress, plus one; 0 for none
 }
 
 var (
@@ -57,6 +59,7 @@ func newGuard(conn net.Conn, l *listener) *guard {
 		Conn:       conn,
 		limits:     l.limits,
 		inbound:    &l.inbound,
+		published:  &l.published,
 		onAdmitted: l.admit,
 		onRefused:  l.refuse,
 		in:         bufio.NewReaderSize(conn, 2048),
@@ -203,6 +206,8 @@ func (g *guard) Write(p []byte) (int, error) {
 	const piece = 32 << 10
 	g.write.Lock()
 	defer g.write.Unlock()
+	g.blocked.Store(g.published.Load() + 1)
+	defer g.blocked.Store(0)
 	sent := 0
 	for sent < len(p) {
 		err := g.Conn.SetWriteDeadline(time.Now().Add(g.limits.Write))
@@ -221,6 +226,12 @@ func (g *guard) Write(p []byte) (int, error) {
 		}
 	}
 	return sent, nil
+}
+
+// blockedSince returns how many bytes had been published when the write in progress began.
+func (g *guard) blockedSince() (published int64, blocked bool) {
+	at := g.blocked.Load()
+	return at - 1, at != 0
 }
 
 // SetDeadline sets the read deadline after the login; before it the login limit applies. Write has its own deadline.

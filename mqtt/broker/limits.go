@@ -19,6 +19,8 @@ type Limits struct {
 	Sessions      int           // connected clients and stored sessions, 1024
 	SessionExpiry time.Duration // how long a disconnected client's session is kept on request, 24 h
 
+	Queued int64 // bytes of messages that wait for acknowledgement or for a blocked connection, of all clients, 32 MiB
+
 	RetainedBytes    int64 // topics and payloads, 64 MiB; messages over this or the next limit are forwarded but not retained
 	RetainedMessages int   // 20,000
 }
@@ -34,6 +36,7 @@ func (l *Limits) setDefaults() {
 	l.Subscriptions = cmp.Or(l.Subscriptions, 1024)
 	l.Sessions = cmp.Or(l.Sessions, 1024)
 	l.SessionExpiry = cmp.Or(l.SessionExpiry, 24*time.Hour)
+	l.Queued = cmp.Or(l.Queued, 32<<20)
 	l.RetainedBytes = cmp.Or(l.RetainedBytes, 64<<20)
 	l.RetainedMessages = cmp.Or(l.RetainedMessages, 20_000)
 }

@@ -22,6 +22,7 @@ type listener struct {
 	log        *slog.Logger
 	dropClient func(net.Conn) // removes the client of a connection on which the library panicked
 	inbound    atomic.Int64
+	published  atomic.Int64 // bytes of messages since the start
 	serving    sync.WaitGroup
 	closing    chan struct{}
 

@@ -18,6 +18,7 @@ import (
 type retained struct {
 	server   *mochi.Server
 	limits   *Limits
+	queue    *queue
 	messages *packets.Packets // the library's store by topic, $SYS topics included
 
 	mu      sync.Mutex
@@ -175,7 +176,7 @@ func (r *retained) deliver(client *mochi.Client, sub packets.Subscription) {
 }
 
 // send writes one retained message to a client. While the client has as many unacknowledged messages as it allows, messages go out with QoS
-// 0: the library's queue for this case loses send quota with every message.
+// 0.
 func (r *retained) send(client *mochi.Client, sub packets.Subscription, pk packets.Packet) error {
 	if sub.NoLocal && pk.Origin == client.ID {
 		return nil
@@ -198,12 +199,12 @@ func (r *retained) send(client *mochi.Client, sub packets.Subscription, pk packe
 	}
 	out.PacketID = uint16(id)
 	inflight.Set(out)
-	inflight.DecreaseSendQuota()
+	r.queue.add(client, &out)
 	atomic.AddInt64(&r.server.Info.Inflight, 1)
 	err = client.WritePacket(out)
 	if errors.Is(err, packets.ErrPacketTooLarge) {
 		inflight.Delete(out.PacketID)
-		inflight.IncreaseSendQuota()
+		r.queue.complete(client.ID, out.PacketID)
 		atomic.AddInt64(&r.server.Info.Inflight, -1)
 	}
 	return err

@@ -48,6 +48,8 @@ type EmbeddedBroker struct {
 	NotRetained      uint64 `json:"not_retained"`
 	Sessions         int    `json:"sessions"`
 	EvictedSessions  uint64 `json:"evicted_sessions"`
+	QueuedBytes      int64  `json:"queued_bytes"`
+	RemovedSessions  uint64 `json:"removed_sessions"`
 }
 
 // daemonMetric is a metric of Operation.
@@ -176,6 +178,10 @@ func daemonMetrics() []daemonMetric {
 			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Sessions) })),
 		metric("broker_sessions_evicted_total", "Stored sessions removed for new clients because of the limit.", counter,
 			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.EvictedSessions) })),
+		metric("broker_queued_bytes", "Size of the messages that clients have not acknowledged.", gauge,
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.QueuedBytes) })),
+		metric("broker_sessions_removed_total", "Sessions removed because too many bytes waited for them.", counter,
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RemovedSessions) })),
 		metric("reload_success", "1 if the last reload of the configuration succeeded, 0 if it was rejected.", gauge,
 			forReload(func(r *Reload) float64 { return boolToFloat(r.Error == "") })),
 		metric("reload_time_seconds", "Time of the last reload, Unix time.", gauge,

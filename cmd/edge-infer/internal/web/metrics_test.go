@@ -72,7 +72,7 @@ func busy() *still {
 			},
 			Embedded: &EmbeddedBroker{
 				Connections: 7, Refused: 8, Panics: 1, RetainedMessages: 90, RetainedBytes: 12345, NotRetained: 2,
-				Sessions: 6, EvictedSessions: 3,
+				Sessions: 6, EvictedSessions: 3, QueuedBytes: 2048, RemovedSessions: 2,
 			},
 		},
 	}}
