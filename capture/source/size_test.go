@@ -119,7 +119,7 @@ func TestEncodedSize(t *testing.T) {
 }
 
 // tooLarge is why a giant is refused.
-const tooLarge = "image of 30000x30000 has more than 33554432 pixels (lower the camera's resolution)"
+const tooLarge = "image of 30000x30000 has more than 33554432 pixels (lower the camera's resolution or raise max_pixels; a file may take half of the free memory)"
 
 func TestSizeLimit(t *testing.T) {
 	for _, c := range []struct {
@@ -135,7 +135,7 @@ func TestSizeLimit(t *testing.T) {
 		{capture.DefaultMaxPixels, size{4 << 30, 4 << 30}, engine.BGR, "read: image of 4294967296x4294967296, sides must be 1 to 32768"},
 		{capture.DefaultMaxPixels, size{0, 10}, engine.BGR, "read: image of 0x10, sides must be 1 to 32768"},
 		{100, size{10, 10}, engine.GRAY8, ""},
-		{99, size{10, 10}, engine.GRAY8, "read: image of 10x10 has more than 99 pixels (lower the camera's resolution)"},
+		{99, size{10, 10}, engine.GRAY8, "read: image of 10x10 has more than 99 pixels (lower the camera's resolution or raise max_pixels; a file may take half of the free memory)"},
 		{100, size{9, 10}, engine.YUYV, "read: image of 9x10 needs even sides in YUYV"},
 		{100, size{10, 9}, engine.NV12, "read: image of 10x9 needs even sides in NV12"},
 		{100, size{10, 9}, engine.YUYV, ""},
@@ -203,7 +203,7 @@ func TestGiantVideo(t *testing.T) {
 		_, err := Open(t.Context(), uri, capture.Options{MaxPixels: 100 * 100})
 		require.ErrorIs(t, err, capture.ErrFormat)
 		name := strings.TrimPrefix(err.Error(), "open ")
-		assert.Equal(t, uri+": image of 160x120 has more than 10000 pixels (lower the camera's resolution)", name)
+		assert.Equal(t, uri+": image of 160x120 has more than 10000 pixels (lower the camera's resolution or raise max_pixels; a file may take half of the free memory)", name)
 	}
 }
 

@@ -275,16 +275,24 @@ func (p *policy) OnSessionEstablish(client *mochi.Client, _ packets.Packet) {
 // OnSessionEstablished is called before the client's first packet after the login. It turns off the library's send quota: with a quota,
 // Inflight.NextImmediate (v2.7.9) locks a mutex for reading twice, and a message for the client between the two blocks both for ever, and
 // with them whoever publishes to the client. The Receive Maximum of MQTT 5 is not honoured therefore.
-func (*policy) OnSessionEstablished(client *mochi.Client, _ packets.Packet) { client.State.Inflight.ResetSendQuota(0) }
+func (*policy) OnSessionEstablished(client *mochi.Client, _ packets.Packet) {
+	client.State.Inflight.ResetSendQuota(0)
+}
 
 // OnQosPublish implements mochi.Hook.
-func (p *policy) OnQosPublish(client *mochi.Client, pk packets.Packet, _ int64, _ int) { p.queue.add(client, &pk) }
+func (p *policy) OnQosPublish(client *mochi.Client, pk packets.Packet, _ int64, _ int) {
+	p.queue.add(client, &pk)
+}
 
 // OnQosComplete implements mochi.Hook.
-func (p *policy) OnQosComplete(client *mochi.Client, pk packets.Packet) { p.queue.complete(client.ID, pk.PacketID) }
+func (p *policy) OnQosComplete(client *mochi.Client, pk packets.Packet) {
+	p.queue.complete(client.ID, pk.PacketID)
+}
 
 // OnQosDropped implements mochi.Hook.
-func (p *policy) OnQosDropped(client *mochi.Client, pk packets.Packet) { p.queue.complete(client.ID, pk.PacketID) }
+func (p *policy) OnQosDropped(client *mochi.Client, pk packets.Packet) {
+	p.queue.complete(client.ID, pk.PacketID)
+}
 
 // OnClientExpired implements mochi.Hook.
 func (p *policy) OnClientExpired(client *mochi.Client) { p.queue.forget(client.ID) }

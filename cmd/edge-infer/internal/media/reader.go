@@ -18,7 +18,7 @@ type Reader struct {
 // Read decodes an image file. The image is valid until the next Read or Close.
 func (r *Reader) Read(path string) (engine.Image, error) {
 	r.frame.Release()
-	opened, err := source.Open(context.Background(), path, capture.Options{EveryFrame: true, MaxPixels: capture.MaxPixels})
+	opened, err := source.Open(context.Background(), path, capture.Options{EveryFrame: true, MaxPixels: maxPixels()})
 	if err != nil {
 		return engine.Image{}, err
 	}

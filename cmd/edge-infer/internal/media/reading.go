@@ -72,7 +72,7 @@ func (r *reading) place(ctx context.Context) chan item {
 }
 
 func open(ctx context.Context, path string) (capture.Source, error) {
-	return source.Open(ctx, path, capture.Options{EveryFrame: true, MaxPixels: capture.MaxPixels})
+	return source.Open(ctx, path, capture.Options{EveryFrame: true, MaxPixels: maxPixels()})
 }
 
 // one reads an image file.
