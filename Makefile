@@ -20,7 +20,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: deps-build deps-test deps-lint test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
+.PHONY: attack deps-build deps-test deps-lint test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -99,6 +99,11 @@ soak: build ## run the program for SOAK_TIME (10m) with four cameras and a real 
 	@cross/deps test
 	GOFLAGS= CGO_ENABLED=0 go build -o bin/acceptance ./cmd/acceptance
 	bin/acceptance soak -program bin/edge-infer -duration $(or $(SOAK_TIME),10m) -json bin/soak.json $(SOAK_FLAGS)
+
+attack: deps-test ## attack running programs for ATTACK_TIME (30m): brokers, pages, servers, cameras, reloads, kills, disks; writes docs/data/attacks.csv
+	go test -c -o bin/attack.test ./cmd/edge-infer
+	cd cmd/edge-infer && EDGE_INFER_ATTACK=$(or $(ATTACK_TIME),30m) EDGE_INFER_ATTACK_TABLE=$(CURDIR)/docs/data/attacks.csv \
+		$(CURDIR)/bin/attack.test -test.run '^TestAttack$$' -test.v -test.timeout 24h
 
 bench-gpu: release-amd64 ## directory with the acceptance benchmarks for an x86-64 machine with a GPU and TensorRT
 	@$(MAKE) -s $(deps)/lib/libcuda.a

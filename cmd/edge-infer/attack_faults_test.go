@@ -126,8 +126,12 @@ func newDamager(t *testing.T, server string) *damager {
 	proxy.ModifyResponse = d.damage
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if d.fault.Load() == 1 { // hangs
-			<-r.Context().Done()
+		if d.fault.Load() == 1 { // hangs, until the client or the test ends
+			_, _ = io.Copy(io.Discard, r.Body) // without this the server does not see that the client is gone
+			select {
+			case <-r.Context().Done():
+			case <-t.Context().Done():
+			}
 			return
 		}
 		proxy.ServeHTTP(w, r)

@@ -62,7 +62,7 @@ func newArena(t *testing.T, random *rand.Rand) *arena {
 	a.write("password", attackPassword+"\n")
 	a.stream = newDamagedStream(t)
 	a.server = a.start("serve", "/metrics", func(address string) []string {
-		return []string{"serve", "demo", "--engine", "onnxruntime=cpu", "--listen", address, "--token-file", a.path("tokens")}
+		return []string{"serve", "demo", "--engine", "onnxruntime=cpu", "--listen", address, "--token-file", a.path("tokens"), "--max-in-flight", "67108864"}
 	})
 	a.damager = newDamager(t, a.server.address)
 	a.gate = a.start("the daemon", "/api/status", func(address string) []string {
@@ -79,6 +79,9 @@ func newArena(t *testing.T, random *rand.Rand) *arena {
 			"--camera", "far=demo?width=320&height=240&fps=2",
 		}
 	})
+	// Attackers with a password may have 64 MiB of retained messages and 32 MiB that wait for clients; garbage may double them. The same holds
+	// for the bytes in flight of serve.
+	a.gate.bound, a.server.bound, a.remote.bound = 400e6, 350e6, 200e6
 	a.events = newEventCheck(t, a.broker, "attack", "owner", attackUser, attackPassword)
 	a.storage = newStorage(t)
 	return a
@@ -143,6 +146,7 @@ func (a *arena) end() {
 type attacked struct {
 	*programtest.Program
 	name, address, page string
+	bound               float64 // of the resident memory, in bytes
 	finished            chan struct{}
 	result              error
 
