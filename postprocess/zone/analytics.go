@@ -114,7 +114,7 @@ func (a *Analytics) Resize(width, height int) error {
 	// Positions on the old image are not comparable with the new one.
 	for _, o := range a.objects {
 		for i := range o.sides {
-			o.sides[i] = side{counted: o.sides[i].counted, pending: o.sides[i].pending}
+			o.sides[i] = side{pending: o.sides[i].pending}
 		}
 		o.Path, o.restSize, o.groundTime = o.Path[:0], 0, time.Time{}
 	}
@@ -204,6 +204,9 @@ func (a *Analytics) Update(seq uint64, at time.Time, tracks []postprocess.Track)
 	for _, o := range known {
 		a.endObject(o, seq, at)
 	}
+	for line := range a.lines {
+		a.reportCrossings(line, seq, at)
+	}
 	a.counts.report(a)
 	return &a.result
 }
@@ -285,7 +288,7 @@ func (a *Analytics) updateObject(o *objectState, track *postprocess.Track, seq u
 			a.updateZone(o, i, &track.Detection, seq, at)
 		}
 		for i := range a.lines {
-			a.updateLine(o, i, &track.Detection, seq, at)
+			a.updateLine(o, i, &track.Detection)
 		}
 		a.updateSnapshot(o, seq, at)
 	}

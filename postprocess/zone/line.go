@@ -20,17 +20,26 @@ type countingLine struct {
 
 // side is an object's state at a line.
 type side struct {
-	sign    int8 // the side it belongs to: 1 right, -1 left, 0 unknown
-	last    int8 // the side of the latest anchor point
-	counted bool
+	sign    int8      // the side it belongs to: 1 right, -1 left, 0 unknown
+	last    int8      // the side of the latest anchor point
+	now     Direction // crossed with this update
 	pending Direction // crossed before the object was announced
 	point   Point     // latest anchor point
+	step    Point     // from the one before to it
+	due     Point     // where it would be now without a change of speed
 	crossed bool      // the latest change of sides was between the ends
 }
 
-// updateLine updates an object's state at a line. The object belongs to a side until its anchor is clearly on the other one, so that noise
-// at the line is not counted; the position where the anchor changed sides decides whether it passed between the ends.
-func (a *Analytics) updateLine(o *objectState, line int, f *postprocess.Detection, seq uint64, at time.Time) {
+// An object changes sides when its anchor is on the other one by this share of the shorter side of its box, and by so many pixels at least.
+// In between it stays where it was: the box of an object that stands on the line moves by a few percent from frame to frame.
+const (
+	hysteresisShare  = 0.15
+	hysteresisPixels = 3
+)
+
+// updateLine updates an object's state at a line. Every crossing counts: in and out again are two. The object belongs to a side until its
+// anchor is clearly on the other one; the position where the anchor changed sides decides whether it passed between the ends.
+func (a *Analytics) updateLine(o *objectState, line int, f *postprocess.Detection) {
 	g, s := &a.lines[line], &o.sides[line]
 	anchor := o.anchorPoint(g.anchor, f)
 	distance := g.along.cross(anchor.minus(g.from)) // positive on the right
@@ -50,25 +59,66 @@ func (a *Analytics) updateLine(o *objectState, line int, f *postprocess.Detectio
 		s.last = sign
 	}
 	if sign != 0 {
+		s.due = Point{s.point.X + s.step.X, s.point.Y + s.step.Y}
+		s.step = anchor.minus(s.point)
 		s.point = anchor
 	}
-	clearly := max(2, 0.05*float64(min(o.Width(), o.Height())))
+	clearly := max(hysteresisPixels, hysteresisShare*float64(min(o.Width(), o.Height())))
 	if sign != 0 && sign != s.sign && math.Abs(distance) >= clearly {
 		s.sign = sign
 		direction := Out
 		if sign > 0 {
 			direction = In
 		}
-		if s.crossed && !s.counted && has(g.classes, o.Class) && (g.direction == Both || g.direction == direction) {
-			s.counted, s.pending = true, direction
+		if s.crossed && has(g.classes, o.Class) && (g.direction == Both || g.direction == direction) {
+			s.now = direction
 		}
 	}
-	if s.pending != "" && o.announced {
-		direction := s.pending
-		s.pending, o.changed = "", true
-		a.counts.cross(line, o.Class, direction)
-		a.emit(Event{Kind: Cross, Seq: seq, Time: at, Object: &o.Object, Zone: -1, Line: line, Direction: direction})
+}
+
+// reportCrossings counts the crossings of a line since the last call, when all objects of a frame have been updated.
+func (a *Analytics) reportCrossings(line int, seq uint64, at time.Time) {
+	for i, o := range a.objects {
+		s := &o.sides[line]
+		if s.now != "" && !o.swapped(line, a.objects[i+1:]) {
+			s.add()
+		}
+		if s.pending != "" && o.announced {
+			direction := s.pending
+			s.pending, o.changed = "", true
+			a.counts.cross(line, o.Class, direction)
+			a.emit(Event{Kind: Cross, Seq: seq, Time: at, Object: &o.Object, Zone: -1, Line: line, Direction: direction})
+		}
 	}
+}
+
+// swapped reports whether a crossing is an exchange of two tracks' identities: another track crosses the other way with the same update, and
+// each is where the other was due, and not where it was due itself. Neither crossing counts then.
+func (o *objectState) swapped(line int, others []*objectState) bool {
+	s := &o.sides[line]
+	isAt := func(a, b *side) bool {
+		distance := a.point.distance(b.due)
+		return distance < a.point.distance(a.due) && distance < float64(min(o.Width(), o.Height()))/2
+	}
+	for _, another := range others {
+		other := &another.sides[line]
+		if other.now != "" && other.now != s.now && isAt(s, other) && isAt(other, s) {
+			s.now = ""
+			other.now = ""
+			return true
+		}
+	}
+	return false
+}
+
+// add notes the crossing of this update. It cancels an opposite one that has not been announced.
+func (s *side) add() {
+	now := s.now
+	s.now = ""
+	if s.pending != "" && s.pending != now {
+		now = ""
+	}
+	s.pending = now
 }
 
 // between reports whether the path from p to q meets the line between its ends or, for a loose line, whether the box does.
