@@ -40,7 +40,7 @@ func (s *subject) configure(groups ...[][2]string) error {
 		s.page = address
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "name: soak\nmqtt: {url: %q}\nweb: {listen: %q}\ncameras:\n", "tcp://"+s.broker, s.page)
+	fmt.Fprintf(&text, "name: soak\nmodel: {path: demo}\nmqtt: {url: %q}\nweb: {listen: %q}\ncameras:\n", "tcp://"+s.broker, s.page)
 	for _, cameras := range groups {
 		for _, c := range cameras {
 			fmt.Fprintf(&text, "- {name: %s, uri: %q", c[0], c[1])

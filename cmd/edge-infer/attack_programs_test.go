@@ -95,7 +95,7 @@ func (a *arena) write(name, text string) {
 
 // configure writes the daemon's configuration; more may hold further cameras, or mistakes.
 func (a *arena) configure(more string) {
-	text := fmt.Sprintf("name: attack\nmqtt: {url: embedded, listen: %q, user: %s, password_file: %s}\nweb: {listen: %q, token_file: %s}\n",
+	text := fmt.Sprintf("name: attack\nmodel: {path: demo}\nmqtt: {url: embedded, listen: %q, user: %s, password_file: %s}\nweb: {listen: %q, token_file: %s}\n",
 		a.broker, attackUser, a.path("password"), a.page, a.path("tokens"))
 	text += "cameras:\n"
 	for i, name := range steadyCameras() {

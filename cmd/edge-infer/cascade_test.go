@@ -76,7 +76,7 @@ func TestASecondNetworkLooksAtEveryObject(t *testing.T) {
 	data, saved := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "6", "--seed", "3").Run())
 	images := filepath.Join(data, "images")
-	output := programtest.Output(t, "infer", images, "--json", "--batch", "2", "--save", saved,
+	output := programtest.Output(t, "infer", "--model", "demo", images, "--json", "--batch", "2", "--save", saved,
 		"--cascade", "colour="+writeColours(t))
 	sure := map[string]int{}
 	for line := range bytes.Lines(output) {
@@ -119,7 +119,7 @@ func TestCascadesThatCannotBe(t *testing.T) {
 		`cascade colour: label "bus" is not one of the first model's`:                                                       {"--config", file},
 		`outputs box, class and score of each object (a cascade needs a classifier, a text reader or an embedding network)`: {"--cascade", "parts=demo"},
 	} {
-		output, err := programtest.Command(t, append([]string{"infer", "none.jpg"}, arguments...)...).CombinedOutput()
+		output, err := programtest.Command(t, append([]string{"infer", "--model", "demo", "none.jpg"}, arguments...)...).CombinedOutput()
 		require.Error(t, err)
 		require.Contains(t, string(output), want)
 	}

@@ -20,7 +20,7 @@ func TestSeveralLooksAreFused(t *testing.T) {
 	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "6", "--seed", "11", "--width", "416", "--height",
 		"416").Run())
 	run := func(flags ...string) (all []infer.Seen) {
-		output := programtest.Output(t, append([]string{"infer", filepath.Join(data, "images"), "--json"}, flags...)...)
+		output := programtest.Output(t, append([]string{"infer", "--model", "demo", filepath.Join(data, "images"), "--json"}, flags...)...)
 		for line := range bytes.Lines(output) {
 			var seen infer.Seen
 			require.NoError(t, json.Unmarshal(line, &seen))
@@ -54,7 +54,7 @@ func TestSeveralLooksAreFused(t *testing.T) {
 		"inference.weights: they are those of the networks of --ensemble":         {"--weights", "1"},
 		`inference.fusion "mean" must be wbf, vote or nms`:                        {"--fusion", "mean"},
 	} {
-		output, err := programtest.Command(t, append([]string{"infer", data}, flags...)...).CombinedOutput()
+		output, err := programtest.Command(t, append([]string{"infer", "--model", "demo", data}, flags...)...).CombinedOutput()
 		require.Error(t, err)
 		require.Contains(t, string(output), want)
 	}

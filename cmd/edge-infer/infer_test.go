@@ -31,7 +31,7 @@ func TestImagesEndToEnd(t *testing.T) {
 		"--json")
 	require.Contains(t, string(output), `"images":12`)
 
-	output = programtest.Output(t, "infer", filepath.Join(data, "images"), programtest.Video(t, 3), "--json", "--save", seenDir,
+	output = programtest.Output(t, "infer", "--model", "demo", filepath.Join(data, "images"), programtest.Video(t, 3), "--json", "--save", seenDir,
 		"--video", "avi")
 	lines := bufio.NewScanner(bytes.NewReader(output))
 	images, boxes, frames := 0, 0, 0
@@ -61,7 +61,7 @@ func TestImagesEndToEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "mjpeg,320,240,25/1,3", strings.TrimSpace(string(output)), "the copy goes as fast as the video")
 
-	output = programtest.Output(t, "infer", filepath.Join(data, "images"))
+	output = programtest.Output(t, "infer", "--model", "demo", filepath.Join(data, "images"))
 	require.Len(t, strings.Split(strings.TrimSpace(string(output)), "\n"), 12)
 
 	output = programtest.Output(t, "validate", "--data", data, "--reference", "onnxruntime", "--json")
@@ -87,7 +87,7 @@ func TestInferGoesOnAfterABadImageAndAfterAStop(t *testing.T) {
 	bad := filepath.Join(images, names[2].Name())
 	require.NoError(t, os.WriteFile(bad, []byte("no image"), 0o600))
 	run := func(flags ...string) (files []string, said string) {
-		command := programtest.Command(t, append([]string{"infer", images, "--json", "--batch", "4", "--save", kept}, flags...)...)
+		command := programtest.Command(t, append([]string{"infer", "--model", "demo", images, "--json", "--batch", "4", "--save", kept}, flags...)...)
 		var stdout, stderr bytes.Buffer
 		command.Stdout, command.Stderr = &stdout, &stderr
 		require.Error(t, command.Run())
@@ -110,13 +110,13 @@ func TestInferGoesOnAfterABadImageAndAfterAStop(t *testing.T) {
 	files, _ = run("--resume")
 	require.Equal(t, []string{names[4].Name()}, files, "what has its copy is not run again")
 
-	command := programtest.Command(t, "infer", images, "--resume")
+	command := programtest.Command(t, "infer", "--model", "demo", images, "--resume")
 	output, err := command.CombinedOutput()
 	require.Error(t, err)
 	require.Equal(t, "edge-infer: --resume needs --output FILE.jsonl, --format yolo or map with a directory, or --save DIR; "+
 		"see edge-infer infer --help\n",
 		string(output))
-	output, err = programtest.Command(t, "infer", bad).Output()
+	output, err = programtest.Command(t, "infer", "--model", "demo", bad).Output()
 	require.Error(t, err)
 	require.Empty(t, output)
 }
@@ -163,7 +163,7 @@ func TestInferWritesEveryFormat(t *testing.T) {
 	require.NoError(t, os.WriteFile(list, []byte(strings.Join(names, "\n")), 0o600))
 	video := programtest.Video(t, 2)
 	run := func(flags ...string) []byte {
-		output := programtest.Output(t, append([]string{"infer", "@" + list, "--confidence", "0.4"}, flags...)...)
+		output := programtest.Output(t, append([]string{"infer", "--model", "demo", "@" + list, "--confidence", "0.4"}, flags...)...)
 		return output
 	}
 	detections := 0
@@ -207,7 +207,7 @@ func TestInferWritesEveryFormat(t *testing.T) {
 	}
 	require.Equal(t, detections, rows)
 
-	output, err := programtest.Command(t, "infer", images, "--output", filepath.Join(dir, "seen.xml")).CombinedOutput()
+	output, err := programtest.Command(t, "infer", "--model", "demo", images, "--output", filepath.Join(dir, "seen.xml")).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(output), "unknown suffix, set --format jsonl|coco|yolo|yolo-scores|csv")
 }
@@ -220,7 +220,7 @@ func TestLinesGoOnWhereTheyStopped(t *testing.T) {
 	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "3", "--width", "320", "--height", "240").Run())
 	video, file := programtest.Video(t, 3), filepath.Join(dir, "seen.jsonl")
 	run := func() string {
-		require.NoError(t, programtest.Command(t, "infer", filepath.Join(data, "images"), video, "--output", file, "--resume").Run())
+		require.NoError(t, programtest.Command(t, "infer", "--model", "demo", filepath.Join(data, "images"), video, "--output", file, "--resume").Run())
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		return string(text)
@@ -237,7 +237,7 @@ func TestLinesGoOnWhereTheyStopped(t *testing.T) {
 	require.Equal(t, changed+strings.Join(lines[1:], "")+"\n", run(), "what is there is not run again")
 
 	require.NoError(t, os.WriteFile(file, []byte("a diary\n"), 0o600))
-	output, err := programtest.Command(t, "infer", video, "--output", file, "--resume").CombinedOutput()
+	output, err := programtest.Command(t, "infer", "--model", "demo", video, "--output", file, "--resume").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(output), "not an output of infer")
 }
@@ -273,7 +273,7 @@ func TestACopyNeverReplacesItsImage(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "1", "--width", "320", "--height", "240").Run())
 	images := filepath.Join(data, "images")
-	output, err := programtest.Command(t, "infer", images, "--save", images).CombinedOutput()
+	output, err := programtest.Command(t, "infer", "--model", "demo", images, "--save", images).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(output), "the copy would replace the source")
 }

@@ -31,7 +31,9 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		Long: `edge-infer reads cameras, runs a detection network on every frame and publishes what it sees over MQTT.
 
   edge-infer --camera demo                          a drawn conveyor belt, the embedded model and an embedded broker
-  edge-infer --camera 0 --mqtt tcp://broker:1883    the first camera of this machine, your broker
+  edge-infer model pull yolox-s                     a model for people, vehicles and animals
+  edge-infer --camera 0 --model yolox-s --mqtt tcp://broker:1883
+                                                    the first camera of this machine, your broker
   edge-infer --camera gate=rtsp://host/stream --model yolo11n.onnx`,
 		Args:          noArguments,
 		SilenceErrors: true,

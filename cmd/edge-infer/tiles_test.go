@@ -31,7 +31,7 @@ func TestTilesFindSmallParts(t *testing.T) {
 	require.Greater(t, *tiled.MAP, 0.5)
 	require.Greater(t, *tiled.MAP, 2**whole.MAP)
 
-	output := programtest.Output(t, "infer", filepath.Join(data, "images"), "--json", "--tile", "416", "--batch", "4")
+	output := programtest.Output(t, "infer", "--model", "demo", filepath.Join(data, "images"), "--json", "--tile", "416", "--batch", "4")
 	parts := 0
 	for line := range bytes.Lines(output) {
 		var seen infer.Seen

@@ -20,7 +20,7 @@ func TestAnAbsentCameraIsTriedAgain(t *testing.T) {
 	video := filepath.Join(t.TempDir(), "video.mp4")
 	p := programtest.Start(t, "--camera", "belt=demo?width=160&height=120&fps=5", "--camera", "usb=97", "--camera",
 		"late=file://"+video+"?loop=1",
-		"--camera", "once="+video, "--mqtt", "off", "--json")
+		"--model", "demo", "--camera", "once="+video, "--mqtt", "off", "--json")
 	log := func() []string { return strings.Split(p.Stderr.String(), "\n") }
 	about := func(words ...string) (found int) {
 		for _, line := range log() {
@@ -61,7 +61,7 @@ func TestAnAbsentCameraIsTriedAgain(t *testing.T) {
 func TestUnverifiedCertificatesAreSaid(t *testing.T) {
 	t.Parallel()
 	address := fmt.Sprintf("rtsps://user:secret@127.0.0.1:%d/stream", programtest.FreePort(t))
-	p := programtest.Start(t, "--camera", address, "--mqtt", "off")
+	p := programtest.Start(t, "--model", "demo", "--camera", address, "--mqtt", "off")
 	p.Logged("the certificate of the camera is not verified")
 	require.NotContains(t, p.Stderr.String(), "secret")
 	require.NoError(t, p.Stop(syscall.SIGTERM))

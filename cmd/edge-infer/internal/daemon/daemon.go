@@ -66,6 +66,9 @@ func (d *Daemon) load() (*config.Config, error) {
 	case d.Duration < 0 || d.Frames < 0:
 		return nil, config.Usagef("--duration and --frames must not be negative")
 	}
+	if err := c.CheckModel(); err != nil {
+		return nil, config.UsageError{Err: err}
+	}
 	return c, nil
 }
 

@@ -151,7 +151,7 @@ func TestASecondSignalStopsAtOnce(t *testing.T) {
 
 func TestEveryFrameOfAVideo(t *testing.T) {
 	t.Parallel()
-	p := programtest.Start(t, "--camera", programtest.Video(t, 40), "--json", "--mqtt", "off")
+	p := programtest.Start(t, "--model", "demo", "--camera", programtest.Video(t, 40), "--json", "--mqtt", "off")
 	frames, stats := p.Rest()
 	require.NoError(t, p.Wait())
 	require.Len(t, frames, 40)
@@ -168,7 +168,7 @@ func TestEveryFrameOfAVideo(t *testing.T) {
 func TestSeveralCamerasAtOnce(t *testing.T) {
 	t.Parallel()
 	video := programtest.Video(t, 20)
-	p := programtest.Start(t, "--camera", "a="+video, "--camera", "b="+video, "--camera", "c=demo?frames=20&width=320&height=240", "--json",
+	p := programtest.Start(t, "--model", "demo", "--camera", "a="+video, "--camera", "b="+video, "--camera", "c=demo?frames=20&width=320&height=240", "--json",
 		"--mqtt", "off")
 	frames, _ := p.Rest()
 	require.NoError(t, p.Wait())
@@ -217,7 +217,7 @@ func TestAnHTTPCameraThatComesBack(t *testing.T) {
 	t.Parallel()
 	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	stop, sent := mjpeg(t, address)
-	p := programtest.Start(t, "--camera", "http://"+address+"/", "--json", "--mqtt", "off")
+	p := programtest.Start(t, "--model", "demo", "--camera", "http://"+address+"/", "--json", "--mqtt", "off")
 	checkRecovery(t, p, stop, func() { mjpeg(t, address) })
 	require.Positive(t, sent.Load())
 }
@@ -227,7 +227,7 @@ func TestAnRTSPCameraThatComesBack(t *testing.T) {
 	server := compileRTSPServer(t)
 	port := programtest.FreePort(t)
 	stop := startRTSPServer(t, server, port)
-	p := programtest.Start(t, "--camera", fmt.Sprintf("rtsp://127.0.0.1:%d/test", port), "--json", "--mqtt", "off")
+	p := programtest.Start(t, "--model", "demo", "--camera", fmt.Sprintf("rtsp://127.0.0.1:%d/test", port), "--json", "--mqtt", "off")
 	checkRecovery(t, p, stop, func() { startRTSPServer(t, server, port) })
 }
 

@@ -31,7 +31,7 @@ func TestOnATerminal(t *testing.T) {
 			defer terminal.Close()
 			require.NoError(t, pty.Setsize(terminal, &pty.Winsize{Cols: 100, Rows: 30}))
 			c := programtest.CommandWith(t, []string{"TERM=xterm-256color", test.environment},
-				"--camera", "demo?width=320&height=240&fps=30", "--camera", "gate=rtsp://127.0.0.1:9/none", "--mqtt", "off")
+				"--model", "demo", "--camera", "demo?width=320&height=240&fps=30", "--camera", "gate=rtsp://127.0.0.1:9/none", "--mqtt", "off")
 			c.Stdin, c.Stdout, c.Stderr = device, device, device
 			require.NoError(t, c.Start())
 			require.NoError(t, device.Close())

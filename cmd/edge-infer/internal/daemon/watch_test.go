@@ -133,7 +133,8 @@ func moody(t *testing.T) (address string, sulk *atomic.Bool) {
 // settings writes a configuration of that camera beside a demo camera.
 func settings(t *testing.T, address, stall string) (path string) {
 	path = filepath.Join(t.TempDir(), "edge-infer.yaml")
-	text := fmt.Sprintf("mqtt: {url: 'off'}\ncameras:\n  - {name: belt, uri: 'demo?width=160&height=120&fps=5'}\n  - {name: door, uri: '%s', stall: %s}\n", address, stall)
+	text := "mqtt: {url: 'off'}\nmodel: {path: demo}\ncameras:\n  - {name: belt, uri: 'demo?width=160&height=120&fps=5'}\n" +
+		fmt.Sprintf("  - {name: door, uri: '%s', stall: %s}\n", address, stall)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
@@ -184,7 +185,7 @@ func TestReadyMeansServing(t *testing.T) {
 	t.Parallel()
 	address, sulk := moody(t)
 	sulk.Store(true)
-	m, p := manage(t, "--camera", address, "--mqtt", "off", "--json")
+	m, p := manage(t, "--model", "demo", "--camera", address, "--mqtt", "off", "--json")
 	m.until("READY=1")
 	m.status(func(text string) bool { return strings.Contains(text, "cam0 connecting") })
 	require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))

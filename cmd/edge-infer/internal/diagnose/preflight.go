@@ -28,6 +28,9 @@ type Preflight struct {
 
 // Run returns all mistakes, in the order of the configuration's sections.
 func (p *Preflight) Run(ctx context.Context) (mistakes []error) {
+	if err := p.Config.CheckModel(); err != nil {
+		return []error{err}
+	}
 	if p.Running != nil && !p.Renewed && p.sameNetworks() {
 		next := site.Resolve(p.Config, p.Remote)
 		for i := range next.Groups {

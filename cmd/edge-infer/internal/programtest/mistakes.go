@@ -70,6 +70,7 @@ func Mistakes(t testing.TB, sound string) []Mistake {
 	for i := range all {
 		all[i].YAML = sound + all[i].YAML + "\n"
 	}
-	noVideo := Mistake{Name: "video missing", YAML: "name: gate\ncameras: [{name: belt, uri: " + none + ".mp4}]\n", Want: "none.mp4"}
-	return append(all, noVideo)
+	video := "cameras: [{name: belt, uri: " + none + ".mp4}]\n"
+	return append(all, Mistake{Name: "video missing", YAML: "name: gate\nmodel: {path: demo}\n" + video, Want: "none.mp4"},
+		Mistake{Name: "no model", YAML: "name: gate\n" + video, Want: "no model is set"})
 }
