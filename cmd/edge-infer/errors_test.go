@@ -73,6 +73,7 @@ func TestMistakes(t *testing.T) {
 		{"unknown engine", "--camera demo --engine cuda", 2, []string{`engine.backend "cuda" must be auto, tensorrt, onnxruntime`}},
 		{"no library", "--camera demo --engine onnxruntime --library /none.so", 1, []string{"onnxruntime", "/none.so", "no such file"}},
 		{"no file", "--camera /none.mp4 --model demo", 1, []string{"/none.mp4", "no such file"}},
+		{"no image in time", "--camera 97 --model demo --duration 1s --mqtt off", 1, []string{"camera cam0: no image: "}},
 		{"not a video", "--model demo --camera " + text, 1, []string{"text.onnx", "not a video"}},
 		{"unknown scheme", "--camera foo://bar", 2, []string{"foo://bar", "unknown scheme", "rtsp://"}},
 		{"secret in address", "--camera foo://user:secret@bar", 2, []string{"unknown scheme"}},

@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -72,11 +73,18 @@ func (d *Daemon) load() (*config.Config, error) {
 	return c, nil
 }
 
-// Run works until ctx ends, every camera has ended, or something fails that waiting cannot fix. ErrRestart asks for a new process. An error
+// Run works until ctx ends, every camera has ended, the terminal is closed, or something fails that waiting cannot fix. Without a terminal
+// SIGHUP reads the settings again. ErrRestart asks for a new process. An error
 // in the settings alone is a config.UsageError; nothing has been opened then.
 func (d *Daemon) Run(ctx context.Context) (err error) {
-	hangup := make(chan os.Signal, 1) // from now on it ends the program no more
-	signal.Notify(hangup, syscall.SIGHUP)
+	hangup := make(chan os.Signal, 1)
+	if terminal.Interactive() { // SIGHUP says that its window has been closed
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer stop()
+	} else {
+		signal.Notify(hangup, syscall.SIGHUP) // from now on it ends the program no more
+	}
 	defer func() {
 		if errors.Is(err, ErrRestart) {
 			countRestart()
@@ -249,12 +257,16 @@ func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
 		err = cause // a restart was requested, or an output has failed
 	}
+	var silent error
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) { // --duration is over
+		silent = f.silence()
+	}
 	cancel(nil)
 	f.cameras.Stop()
 	<-f.cameras.Ended()
 	stopWatching()
 	rest.Wait()
-	return f.outcome(err)
+	return cmp.Or(f.outcome(err), silent)
 }
 
 // open opens every part in the order in which they depend on each other. The MQTT client comes first: it has the remotely set values.

@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -140,6 +142,19 @@ func (f *fleet) outcome(err error) error {
 		err = failed
 	}
 	return err
+}
+
+// silence returns an error with each camera's reason if no camera has delivered an image.
+func (f *fleet) silence() error {
+	var errs []error
+	for _, c := range f.cameras.All() {
+		s := c.Capture.Stats()
+		if s.Captured > 0 {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("camera %s: no image: %s", s.Name, cmp.Or(s.Reason, "it is being opened")))
+	}
+	return errors.Join(errs...)
 }
 
 // recordVerdict records the accuracy gate's verdict on the model that runs from now on.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"strings"
@@ -12,6 +13,31 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
+
+// TestClosingTheTerminalEndsIt: an orphan would keep camera and ports.
+func TestClosingTheTerminalEndsIt(t *testing.T) {
+	t.Parallel()
+	c := programtest.Command(t, "--camera", "demo?width=160&height=120&fps=5", "--mqtt", "off")
+	terminal, err := pty.Start(c)
+	require.NoError(t, err)
+	defer terminal.Close()
+	said := make([]byte, 0, 1<<16)
+	for !bytes.Contains(said, []byte(" fps")) { // it runs
+		part := make([]byte, 4096)
+		n, err := terminal.Read(part)
+		require.NoError(t, err, "%s", said)
+		said = append(said, part[:n]...)
+	}
+	require.NoError(t, terminal.Close())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(programtest.Patience):
+		require.NoError(t, c.Process.Kill())
+		require.Fail(t, "it goes on without a terminal")
+	}
+}
 
 // TestOnATerminal: a run on a pseudo terminal shows one block, with log lines above it, until Ctrl-C takes it away and the summary comes.
 func TestOnATerminal(t *testing.T) {

@@ -74,6 +74,9 @@ func Same(a, b io.Writer) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
+// Interactive reports whether a person at a terminal started the program.
+func Interactive() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
+
 // Live reports whether the output is a terminal with a block.
 func (s *Screen) Live() bool { return s.live }
 
