@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -141,8 +143,11 @@ func (s *Spool) load() error {
 		return err
 	}
 	if err := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return errBusy
+		return fmt.Errorf("%w (stop it, or give each instance its own directory)", busy(s.lock))
 	}
+	// What the lock holds names its owner to another process; without it that message is shorter.
+	_ = s.lock.Truncate(0)
+	_, _ = s.lock.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
 	s.written = readPosition(s.Directory)
 	s.done = s.written.done
 	if s.position, err = os.OpenFile(filepath.Join(s.Directory, positionName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
@@ -445,4 +450,15 @@ func (s *Spool) Close() error {
 	return nil
 }
 
-var errBusy = errors.New("in use by another process (give each instance its own directory)")
+var errBusy = errors.New("in use by another process")
+
+// busy returns errBusy with the number of the process that holds the lock, as far as the file has it.
+func busy(lock *os.File) error {
+	text := make([]byte, 20)
+	n, _ := lock.ReadAt(text, 0) // it is shorter
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text[:n])))
+	if err != nil {
+		return errBusy
+	}
+	return fmt.Errorf("%w, %d", errBusy, pid)
+}

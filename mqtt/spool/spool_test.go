@@ -178,7 +178,8 @@ func TestSpoolDirectoryInUse(t *testing.T) {
 	directory := t.TempDir()
 	openSpool(t, Config{Directory: directory})
 	second := &Spool{Config: Config{Directory: directory}, Logger: mqtttest.Discard(), Notify: func() {}}
-	assert.EqualError(t, second.Open(), "event spool "+directory+": in use by another process (give each instance its own directory)")
+	assert.EqualError(t, second.Open(), fmt.Sprintf("event spool %s: in use by another process, %d (stop it, or give each instance its own directory)",
+		directory, os.Getpid()))
 }
 
 func TestSpoolFallsBackToMemory(t *testing.T) {
