@@ -27,7 +27,10 @@ func (l sizeLimit) check(s size, format engine.PixelFormat) error {
 	case s.width < 1 || s.height < 1 || s.width > engine.MaxSide || s.height > engine.MaxSide:
 		return bad(fmt.Sprintf(", sides must be 1 to %d", engine.MaxSide), "")
 	case l > 0 && s.width*s.height > int(l):
-		return bad(fmt.Sprintf(" has more than %d pixels", l), "lower the camera's resolution or raise max_pixels; a file may take half of the free memory")
+		return bad(
+			fmt.Sprintf(" has more than %d pixels", l),
+			"lower the camera's resolution or raise max_pixels; a file may take half of the free memory",
+		)
 	case format == engine.NV12 && (s.width%2 != 0 || s.height%2 != 0), format == engine.YUYV && s.width%2 != 0:
 		return bad(" needs even sides in "+format.String(), "")
 	}

@@ -34,7 +34,7 @@ func mqttPacket(head byte, body []byte) []byte {
 }
 
 // mqttLogin is CONNECT with all fields that the flags announce.
-func mqttLogin(level, flags byte, client, user, password string) []byte {
+func mqttLogin(level, flags byte, client, password string) []byte {
 	body := append(mqttText("MQTT"), level, flags, 0, 60)
 	properties := []byte(nil)
 	if level == 5 {
@@ -46,7 +46,7 @@ func mqttLogin(level, flags byte, client, user, password string) []byte {
 		body = append(body, mqttText("gone")...)
 	}
 	if flags&0x80 != 0 {
-		body = append(body, mqttText(user)...)
+		body = append(body, mqttText(attackUser)...)
 	}
 	if flags&0x40 != 0 {
 		body = append(body, mqttText(password)...)
@@ -57,7 +57,7 @@ func mqttLogin(level, flags byte, client, user, password string) []byte {
 // attackLogin sends what is no login: every combination of flags, other versions, wrong passwords, half packets and noise.
 func (a *arena) attackLogin() {
 	flags := byte(a.random.UintN(256))
-	login := mqttLogin(choose[byte](a, 3, 4, 5), flags, fmt.Sprint("x", a.random.IntN(5000)), attackUser, "wrong")
+	login := mqttLogin(choose[byte](a, 3, 4, 5), flags, fmt.Sprint("x", a.random.IntN(5000)), "wrong")
 	switch a.random.IntN(5) {
 	case 0:
 		a.send(a.broker, login, false)
@@ -76,7 +76,7 @@ func (a *arena) attackLogin() {
 func (a *arena) attackSession() {
 	level := choose[byte](a, 4, 5)
 	flags := 0xc0 | choose[byte](a, 0, 2) | choose[byte](a, 0, 0x04, 0x0c, 0x24) // user, password; clean or not; wills
-	text := mqttLogin(level, flags, fmt.Sprint("session", a.random.IntN(2000)), attackUser, attackPassword)
+	text := mqttLogin(level, flags, fmt.Sprint("session", a.random.IntN(2000)), attackPassword)
 	for range 1 + a.random.IntN(12) {
 		topic := choose(a, "noise/a", "noise/"+strings.Repeat("b/", a.random.IntN(300)), "$SYS/x", "", "noise/#", "+/+", "$share/g/#", "\x00")
 		body := mqttText(topic)
@@ -109,7 +109,7 @@ func (a *arena) attackSession() {
 // attackSlowSubscriber subscribes to everything, publishes and reads nothing.
 func (a *arena) attackSlowSubscriber() {
 	client := fmt.Sprint("slow", a.random.IntN(200))
-	text := mqttLogin(4, 0xc0|choose[byte](a, 0, 2), client, attackUser, attackPassword)
+	text := mqttLogin(4, 0xc0|choose[byte](a, 0, 2), client, attackPassword)
 	text = append(text, mqttPacket(mqttSubscribe, append(append([]byte{0, 1}, mqttText("#")...), 1))...)
 	for i := range 8 {
 		head := mqttPublish | 2 | byte(a.random.UintN(2)) // QoS 1, retained or not
@@ -121,10 +121,39 @@ func (a *arena) attackSlowSubscriber() {
 
 // attackCommands floods the topics of the remote control of a camera that is there for it, with right and wrong values.
 func (a *arena) attackCommands() {
-	text := mqttLogin(4, 0xc2, fmt.Sprint("commander", a.random.IntN(50)), attackUser, attackPassword)
+	text := mqttLogin(4, 0xc2, fmt.Sprint("commander", a.random.IntN(50)), attackPassword)
 	for range 40 {
-		topic := "edge-infer/attack/" + choose(a, "bad/", "bad/", "none/", "") + choose(a, "detect", "threshold", "interval", "labels", "snapshot", "reload") + "/set"
-		value := choose(a, "ON", "OFF", "0.5", "NaN", "-1", "1e999", "3", "99999999999999999999", "*", "nut,bolt", "unicorn", "", string(a.bytes(200)))
+		topic := "edge-infer/attack/" + choose(
+			a,
+			"bad/",
+			"bad/",
+			"none/",
+			"",
+		) + choose(
+			a,
+			"detect",
+			"threshold",
+			"interval",
+			"labels",
+			"snapshot",
+			"reload",
+		) + "/set"
+		value := choose(
+			a,
+			"ON",
+			"OFF",
+			"0.5",
+			"NaN",
+			"-1",
+			"1e999",
+			"3",
+			"99999999999999999999",
+			"*",
+			"nut,bolt",
+			"unicorn",
+			"",
+			string(a.bytes(200)),
+		)
 		text = append(text, mqttPacket(mqttPublish, append(mqttText(topic), value...))...)
 	}
 	a.send(a.broker, text, false)

@@ -50,13 +50,21 @@ func (a *arena) attackPage() {
 		get := request(http.MethodGet, path, 0, nil, a.authorization())
 		a.send(a.gate.address, get[:a.random.IntN(len(get))], true)
 	case 2:
-		a.send(a.gate.address, request(http.MethodPut, "/api/cameras/bad/analytics", choose(a, 10, 1000, 1<<30), zones[:9], a.authorization()), true)
+		a.send(
+			a.gate.address,
+			request(http.MethodPut, "/api/cameras/bad/analytics", choose(a, 10, 1000, 1<<30), zones[:9], a.authorization()),
+			true,
+		)
 	case 3:
 		a.send(a.gate.address, request(http.MethodPut, "/api/cameras/bad/analytics", len(zones), a.damaged(zones), a.authorization(),
 			"Content-Type: application/json"), false)
 	case 4:
 		login := "token=" + string(a.bytes(30))
-		a.send(a.gate.address, request(http.MethodPost, "/login", len(login), []byte(login), "Content-Type: application/x-www-form-urlencoded"), false)
+		a.send(
+			a.gate.address,
+			request(http.MethodPost, "/login", len(login), []byte(login), "Content-Type: application/x-www-form-urlencoded"),
+			false,
+		)
 	case 5:
 		a.send(a.gate.address, request(http.MethodPost, path, 2, []byte("{}"), a.authorization(), "Origin: http://elsewhere.example",
 			"Sec-Fetch-Site: cross-site"), false)
@@ -87,11 +95,24 @@ func (a *arena) attackServeHTTP() {
 	case 4:
 		body = []byte(strings.Repeat(choose(a, "[", `{"a":`), 100_000))
 	case 5: // the head is longer or shorter than it says
-		body = append([]byte(`{"inputs":[{"name":"images","shape":[1,3,2,2],"datatype":"FP32","parameters":{"binary_data_size":48}}]}`), a.bytes(96)...)
+		body = append(
+			[]byte(`{"inputs":[{"name":"images","shape":[1,3,2,2],"datatype":"FP32","parameters":{"binary_data_size":48}}]}`),
+			a.bytes(96)...)
 	}
-	a.send(address, request(http.MethodPost, choose(a, path, path, "/v2/models/%2e%2e/infer", "/v2/repository/index", "/v2/models/demo/config"),
-		len(body), body, choose(a, viewer, viewer, a.authorization()), fmt.Sprintf("Inference-Header-Content-Length: %d", a.random.IntN(2*len(body)+1)-1)),
-		a.random.IntN(8) == 0)
+	a.send(
+		address,
+		request(
+			http.MethodPost,
+			choose(a, path, path, "/v2/models/%2e%2e/infer", "/v2/repository/index", "/v2/models/demo/config"),
+			len(
+				body,
+			),
+			body,
+			choose(a, viewer, viewer, a.authorization()),
+			fmt.Sprintf("Inference-Header-Content-Length: %d", a.random.IntN(2*len(body)+1)-1),
+		),
+		a.random.IntN(8) == 0,
+	)
 }
 
 // http2Preface begins an HTTP/2 connection; empty settings follow.
@@ -119,7 +140,11 @@ func (a *arena) attackServeGRPC() {
 
 // call makes a gRPC call with a damaged message.
 func (a *arena) call() {
-	infer := kserve.InferRequest{Model: "demo", ID: "x", Inputs: []kserve.Tensor{{Name: "images", Datatype: "FP32", Shape: []int64{1, 3, 2, 2}}}}
+	infer := kserve.InferRequest{
+		Model:  "demo",
+		ID:     "x",
+		Inputs: []kserve.Tensor{{Name: "images", Datatype: "FP32", Shape: []int64{1, 3, 2, 2}}},
+	}
 	message := kserve.AppendRaw(infer.AppendHead(nil), 48)
 	message = append(message, make([]byte, 48)...)
 	if a.random.IntN(4) > 0 {
@@ -132,7 +157,18 @@ func (a *arena) call() {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols, TLSClientConfig: &tls.Config{}}
 	defer transport.CloseIdleConnections()
-	method := choose(a, "ModelInfer", "ModelInfer", "ModelInfer", "ModelMetadata", "ModelConfig", "ServerMetadata", "RepositoryIndex", "None", "")
+	method := choose(
+		a,
+		"ModelInfer",
+		"ModelInfer",
+		"ModelInfer",
+		"ModelMetadata",
+		"ModelConfig",
+		"ServerMetadata",
+		"RepositoryIndex",
+		"None",
+		"",
+	)
 	r, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, "http://"+a.server.address+"/inference.GRPCInferenceService/"+method,
 		bytes.NewReader(append(head, message...)))
 	if err != nil {

@@ -62,7 +62,18 @@ func newArena(t *testing.T, random *rand.Rand) *arena {
 	a.write("password", attackPassword+"\n")
 	a.stream = newDamagedStream(t)
 	a.server = a.start("serve", "/metrics", func(address string) []string {
-		return []string{"serve", "demo", "--engine", "onnxruntime=cpu", "--listen", address, "--token-file", a.path("tokens"), "--max-in-flight", "67108864"}
+		return []string{
+			"serve",
+			"demo",
+			"--engine",
+			"onnxruntime=cpu",
+			"--listen",
+			address,
+			"--token-file",
+			a.path("tokens"),
+			"--max-in-flight",
+			"67108864",
+		}
 	})
 	a.damager = newDamager(t, a.server.address)
 	a.gate = a.start("the daemon", "/api/status", func(address string) []string {
@@ -95,8 +106,14 @@ func (a *arena) write(name, text string) {
 
 // configure writes the daemon's configuration; more may hold further cameras, or mistakes.
 func (a *arena) configure(more string) {
-	text := fmt.Sprintf("name: attack\nmodel: {path: demo}\nmqtt: {url: embedded, listen: %q, user: %s, password_file: %s}\nweb: {listen: %q, token_file: %s}\n",
-		a.broker, attackUser, a.path("password"), a.page, a.path("tokens"))
+	text := fmt.Sprintf(
+		"name: attack\nmodel: {path: demo}\nmqtt: {url: embedded, listen: %q, user: %s, password_file: %s}\nweb: {listen: %q, token_file: %s}\n",
+		a.broker,
+		attackUser,
+		a.path("password"),
+		a.page,
+		a.path("tokens"),
+	)
 	text += "cameras:\n"
 	for i, name := range steadyCameras() {
 		text += fmt.Sprintf("- {name: %s, uri: 'demo?width=320&height=240&fps=%d&seed=%d'}\n", name, attackCameraRate, i+1)

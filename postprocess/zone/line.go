@@ -92,8 +92,8 @@ func (a *Analytics) reportCrossings(line int, seq uint64, at time.Time) {
 	}
 }
 
-// swapped reports whether a crossing is an exchange of two tracks' identities: another track crosses the other way with the same update, and
-// each is where the other was due, and not where it was due itself. Neither crossing counts then.
+// swapped reports whether a crossing is an exchange of two tracks' identities: another track crosses the other way with the same update,
+// and each is where the other was due, and not where it was due itself. Neither crossing counts then.
 func (o *objectState) swapped(line int, others []*objectState) bool {
 	s := &o.sides[line]
 	isAt := func(a, b *side) bool {

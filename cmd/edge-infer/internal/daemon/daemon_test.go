@@ -168,8 +168,8 @@ func TestEveryFrameOfAVideo(t *testing.T) {
 func TestSeveralCamerasAtOnce(t *testing.T) {
 	t.Parallel()
 	video := programtest.Video(t, 20)
-	p := programtest.Start(t, "--model", "demo", "--camera", "a="+video, "--camera", "b="+video, "--camera", "c=demo?frames=20&width=320&height=240", "--json",
-		"--mqtt", "off")
+	p := programtest.Start(t, "--model", "demo", "--camera", "a="+video, "--camera", "b="+video,
+		"--camera", "c=demo?frames=20&width=320&height=240", "--json", "--mqtt", "off")
 	frames, _ := p.Rest()
 	require.NoError(t, p.Wait())
 	count := map[string]int{}

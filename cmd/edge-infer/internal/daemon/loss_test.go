@@ -143,8 +143,8 @@ func TestEverySurfaceSaysThatACameraIsGone(t *testing.T) {
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	heard := hear(programtest.Subscribe(t, port, "edge-infer/gate/#"))
-	p := programtest.Start(t, "--model", "demo", "--camera", fmt.Sprintf("rtsp=rtsp://127.0.0.1:%d/test", rtsp), "--camera", "http="+killed, "--camera",
-		"silent="+muted,
+	p := programtest.Start(t, "--model", "demo", "--camera", fmt.Sprintf("rtsp=rtsp://127.0.0.1:%d/test", rtsp), "--camera", "http="+killed,
+		"--camera", "silent="+muted,
 		"--camera", "video=file://"+video+"?loop=1", "--camera", "demo=demo?width=640&height=360&fps=10&seed=3&frames=150",
 		"--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--web", "127.0.0.1:0")
 	page := p.PrintedAfter("web page at ")

@@ -236,7 +236,8 @@ func TestACameraThatIsAwayIsSaidToBe(t *testing.T) {
 	received := programtest.Subscribe(t, port, "edge-infer/gate/+/available")
 	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	stop, _ := mjpeg(t, address)
-	p := programtest.Start(t, "--model", "demo", "--camera", "front=http://"+address+"/", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate",
+	p := programtest.Start(t, "--model", "demo", "--camera", "front=http://"+address+"/", "--mqtt", fmt.Sprintf("127.0.0.1:%d", port),
+		"--name", "gate",
 		"--json")
 	programtest.Until(t, received, "front/available online")
 	stop()
