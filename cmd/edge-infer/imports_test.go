@@ -89,7 +89,7 @@ internal/report: capture engine/onnx internal/pipeline internal/progress interna
 	systemd
 internal/repository: engine internal/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
 	postprocess/predict
-internal/serve: engine engine/kserve internal/access internal/config internal/network internal/progress internal/terminal
+internal/serve: engine engine/kserve internal/access internal/config internal/network internal/process internal/progress internal/terminal
 	postprocess/predict
 internal/sink: capture internal/atomicfile internal/jpegimage internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone

@@ -27,7 +27,7 @@ const Name = "triton"
 
 const (
 	maxEndpoints = 16
-	answerLimit  = 256 << 20 // bytes of the outputs of one request
+	answerLimit  = 256 << 20 // bytes of an answer whose size is not known
 	openTimeout  = 10 * time.Second
 
 	// DefaultTimeout is the default timeout of a request. A local standby engine takes over within a second.

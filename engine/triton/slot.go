@@ -3,6 +3,7 @@ package triton
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -36,7 +37,7 @@ type slot struct {
 }
 
 func (e *Engine) newSlot(number int) (*slot, error) {
-	s := &slot{engine: e, number: number, answer: answer{limit: answerLimit}}
+	s := &slot{engine: e, number: number, answer: answer{limit: e.largestAnswer()}}
 	s.request.Inputs = make([]kserve.Tensor, 0, len(e.model.Inputs))
 	if e.img != nil {
 		s.images = preprocess.NewBatch(e.img, e.model.MaxBatch)
@@ -47,6 +48,25 @@ func (e *Engine) newSlot(number int) (*slot, error) {
 		}
 	}
 	return s, nil
+}
+
+// largestAnswer returns the limit of an answer in bytes: the outputs of the largest batch as JSON text, about six times their binary size,
+// and 1 MiB more; answerLimit if the model leaves a size open.
+func (e *Engine) largestAnswer() int {
+	const text, others = 6, 1 << 20
+	size := 0
+	for _, info := range e.model.Outputs {
+		shape := slices.Clone(info.Shape)
+		if len(shape) > 0 && shape[0] == -1 {
+			shape[0] = int64(e.model.MaxBatch)
+		}
+		n, known := kserve.Bytes(kserve.Datatype(info.Type), shape)
+		if !known {
+			return answerLimit
+		}
+		size += n
+	}
+	return min(text*size+others, answerLimit)
 }
 
 // work runs the slot's request. The worker goroutine calls it.

@@ -131,22 +131,26 @@ func (m *model) batches() bool {
 	return m.about.MaxBatch > 1 && !slices.ContainsFunc(m.about.Inputs, closed) && !slices.ContainsFunc(m.about.Outputs, closed)
 }
 
-// largest returns the limit of a request in bytes: the largest batch as JSON text, about six times its binary size, and 1 MiB.
+// largest returns the limit of a request in bytes: the largest batch, or one image as JSON text, about six times its binary size, and 1 MiB
+// more.
 func (m *model) largest() int64 {
 	const text, others = 6, 1 << 20
-	size := int64(0)
+	batch, image := int64(0), int64(0)
 	for _, t := range m.about.Inputs {
 		shape := append([]int64{}, t.Shape...)
+		count := int64(1)
 		if len(shape) > 0 && shape[0] == -1 {
-			shape[0] = int64(m.about.MaxBatch)
+			count = max(1, int64(m.about.MaxBatch))
+			shape[0] = count
 		}
 		n, ok := kserve.Bytes(kserve.Datatype(t.Type), shape)
 		if !ok { // dynamic sizes
 			return 256 << 20
 		}
-		size += int64(n)
+		batch += int64(n)
+		image += int64(n) / count
 	}
-	return text*size + others
+	return max(batch, text*image) + others
 }
 
 // close ends the worker, refuses queued requests and closes the network.

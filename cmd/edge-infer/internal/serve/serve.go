@@ -19,6 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/engine"
@@ -60,7 +61,7 @@ func (s *Serve) Flags(flags *pflag.FlagSet) {
 	flags.IntVar(&s.Queue, "queue", 64, "maximum number of waiting requests; more are refused")
 	flags.IntVar(&s.Connections, "connections", 64, "maximum connections per address; a new one replaces the oldest without a valid request")
 	flags.Int64Var(&s.InFlight, "max-in-flight", 256<<20, "maximum bytes of all requests at a time; more are refused")
-	flags.Int64Var(&s.Largest, "max-request", 0, "maximum bytes of a request; 0: by the largest batch as JSON")
+	flags.Int64Var(&s.Largest, "max-request", 0, "maximum bytes of a request; 0: the largest batch, or one image as JSON")
 }
 
 // Check validates the settings.
@@ -136,12 +137,16 @@ func (s *Serve) Run(ctx context.Context) (err error) {
 		handler.MaxBytes = model.largest()
 	}
 	handler.Budget.Max = max(s.InFlight, 2*handler.MaxBytes) // a body may be copied to grow
+	process.LimitMemory(handler.Budget.Max*3/2 + besidesRequests)
 	return s.answer(ctx, handler, c, func(addresses []string) {
 		if s.Started != nil {
 			s.Started(model.name, model.takes(), addresses)
 		}
 	})
 }
+
+// besidesRequests is the memory of Go, in bytes, that is not a request's.
+const besidesRequests = 64 << 20
 
 // name returns the model name for clients.
 func (s *Serve) name() string {
