@@ -17,10 +17,10 @@ standard input) and prints the detections. --batch N puts up to N images into a 
 --gpu all distributes requests over GPUs. An unreadable image is reported and skipped; the command then ends with status 1.
 
   edge-infer infer street.jpg --model yolo11n.onnx --save annotated/
-  edge-infer infer images/ --batch 8 --save annotated/ --output results.jsonl --resume
-  edge-infer infer images/ video.mp4 --json
-  edge-infer infer val2017/ --format coco --output results.json --annotations instances_val2017.json
-  find /data -name '*.jpg' | edge-infer infer @- --format yolo --output labels/ --gpu all
+  edge-infer infer images/ --model yolo11n.onnx --batch 8 --save annotated/ --output results.jsonl --resume
+  edge-infer infer images/ video.mp4 --model yolo11n.onnx --json
+  edge-infer infer val2017/ --model yolo11n.onnx --format coco --output results.json --annotations instances_val2017.json
+  find /data -name '*.jpg' | edge-infer infer @- --model yolo11n.onnx --format yolo --output labels/ --gpu all
 
 --tile also runs the network on overlapping tiles, for small objects on large images.
 
