@@ -82,6 +82,7 @@ func (o *outcome) rate(cameras int) float64 {
 // TestAttack attacks running programs in turns. No program may end, no event may be lost, the owner is always served; in a timed run the
 // cameras that are not attacked keep their rate and the memory stays within its bound.
 func TestAttack(t *testing.T) {
+	programtest.Long(t)
 	t.Parallel()
 	var duration time.Duration
 	text := os.Getenv(attackEnvironment)

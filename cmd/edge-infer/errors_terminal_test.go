@@ -16,6 +16,7 @@ import (
 
 // Whoever gives a file, a label or a camera its name does not steer the terminal of who reads about it, and writes no line of his own.
 func TestNamesDoNotSteerTheTerminal(t *testing.T) {
+	programtest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	hostile := filepath.Join(dir, "a\x1b]0;title\x07\x1b[2J\nedge-infer: all is well \u202eb")

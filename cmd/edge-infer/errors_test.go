@@ -22,6 +22,7 @@ import (
 // What a person can get wrong gives one line that says what is wrong and what to do, and the right exit status.
 // It is as long as its table.
 func TestMistakes(t *testing.T) {
+	programtest.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name string, content []byte) string {

@@ -17,6 +17,7 @@ import (
 // The floor program knows the arguments of the kernels and the engine's shim: it is built, and runs the kernels themselves where a GPU
 // exists in memory only.
 func TestFloorRuns(t *testing.T) {
+	programtest.Long(t)
 	t.Parallel()
 	environment, model := programtest.StandInGPU(t)
 	dir := t.TempDir()

@@ -16,6 +16,7 @@ import (
 
 // TestPluginsOnEveryCommand takes a model with an operator of its own through the commands, with the plugin that has it and without.
 func TestPluginsOnEveryCommand(t *testing.T) {
+	programtest.Long(t)
 	t.Parallel()
 	environment, _ := programtest.StandInGPU(t)
 	environment = append(environment, "XDG_CACHE_HOME="+t.TempDir())

@@ -46,6 +46,7 @@ func readVerdict(t *testing.T, path string) quantize.Verdict {
 
 // TestQuantizeInt8 uses the files of its earlier steps.
 func TestQuantizeInt8(t *testing.T) {
+	programtest.Long(t)
 	t.Parallel()
 	calibration, heldOut, dir := programtest.Scenes(t, 4, 7), programtest.Scenes(t, 5, 99), t.TempDir()
 	out, cache, report := filepath.Join(dir, "int8.onnx"), filepath.Join(dir, "ranges.json"), filepath.Join(dir, "report.json")
@@ -168,6 +169,7 @@ func TestQuantizeRefuses(t *testing.T) {
 
 // A search excludes layers until the gate passes and reports them.
 func TestQuantizeSearches(t *testing.T) {
+	programtest.Long(t)
 	t.Parallel()
 	black, out := t.TempDir(), filepath.Join(t.TempDir(), "searched.onnx")
 	programtest.WriteImage(t, filepath.Join(black, "black.png"), color.Black)

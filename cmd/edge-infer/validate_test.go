@@ -59,6 +59,7 @@ func TestValidateAgainstAnotherModel(t *testing.T) {
 
 // A plan is compared with the model that it was built from, on an engine that knows nothing of plans or of TensorRT's library.
 func TestValidateAPlan(t *testing.T) {
+	programtest.Long(t)
 	t.Parallel()
 	environment, model := programtest.FakeMachine(t, 100300)
 	environment, library := append(environment, tensorrt.LibraryEnvironment+"=/none"), programtest.FakeTensorRT(t, 100300)

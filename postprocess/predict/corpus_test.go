@@ -681,5 +681,5 @@ func TestDescription(t *testing.T) {
 	assert.Contains(t, text, "labels        none: classes are numbers (give their names with --labels FILE)\n")
 
 	_, err = Inspect(t.Context(), Options{Model: "/nowhere/m.onnx"})
-	require.EqualError(t, err, "model /nowhere/m.onnx: no such file (name an ONNX file, or none for the demo model)")
+	require.EqualError(t, err, "model /nowhere/m.onnx: no such file (name an ONNX file, or demo for the embedded model)")
 }

@@ -160,7 +160,7 @@ func (o *Options) read() error {
 	data, err := os.ReadFile(o.Model)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("model %s: no such file (name an ONNX file, or none for the demo model)", o.Model)
+		return fmt.Errorf("model %s: no such file (name an ONNX file, or demo for the embedded model)", o.Model)
 	case err != nil:
 		return fmt.Errorf("model: %w", err)
 	}

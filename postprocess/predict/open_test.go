@@ -95,7 +95,7 @@ func TestLoadErrors(t *testing.T) {
 		want string
 	}{
 		{Options{Model: "/dev/zero"}, "model /dev/zero: a pipe or a device (copy it into a file)"},
-		{Options{Model: "/nowhere/m.onnx"}, "model /nowhere/m.onnx: no such file (name an ONNX file, or none for the demo model)"},
+		{Options{Model: "/nowhere/m.onnx"}, "model /nowhere/m.onnx: no such file (name an ONNX file, or demo for the embedded model)"},
 		{Options{Model: dir}, "model: read " + dir + ": is a directory"},
 		{Options{LabelsFile: "/nowhere/l.txt"}, "labels: open /nowhere/l.txt: no such file or directory"},
 		{Options{LabelsFile: empty}, "labels " + empty + ": labels: the file names no class"},

@@ -71,5 +71,13 @@ var root = sync.OnceValue(func() string {
 // startDir is read before a test can change the working directory.
 var startDir, _ = os.Getwd()
 
+// Long skips a test of minutes in short runs, which is what the race detector gets: the packages' own tests run the same code with it.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes minutes with the race detector; make test runs it")
+	}
+}
+
 // Project returns the absolute path of a file of the repository.
 func Project(path string) string { return filepath.Join(root(), filepath.FromSlash(path)) }
