@@ -126,9 +126,9 @@ func TestRetainAsPublished(t *testing.T) {
 		length, err := strconv.ParseInt(receive(t, conn, 2)[2:], 16, 16)
 		require.NoError(t, err)
 		receive(t, conn, int(length))
-		_, err = conn.Write(append(bytesOf(t, "8209 0001 00 0003722f61"), c.option))
+		_, err = conn.Write(append(bytesOf(t, "8209 0001 00 0003722f61"), c.option, 0xc0, 0))
 		require.NoError(t, err)
-		receive(t, conn, 6)
+		receive(t, conn, 6+2) // SUBACK, and PINGRESP: retained messages have been looked up
 		publisher := mqtttest.Subscribe(t, b.URL(), "unrelated")
 		require.True(t, publisher.Client.Publish("r/a", 1, true, "1").WaitTimeout(mqtttest.Patience))
 		want := hex.EncodeToString(bytesOf(t, c.want))
