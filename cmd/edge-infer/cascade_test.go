@@ -115,7 +115,7 @@ func TestCascadesThatCannotBe(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("cascade:\n  - name: colour\n    model: "+colours+"\n    on: [bus]\n"), 0o600))
 	for want, arguments := range map[string][]string{
 		`cascade "colour" must be NAME=MODEL.onnx, with the name that the attribute gets`:                                   {"--cascade", "colour"},
-		`cascade helmet: model none.onnx: no such file (name an ONNX file, or demo for the embedded model)`:                     {"--cascade", "helmet=none.onnx"},
+		`cascade helmet: model none.onnx: no such file (name an ONNX file, or demo for the embedded model)`:                 {"--cascade", "helmet=none.onnx"},
 		`cascade colour: label "bus" is not one of the first model's`:                                                       {"--config", file},
 		`outputs box, class and score of each object (a cascade needs a classifier, a text reader or an embedding network)`: {"--cascade", "parts=demo"},
 	} {

@@ -60,7 +60,10 @@ func settings(c *Config) []setting {
 
 func (m *Model) settings() []setting {
 	return []setting{
-		{"model.path", "model", text(&m.Path), nil, "ONNX file, TensorRT engine or name of a downloaded model; demo: the embedded one, as empty for demo cameras"},
+		{
+			"model.path", "model", text(&m.Path), nil,
+			"ONNX file, TensorRT engine or name of a downloaded model; demo: the embedded one, as empty for demo cameras",
+		},
 		{"model.labels", "labels", text(&m.Labels), nil, "file of class names, one per line; empty: the model's own"},
 		{
 			"model.layout", "layout", text(&m.Layout), oneOf(&m.Layout, head.Layouts()...),
