@@ -122,38 +122,12 @@ func (a *arena) attackSlowSubscriber() {
 // attackCommands floods the topics of the remote control of a camera that is there for it, with right and wrong values.
 func (a *arena) attackCommands() {
 	text := mqttLogin(4, 0xc2, fmt.Sprint("commander", a.random.IntN(50)), attackPassword)
+	cameras := []string{"bad/", "bad/", "none/", ""}
+	settings := []string{"detect", "threshold", "interval", "labels", "snapshot", "reload"}
+	values := []string{"ON", "OFF", "0.5", "NaN", "-1", "1e999", "3", "99999999999999999999", "*", "nut,bolt", "unicorn", ""}
 	for range 40 {
-		topic := "edge-infer/attack/" + choose(
-			a,
-			"bad/",
-			"bad/",
-			"none/",
-			"",
-		) + choose(
-			a,
-			"detect",
-			"threshold",
-			"interval",
-			"labels",
-			"snapshot",
-			"reload",
-		) + "/set"
-		value := choose(
-			a,
-			"ON",
-			"OFF",
-			"0.5",
-			"NaN",
-			"-1",
-			"1e999",
-			"3",
-			"99999999999999999999",
-			"*",
-			"nut,bolt",
-			"unicorn",
-			"",
-			string(a.bytes(200)),
-		)
+		topic := "edge-infer/attack/" + choose(a, cameras...) + choose(a, settings...) + "/set"
+		value := choose(a, append(values, string(a.bytes(200)))...)
 		text = append(text, mqttPacket(mqttPublish, append(mqttText(topic), value...))...)
 	}
 	a.send(a.broker, text, false)

@@ -50,21 +50,15 @@ func (a *arena) attackPage() {
 		get := request(http.MethodGet, path, 0, nil, a.authorization())
 		a.send(a.gate.address, get[:a.random.IntN(len(get))], true)
 	case 2:
-		a.send(
-			a.gate.address,
-			request(http.MethodPut, "/api/cameras/bad/analytics", choose(a, 10, 1000, 1<<30), zones[:9], a.authorization()),
-			true,
-		)
+		length := choose(a, 10, 1000, 1<<30)
+		a.send(a.gate.address, request(http.MethodPut, "/api/cameras/bad/analytics", length, zones[:9], a.authorization()), true)
 	case 3:
 		a.send(a.gate.address, request(http.MethodPut, "/api/cameras/bad/analytics", len(zones), a.damaged(zones), a.authorization(),
 			"Content-Type: application/json"), false)
 	case 4:
-		login := "token=" + string(a.bytes(30))
-		a.send(
-			a.gate.address,
-			request(http.MethodPost, "/login", len(login), []byte(login), "Content-Type: application/x-www-form-urlencoded"),
-			false,
-		)
+		login := []byte("token=" + string(a.bytes(30)))
+		form := "Content-Type: application/x-www-form-urlencoded"
+		a.send(a.gate.address, request(http.MethodPost, "/login", len(login), login, form), false)
 	case 5:
 		a.send(a.gate.address, request(http.MethodPost, path, 2, []byte("{}"), a.authorization(), "Origin: http://elsewhere.example",
 			"Sec-Fetch-Site: cross-site"), false)
@@ -99,20 +93,10 @@ func (a *arena) attackServeHTTP() {
 			[]byte(`{"inputs":[{"name":"images","shape":[1,3,2,2],"datatype":"FP32","parameters":{"binary_data_size":48}}]}`),
 			a.bytes(96)...)
 	}
-	a.send(
-		address,
-		request(
-			http.MethodPost,
-			choose(a, path, path, "/v2/models/%2e%2e/infer", "/v2/repository/index", "/v2/models/demo/config"),
-			len(
-				body,
-			),
-			body,
-			choose(a, viewer, viewer, a.authorization()),
-			fmt.Sprintf("Inference-Header-Content-Length: %d", a.random.IntN(2*len(body)+1)-1),
-		),
-		a.random.IntN(8) == 0,
-	)
+	to := choose(a, path, path, "/v2/models/%2e%2e/infer", "/v2/repository/index", "/v2/models/demo/config")
+	head := fmt.Sprintf("Inference-Header-Content-Length: %d", a.random.IntN(2*len(body)+1)-1)
+	text := request(http.MethodPost, to, len(body), body, choose(a, viewer, viewer, a.authorization()), head)
+	a.send(address, text, a.random.IntN(8) == 0)
 }
 
 // http2Preface begins an HTTP/2 connection; empty settings follow.
@@ -157,18 +141,8 @@ func (a *arena) call() {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols, TLSClientConfig: &tls.Config{}}
 	defer transport.CloseIdleConnections()
-	method := choose(
-		a,
-		"ModelInfer",
-		"ModelInfer",
-		"ModelInfer",
-		"ModelMetadata",
-		"ModelConfig",
-		"ServerMetadata",
-		"RepositoryIndex",
-		"None",
-		"",
-	)
+	const infers = "ModelInfer"
+	method := choose(a, infers, infers, infers, "ModelMetadata", "ModelConfig", "ServerMetadata", "RepositoryIndex", "None", "")
 	r, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, "http://"+a.server.address+"/inference.GRPCInferenceService/"+method,
 		bytes.NewReader(append(head, message...)))
 	if err != nil {

@@ -63,16 +63,8 @@ func newArena(t *testing.T, random *rand.Rand) *arena {
 	a.stream = newDamagedStream(t)
 	a.server = a.start("serve", "/metrics", func(address string) []string {
 		return []string{
-			"serve",
-			"demo",
-			"--engine",
-			"onnxruntime=cpu",
-			"--listen",
-			address,
-			"--token-file",
-			a.path("tokens"),
-			"--max-in-flight",
-			"67108864",
+			"serve", "demo", "--engine", "onnxruntime=cpu", "--listen", address, "--token-file", a.path("tokens"),
+			"--max-in-flight", "67108864",
 		}
 	})
 	a.damager = newDamager(t, a.server.address)
@@ -106,15 +98,9 @@ func (a *arena) write(name, text string) {
 
 // configure writes the daemon's configuration; more may hold further cameras, or mistakes.
 func (a *arena) configure(more string) {
-	text := fmt.Sprintf(
-		"name: attack\nmodel: {path: demo}\nmqtt: {url: embedded, listen: %q, user: %s, password_file: %s}\nweb: {listen: %q, token_file: %s}\n",
-		a.broker,
-		attackUser,
-		a.path("password"),
-		a.page,
-		a.path("tokens"),
-	)
-	text += "cameras:\n"
+	text := "name: attack\nmodel: {path: demo}\n"
+	text += fmt.Sprintf("mqtt: {url: embedded, listen: %q, user: %s, password_file: %s}\n", a.broker, attackUser, a.path("password"))
+	text += fmt.Sprintf("web: {listen: %q, token_file: %s}\ncameras:\n", a.page, a.path("tokens"))
 	for i, name := range steadyCameras() {
 		text += fmt.Sprintf("- {name: %s, uri: 'demo?width=320&height=240&fps=%d&seed=%d'}\n", name, attackCameraRate, i+1)
 	}
@@ -179,8 +165,10 @@ type cameraCount struct{ frames, lost, next uint64 }
 func (a *arena) start(name, page string, arguments func(address string) []string) *attacked {
 	address := mqtttest.FreeAddress(a.t)
 	p := &attacked{
-		Program: programtest.StartWith(a.t, []string{"STATE_DIRECTORY=" + a.t.TempDir()}, arguments(address)...),
-		name:    name, address: address, page: "http://" + address + page,
+		Program:  programtest.StartWith(a.t, []string{"STATE_DIRECTORY=" + a.t.TempDir()}, arguments(address)...),
+		name:     name,
+		address:  address,
+		page:     "http://" + address + page,
 		finished: make(chan struct{}), cameras: map[string]*cameraCount{},
 	}
 	go func() {

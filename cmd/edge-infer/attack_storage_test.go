@@ -42,14 +42,8 @@ func (s *storage) start(name, state string) *programtest.Program {
 
 func (s *storage) arguments(name string) []string {
 	return []string{
-		"--name",
-		name,
-		"--mqtt",
-		"tcp://" + s.broker.Address,
-		"--camera",
-		"near=demo?width=320&height=240&fps=5",
-		"--engine",
-		"onnxruntime=cpu",
+		"--name", name, "--mqtt", "tcp://" + s.broker.Address, "--camera", "near=demo?width=320&height=240&fps=5",
+		"--engine", "onnxruntime=cpu",
 	}
 }
 

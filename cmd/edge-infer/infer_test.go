@@ -31,19 +31,8 @@ func TestImagesEndToEnd(t *testing.T) {
 		"--json")
 	require.Contains(t, string(output), `"images":12`)
 
-	output = programtest.Output(
-		t,
-		"infer",
-		"--model",
-		"demo",
-		filepath.Join(data, "images"),
-		programtest.Video(t, 3),
-		"--json",
-		"--save",
-		seenDir,
-		"--video",
-		"avi",
-	)
+	output = programtest.Output(t, "infer", "--model", "demo", filepath.Join(data, "images"), programtest.Video(t, 3), "--json",
+		"--save", seenDir, "--video", "avi")
 	lines := bufio.NewScanner(bytes.NewReader(output))
 	images, boxes, frames := 0, 0, 0
 	for lines.Scan() {
@@ -98,9 +87,8 @@ func TestInferGoesOnAfterABadImageAndAfterAStop(t *testing.T) {
 	bad := filepath.Join(images, names[2].Name())
 	require.NoError(t, os.WriteFile(bad, []byte("no image"), 0o600))
 	run := func(flags ...string) (files []string, said string) {
-		command := programtest.Command(
-			t,
-			append([]string{"infer", "--model", "demo", images, "--json", "--batch", "4", "--save", kept}, flags...)...)
+		arguments := append([]string{"infer", "--model", "demo", images, "--json", "--batch", "4", "--save", kept}, flags...)
+		command := programtest.Command(t, arguments...)
 		var stdout, stderr bytes.Buffer
 		command.Stdout, command.Stderr = &stdout, &stderr
 		require.Error(t, command.Run())
@@ -233,10 +221,7 @@ func TestLinesGoOnWhereTheyStopped(t *testing.T) {
 	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "3", "--width", "320", "--height", "240").Run())
 	video, file := programtest.Video(t, 3), filepath.Join(dir, "seen.jsonl")
 	run := func() string {
-		require.NoError(
-			t,
-			programtest.Command(t, "infer", "--model", "demo", filepath.Join(data, "images"), video, "--output", file, "--resume").Run(),
-		)
+		programtest.Output(t, "infer", "--model", "demo", filepath.Join(data, "images"), video, "--output", file, "--resume")
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		return string(text)
