@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The MQTT packets are written by hand, so that they may be wrong. Types are the upper four bits of the first byte.
+// MQTT packets are encoded by hand, so that they can be malformed. The type is in the upper four bits of the first byte.
 const (
 	mqttConnect   = 0x10
 	mqttPublish   = 0x30

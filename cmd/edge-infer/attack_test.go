@@ -37,7 +37,7 @@ const (
 	attackReadDeadline = 50 * time.Millisecond
 )
 
-// attack is one kind of harm.
+// attack is one way to disturb the programs.
 type attack struct {
 	name  string
 	try   func(a *arena)
@@ -79,8 +79,8 @@ func (o *outcome) rate(cameras int) float64 {
 	return float64(o.frames) / (o.duration.Seconds() * attackCameraRate * float64(cameras))
 }
 
-// TestAttack attacks running programs in turns. No program may end, no event may be lost, the owner is always served; in a timed run the
-// cameras that are not attacked keep their rate and the memory stays within its bound.
+// TestAttack attacks running programs in turns. No program may end, no event may be lost, and the owner is always answered; in a timed run
+// the cameras that are not attacked keep their rate and the memory stays within its bound.
 func TestAttack(t *testing.T) {
 	programtest.Long(t)
 	t.Parallel()
@@ -192,7 +192,7 @@ func (a *arena) closeOldest() {
 	a.open = a.open[1:]
 }
 
-// dial connects to a program, every second time from another address of this machine. A refused connection is the program's right.
+// dial connects to a program, every second time from another address of this machine. A program may refuse the connection.
 func (a *arena) dial(address string) (net.Conn, bool) {
 	dialer := net.Dialer{Timeout: programtest.Patience}
 	if a.random.IntN(2) == 0 {

@@ -5,6 +5,7 @@ package kserve
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
 )
@@ -175,6 +176,22 @@ func Bytes(datatype string, shape []int64) (int, bool) {
 		size *= n
 	}
 	return int(size), true
+}
+
+// BatchBytes returns the memory of tensors whose open first dimension is the batch, false if another dimension is open.
+func BatchBytes(tensors []engine.TensorInfo, batch int) (size int, known bool) {
+	for _, t := range tensors {
+		shape := slices.Clone(t.Shape)
+		if len(shape) > 0 && shape[0] == -1 {
+			shape[0] = int64(batch)
+		}
+		n, ok := Bytes(Datatype(t.Type), shape)
+		if !ok {
+			return 0, false
+		}
+		size += n
+	}
+	return size, true
 }
 
 // Check compares the data with the shape: servers were seen that answer with a shape and no data.

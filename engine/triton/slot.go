@@ -3,7 +3,6 @@ package triton
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 	"unsafe"
 
@@ -54,17 +53,9 @@ func (e *Engine) newSlot(number int) (*slot, error) {
 // and 1 MiB more; answerLimit if the model leaves a size open.
 func (e *Engine) largestAnswer() int {
 	const text, others = 6, 1 << 20
-	size := 0
-	for _, info := range e.model.Outputs {
-		shape := slices.Clone(info.Shape)
-		if len(shape) > 0 && shape[0] == -1 {
-			shape[0] = int64(e.model.MaxBatch)
-		}
-		n, known := kserve.Bytes(kserve.Datatype(info.Type), shape)
-		if !known {
-			return answerLimit
-		}
-		size += n
+	size, known := kserve.BatchBytes(e.model.Outputs, e.model.MaxBatch)
+	if !known {
+		return answerLimit
 	}
 	return min(text*size+others, answerLimit)
 }

@@ -170,8 +170,7 @@ const topicAliases = 16
 func (b *Broker) dropClient(conn net.Conn) {
 	for _, client := range b.server.Clients.GetAll() {
 		if client.Net.Conn == conn {
-			client.Stop(errPanic)
-			b.sessions.remove(client)
+			b.sessions.end(client, errPanic)
 		}
 	}
 }

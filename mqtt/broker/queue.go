@@ -12,9 +12,9 @@ import (
 
 // queue bounds the memory of messages on their way to clients.
 //
-// Messages with QoS 1 and 2 are kept until they are acknowledged, for connected clients and for stored sessions. While they have more bytes
-// than the limit, the session with the most is removed. Messages of any QoS wait while a connection is blocked: it is closed when
-// more than its share of the same limit has been published meanwhile.
+// Messages with QoS 1 and 2 are kept until they are acknowledged, for connected clients and for stored sessions. While they take more bytes
+// than the limit, the session with the most bytes is removed. Messages of any QoS wait while a client does not read: its connection is
+// closed when more than its share of the limit has been published meanwhile.
 type queue struct {
 	sessions  *sessions
 	limit     int64
@@ -72,13 +72,18 @@ func (q *queue) complete(id string, packet uint16) {
 	if c == nil {
 		return
 	}
+	q.drop(c, packet)
+	if len(c.sizes) == 0 {
+		delete(q.clients, id)
+	}
+}
+
+// drop removes a message from the sums. The lock is held.
+func (q *queue) drop(c *unacknowledged, packet uint16) {
 	size := c.sizes[packet]
 	delete(c.sizes, packet)
 	c.bytes -= size
 	q.total -= size
-	if len(c.sizes) == 0 {
-		delete(q.clients, id)
-	}
 }
 
 // forget is called for a session that is gone.
@@ -104,10 +109,7 @@ func (q *queue) evict() (over bool) {
 	client, known := q.sessions.server.Clients.Get(largest)
 	if known && q.reconcile(client) {
 		q.log(errQueue, client.Net.Remote)
-		if client.StopTime() == 0 {
-			client.Stop(errQueue)
-		}
-		q.sessions.remove(client)
+		q.sessions.end(client, errQueue)
 		q.removed.Add(1)
 	}
 	if !known || client.State.Inflight.Len() == 0 {
@@ -118,7 +120,7 @@ func (q *queue) evict() (over bool) {
 	return q.total > q.limit
 }
 
-// reconcile drops messages that the library discarded without a word, and reports whether there are still too many bytes.
+// reconcile drops messages that the library discarded without calling a hook, and reports whether there are still too many bytes.
 func (q *queue) reconcile(client *mochi.Client) (over bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,11 +128,9 @@ func (q *queue) reconcile(client *mochi.Client) (over bool) {
 	if c == nil {
 		return q.total > q.limit
 	}
-	for packet, size := range c.sizes {
+	for packet := range c.sizes {
 		if _, kept := client.State.Inflight.Get(packet); !kept {
-			delete(c.sizes, packet)
-			c.bytes -= size
-			q.total -= size
+			q.drop(c, packet)
 		}
 	}
 	return q.total > q.limit

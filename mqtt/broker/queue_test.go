@@ -23,7 +23,7 @@ func persistent(t *testing.T, b *Broker, id, filter string) paho.Client {
 	return c
 }
 
-// TestStoredSessionsShareTheQueue: the session with the most bytes goes, the others keep their messages.
+// TestStoredSessionsShareTheQueue: the session with the most queued bytes is removed, the others keep their messages.
 func TestStoredSessionsShareTheQueue(t *testing.T) {
 	log := &mqtttest.Journal{}
 	b := open(t, &Broker{Logger: log.Logger(), Limits: Limits{Queued: 1 << 20}})

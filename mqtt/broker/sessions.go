@@ -82,6 +82,12 @@ func (s *sessions) evict(client *mochi.Client) {
 	s.evicted.Add(1)
 }
 
+// end disconnects a client, if it is connected, and removes it.
+func (s *sessions) end(client *mochi.Client, reason error) {
+	client.Stop(reason)
+	s.remove(client)
+}
+
 // remove removes a client with its subscriptions and unacknowledged messages.
 func (s *sessions) remove(client *mochi.Client) {
 	client.ClearInflights()

@@ -61,7 +61,7 @@ func (m *Mosquitto) Stop() { m.end(syscall.SIGTERM) }
 // Pause suspends it, as if its machine hung.
 func (m *Mosquitto) Pause() { require.NoError(m.t, m.command.Process.Signal(syscall.SIGSTOP)) }
 
-// Resume ends Pause.
+// Resume continues a suspended broker.
 func (m *Mosquitto) Resume() { require.NoError(m.t, m.command.Process.Signal(syscall.SIGCONT)) }
 
 func (m *Mosquitto) end(signal syscall.Signal) {

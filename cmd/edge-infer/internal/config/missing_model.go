@@ -11,10 +11,13 @@ import (
 var ErrNoModel = errors.New("no model is set (edge-infer model pull yolox-s fetches one for people, vehicles and animals: --model yolox-s; " +
 	"--model demo knows the machine parts of the demo camera only)")
 
+// HasModel reports whether a model is set, or inference servers have it.
+func (c *Config) HasModel() bool { return c.Model.Path != "" || c.Engine.OnServers() }
+
 // CheckModel returns an error, which wraps ErrNoModel, if a camera other than demo has no model. Without this the embedded model would
 // report machine parts wherever the camera looks.
 func (c *Config) CheckModel() error {
-	if c.Model.Path != "" || c.Engine.OnServers() {
+	if c.HasModel() {
 		return nil
 	}
 	for i := range c.Cameras {

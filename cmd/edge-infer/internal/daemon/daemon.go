@@ -74,8 +74,8 @@ func (d *Daemon) load() (*config.Config, error) {
 }
 
 // Run works until ctx ends, every camera has ended, the terminal is closed, or something fails that waiting cannot fix. Without a terminal
-// SIGHUP reads the settings again. ErrRestart asks for a new process. An error
-// in the settings alone is a config.UsageError; nothing has been opened then.
+// SIGHUP reads the settings again. ErrRestart asks for a new process. An error in the settings alone is a config.UsageError; nothing has
+// been opened then.
 func (d *Daemon) Run(ctx context.Context) (err error) {
 	hangup := make(chan os.Signal, 1)
 	if terminal.Interactive() { // SIGHUP says that its window has been closed

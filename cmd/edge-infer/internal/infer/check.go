@@ -22,7 +22,7 @@ func Check(p *Images, t *Tensors) error {
 		return config.Usagef("--readers %d must be 0 to %d", p.Readers, maxReaders)
 	case len(p.Files) == 0 && len(t.Inputs) == 0:
 		return config.Usagef("infer needs an image, a directory or a video, or --input NAME=TENSOR.npy")
-	case len(p.Files) > 0 && p.Config.Model.Path == "" && !p.Config.Engine.OnServers():
+	case len(p.Files) > 0 && !p.Config.HasModel():
 		return config.UsageError{Err: config.ErrNoModel}
 	case len(p.Files) > 0 && len(t.Inputs) > 0:
 		return config.Usagef("infer takes images or --input, not both")

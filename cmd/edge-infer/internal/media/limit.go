@@ -1,11 +1,10 @@
 package media
 
 import (
-	"fmt"
 	"os"
-	"strings"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 )
 
 // bytesPerPixel is the memory that an image file takes while it is decoded: a PNG or TIFF is decoded into a buffer of its own first.
@@ -18,15 +17,14 @@ func maxPixels() int {
 	if err != nil {
 		return capture.MaxPixels
 	}
-	return pixelsWithin(string(text))
+	return pixelsWithin(text)
 }
 
 // pixelsWithin does so for the contents of /proc/meminfo.
-func pixelsWithin(text string) int {
-	var kibibytes int
-	_, rest, found := strings.Cut(text, "MemAvailable:")
-	if _, err := fmt.Sscan(rest, &kibibytes); !found || err != nil {
+func pixelsWithin(text []byte) int {
+	available := telemetry.ParseMemory(text).Available
+	if available < 0 {
 		return capture.MaxPixels
 	}
-	return min(max(kibibytes<<10/2/bytesPerPixel, capture.DefaultMaxPixels), capture.MaxPixels)
+	return int(min(max(available/2/bytesPerPixel, capture.DefaultMaxPixels), capture.MaxPixels))
 }

@@ -71,8 +71,8 @@ func ReleaseMemory() { debug.FreeOSMemory() }
 // usualGC is Go's own figure. The frame loop makes no garbage, so a smaller one saves next to nothing, and a larger one no time.
 const usualGC = 100
 
-// LimitMemory makes the garbage collector work harder when Go has more than so many bytes, unless GOMEMLIMIT is set. Without it the garbage
-// of large requests doubles the memory.
+// LimitMemory sets Go's soft memory limit in bytes, unless GOMEMLIMIT is set. Without a limit the garbage of large requests doubles the
+// memory.
 func LimitMemory(limit int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)

@@ -135,22 +135,12 @@ func (m *model) batches() bool {
 // more.
 func (m *model) largest() int64 {
 	const text, others = 6, 1 << 20
-	batch, image := int64(0), int64(0)
-	for _, t := range m.about.Inputs {
-		shape := append([]int64{}, t.Shape...)
-		count := int64(1)
-		if len(shape) > 0 && shape[0] == -1 {
-			count = max(1, int64(m.about.MaxBatch))
-			shape[0] = count
-		}
-		n, ok := kserve.Bytes(kserve.Datatype(t.Type), shape)
-		if !ok { // dynamic sizes
-			return 256 << 20
-		}
-		batch += int64(n)
-		image += int64(n) / count
+	batch, known := kserve.BatchBytes(m.about.Inputs, m.about.MaxBatch)
+	if !known { // dynamic sizes
+		return 256 << 20
 	}
-	return max(batch, text*image) + others
+	image, _ := kserve.BatchBytes(m.about.Inputs, 1)
+	return int64(max(batch, text*image) + others)
 }
 
 // close ends the worker, refuses queued requests and closes the network.

@@ -67,9 +67,12 @@ func ticks(line []byte) (busy, total uint64) {
 	return busy, total
 }
 
-func (r *Reader) memory() Memory {
+func (r *Reader) memory() Memory { return ParseMemory(r.contents("/proc/meminfo")) }
+
+// ParseMemory reads the contents of /proc/meminfo. Values that are missing are -1.
+func ParseMemory(text []byte) Memory {
 	m := Memory{Total: -1, Available: -1, SwapTotal: -1, SwapFree: -1}
-	for line := range bytes.Lines(r.contents("/proc/meminfo")) {
+	for line := range bytes.Lines(text) {
 		name, rest, _ := bytes.Cut(line, []byte(":"))
 		var value *int64
 		switch string(name) {

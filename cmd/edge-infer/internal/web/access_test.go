@@ -395,7 +395,7 @@ func TestAnOpenAddressWithoutTLSIsWarnedOf(t *testing.T) {
 	require.Contains(t, logged.String(), "without TLS")
 }
 
-// TestRolesOfThePage: a token may do what its role includes, and the page knows.
+// TestRolesOfThePage: a token allows what its role includes, and the page says which role a change needs.
 func TestRolesOfThePage(t *testing.T) {
 	const metrics, view = "metrics-metrics-metrics", "view-view-view-view"
 	server := &Server{Token: "metrics " + metrics + "\nview " + view + "\n" + token, Profiling: true}
