@@ -55,7 +55,7 @@ func TestNoAllocationsPerFrame(t *testing.T) {
 	})
 	source := &memoryCamera{images: images, width: 320, height: 240}
 	p := &pipeline.Pipeline{
-		Predictor: n, Labels: labels, Confidence: 0.25, MinScore: 0.1, Logger: slog.New(slog.DiscardHandler),
+		Predictor: n, Confidence: 0.25, MinScore: 0.1, Logger: slog.New(slog.DiscardHandler),
 		Cameras: []pipeline.Camera{{Name: "cam0", Source: untilClosed{source, ended}, Lossless: true, Tracker: follower}},
 		Sinks:   []pipeline.Sink{&sink.Publisher{Client: client}, watch},
 	}

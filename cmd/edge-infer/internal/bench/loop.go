@@ -101,7 +101,7 @@ func newLoop(
 	l := &frameLoop{notify: new(capture.Wakeup), threads: b.threads, stages: newStages(), requests: n}
 	reported, labels := c.Detect.Confidence, n.Model().Metadata.Labels
 	l.Pipeline = &pipeline.Pipeline{
-		Predictor: n, Labels: labels, Wakeup: l.notify, SetupThread: b.threads.SetupLoopThread, Sinks: append(sinks, l.stages),
+		Predictor: n, Wakeup: l.notify, SetupThread: b.threads.SetupLoopThread, Sinks: append(sinks, l.stages),
 		Confidence: float32(reported), MinScore: float32(pipeline.MinScore(reported)), Logger: b.Logger, Stages: clocks,
 	}
 	cameras := b.cameras(drive, n.batch)

@@ -72,8 +72,14 @@ func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 // camera reports nothing, which is logged.
 func (f *fleet) settings(c *site.Camera) *pipeline.Settings {
 	s := pipelineSettings(c)
+	if s.Classes == nil {
+		return s
+	}
 	model := f.devices.ModelOf(&c.Network)
-	if s.Classes == nil || model == nil {
+	if model == nil {
+		if f.devices.Configured(&c.Network) { // it is opened later, and its classes are not known before
+			s.Classes = nil
+		}
 		return s
 	}
 	s.Classes = slices.DeleteFunc(slices.Clone(s.Classes), func(class string) bool {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -137,6 +138,7 @@ type run struct {
 
 	monitor telemetry.Monitor
 	changed chan struct{}      // holds a token when a camera has entered another state
+	opened  atomic.Bool        // a network that could not be opened at the start has been opened; set until it is announced
 	pulse   pipeline.Heartbeat // of the watch goroutine
 
 	throttle throttle // watch goroutine only, but for its limits
@@ -157,6 +159,7 @@ func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen
 	f.process = process.Apply(c.Runtime, r.Root, r.logger)
 	f.images = aspect.Open(c.State)
 	f.onChange = r.cameraChanged
+	f.onOpened = func() { r.opened.Store(true) }
 
 	o := &r.outputs
 	o.config = c

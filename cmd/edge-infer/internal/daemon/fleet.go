@@ -31,6 +31,7 @@ type fleet struct {
 	process  *process.Runtime
 	logger   *slog.Logger
 	onChange func(capture.Stats) // a camera has entered another state; called from its goroutine
+	onOpened func()              // a network that could not be opened at the start has been opened
 	images   *aspect.Cache       // sizes of the cameras' images; watch goroutine only after Open
 
 	cameras     camera.Set
@@ -61,7 +62,7 @@ func (f *fleet) Open(ctx context.Context, s site.Site, steps progress.Reporter) 
 // OpenCameras opens the cameras, which deliver images after Run.
 func (f *fleet) OpenCameras() error {
 	f.upgrade = device.Upgrade{Devices: &f.devices, Logger: f.logger}
-	f.recordVerdict(f.devices.All[0].Running().Model().Model)
+	f.recordVerdict(f.devices.Model().Model)
 	f.cameras.Make = f.newCamera
 	f.cameras.Settings = f.settings
 	f.cameras.Logger = f.logger

@@ -215,6 +215,10 @@ func (o *outputs) logStart() {
 		if len(views) > 1 {
 			fmt.Fprintf(o.screen, "%s: ", strings.Join(d.CameraNames(), ", "))
 		}
+		if d.Waits() {
+			fmt.Fprintf(o.screen, "model %s is not open yet\n", d.Describe())
+			continue
+		}
 		fmt.Fprintf(o.screen, "model %s on %s %s, %s, %s\n", d.Describe(), m.Backend, m.BackendVersion, m.Device, m.Precision)
 		if v := o.verdict(); v != nil && i == 0 {
 			fmt.Fprintf(o.screen, "accuracy in %s\n", accuracy.Summary(v))

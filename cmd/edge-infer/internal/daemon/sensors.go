@@ -54,16 +54,20 @@ func (s sensors) equal(other sensors) bool {
 		s.mode == other.mode
 }
 
-// announceSensors announces the cameras again if sensors have appeared or disappeared. While cameras or engine change it does nothing until
-// the next call.
-func (r *run) announceSensors() {
-	reading := r.monitor.Latest()
-	if reading == nil || !r.control.changing.TryLock() {
+// announceChanges announces the cameras again if sensors have appeared or disappeared, or if a network has been opened that was not at the
+// start. While cameras or engine change it does nothing until the next call.
+func (r *run) announceChanges() {
+	if !r.control.changing.TryLock() {
 		return
 	}
 	defer r.control.changing.Unlock()
-	if found := sensorsOf(reading); !found.equal(r.outputs.announced) {
+	changed := r.opened.Swap(false)
+	if reading := r.monitor.Latest(); reading != nil {
+		found := sensorsOf(reading)
+		changed = changed || !found.equal(r.outputs.announced)
 		r.outputs.announced = found
+	}
+	if changed {
 		r.announce()
 	}
 }

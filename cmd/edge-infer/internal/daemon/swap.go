@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -12,14 +14,21 @@ import (
 func (f *fleet) swap(ctx context.Context, d *device.Device, next predict.Predictor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	waited := d.Waits()
 	err := next.Tune(d.Decoding(&f.site)) // it may have changed since the predictor was opened
-	if err == nil {
+	switch {
+	case err != nil:
+	case waited:
+		err = f.begin(ctx, d, next)
+	default:
 		err = d.Replace(ctx, next)
+		if err == nil {
+			d.Use(next)
+		}
 	}
 	if err != nil {
 		return errors.Join(err, next.Close())
 	}
-	d.Use(next)
 	model := next.Model()
 	if d == f.devices.All[0] {
 		f.recordVerdict(model.Model)
@@ -29,6 +38,22 @@ func (f *fleet) swap(ctx context.Context, d *device.Device, next predict.Predict
 			c.Capture.Reallocate()
 		}
 	}
+	if waited {
+		defer f.onOpened()
+	}
 	f.logger.Info("engine replaced", "engine", model.Backend, "device", model.Device, "precision", model.Precision, "model", model.Path)
 	return nil
+}
+
+// begin makes a device that never had a predictor start with one: its cameras are made for the classes that are known now. An error changes
+// nothing.
+func (f *fleet) begin(ctx context.Context, d *device.Device, next predict.Predictor) error {
+	before := d.Running()
+	own := func(c *camera.Camera) bool { return f.devices.At(c.Capture) == d }
+	d.Use(next)
+	err := f.cameras.Renew(own, func(inLoop []pipeline.Camera) error { return d.Start(ctx, next, inLoop) })
+	if err != nil {
+		d.Use(before)
+	}
+	return err
 }

@@ -43,7 +43,7 @@ func (r *run) watch(ctx context.Context) {
 			r.pulse.Beat()
 		}
 		r.slowDown()
-		r.announceSensors()
+		r.announceChanges()
 		r.fleet.rememberImages()
 		terminal := r.outputs.terminal
 		due := time.Since(since) >= statsPause

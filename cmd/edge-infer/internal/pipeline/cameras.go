@@ -17,7 +17,7 @@ type arrangement struct {
 // an earlier one keeps its counters; tracks of a removed tracker are ended. It returns when removed cameras are no longer used, or when ctx
 // ends. After an error about settings nothing has changed. One goroutine at a time may call Arrange and SetSettings.
 func (p *Pipeline) Arrange(ctx context.Context, cameras []Camera) error {
-	streams, err := p.arrange(*p.streams.Load(), cameras)
+	streams, err := p.arrange(*p.streams.Load(), cameras, p.Model().Metadata.Labels)
 	if err != nil {
 		return err
 	}
@@ -50,15 +50,15 @@ func (p *Pipeline) rearrange(change *arrangement) {
 	close(change.done)
 }
 
-// arrange makes the queues of cameras, which take over the counters of the old ones with the same name and source.
-func (p *Pipeline) arrange(old []*stream, cameras []Camera) ([]*stream, error) {
+// arrange makes the queues of cameras, which take over the counters of the old ones with the same name and source. labels are the model's.
+func (p *Pipeline) arrange(old []*stream, cameras []Camera, labels []string) ([]*stream, error) {
 	streams := make([]*stream, len(cameras))
 	for i, camera := range cameras {
 		settings := Settings{Detect: true, Confidence: p.Confidence, Interval: 1}
 		if camera.Settings != nil {
 			settings = *camera.Settings
 		}
-		if err := p.complete(&settings); err != nil {
+		if err := p.complete(&settings, labels); err != nil {
 			return nil, fmt.Errorf("camera %s: %w", camera.Name, err)
 		}
 		l := &stream{Camera: camera, settings: new(atomic.Pointer[Settings])}

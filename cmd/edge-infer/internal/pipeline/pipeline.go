@@ -74,7 +74,6 @@ type Pipeline struct {
 	// Cameras are the initial cameras; Arrange changes them.
 	Cameras []Camera
 	Sinks   []Sink
-	Labels  []string
 	// Confidence is the reported threshold, Decoded the decoded one, as package postprocess names them.
 	Confidence, MinScore float32
 	// Wakeup is signalled when a camera has a frame, and by the pipeline itself; nil for a *capture.Bell of its own.
@@ -92,7 +91,9 @@ type Pipeline struct {
 	// contradicts the recognised layout, in which case the error is a *predict.Contradiction. Frames are then lost until Replace. With nil,
 	// Run returns the error.
 	OnFault func(error)
-	Logger  *slog.Logger
+	// Fault is why the predictor cannot be used: frames are lost from the start until Replace. Nil for none.
+	Fault  error
+	Logger *slog.Logger
 
 	streams     atomic.Pointer[[]*stream]
 	slowdown    atomic.Int32 // multiplies the time between two frames of every camera; 0 is 1
@@ -155,6 +156,18 @@ func (p *Pipeline) Replace(ctx context.Context, next Predictor) error {
 	}
 }
 
+// Start ends the Fault that the loop was opened with: it goes on with a predictor, perhaps with other classes, and with cameras for it. It
+// returns as Arrange does. A predictor that was replaced before is not one for Start.
+func (p *Pipeline) Start(ctx context.Context, next Predictor, cameras []Camera) error {
+	model := next.Model()
+	streams, err := p.arrange(*p.streams.Load(), cameras, model.Metadata.Labels)
+	if err != nil {
+		return err
+	}
+	p.cameras.Store(&arrangement{streams, make(chan struct{})}) // before the predictor, which must not infer for the cameras of before
+	return p.Replace(ctx, next)
+}
+
 // takeOver puts the replacement in place. Nothing is in flight.
 func (p *Pipeline) takeOver(r *replacement) {
 	p.Predictor = r.predictor
@@ -170,6 +183,11 @@ func (p *Pipeline) takeOver(r *replacement) {
 func (p *Pipeline) prepare() {
 	model := p.Predictor.Model()
 	p.model.Store(&model.Model)
+	p.inferred.Labels = model.Metadata.Labels
+	p.secondary = nil
+	if p.Secondary != nil && slices.Equal(p.inferred.Labels, p.Secondary.Labels) {
+		p.secondary = p.Secondary
+	}
 	batch := model.MaxBatch
 	p.requests = make([]request, p.Predictor.Slots())
 	for i := range p.requests {
@@ -193,7 +211,9 @@ func (p *Pipeline) Open() error {
 		p.Wakeup = new(capture.Wakeup)
 	}
 	p.DeviceShare.notify(p.Wakeup)
-	streams, err := p.arrange(nil, p.Cameras)
+	p.fault = p.Fault
+	p.prepare()
+	streams, err := p.arrange(nil, p.Cameras, p.Model().Metadata.Labels)
 	if err != nil {
 		return err
 	}
@@ -201,11 +221,7 @@ func (p *Pipeline) Open() error {
 	p.DeviceShare.weigh(streams)
 	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
 	p.schedule = schedule{now: capture.Monotonic}
-	p.inferred.Labels, p.inferred.Stages = p.Labels, p.Stages
-	if p.Secondary != nil && slices.Equal(p.Labels, p.Secondary.Labels) {
-		p.secondary = p.Secondary
-	}
-	p.prepare()
+	p.inferred.Stages = p.Stages
 	return nil
 }
 
@@ -571,7 +587,7 @@ func (p *Pipeline) end(camera *stream) {
 	if camera.Tracker == nil {
 		return
 	}
-	in := Result{Camera: camera.Name, Labels: p.Labels, Tracker: camera.Tracker, Lossless: camera.Lossless}
+	in := Result{Camera: camera.Name, Labels: p.inferred.Labels, Tracker: camera.Tracker, Lossless: camera.Lossless}
 	in.Seq, in.Time, in.Width, in.Height = camera.Tracker.seq, camera.Tracker.last, camera.Tracker.width, camera.Tracker.height
 	in.Events = camera.Tracker.finish()
 	if in.Events == nil {

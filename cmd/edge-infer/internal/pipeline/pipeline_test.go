@@ -519,7 +519,6 @@ func (f sinkFunc) Frame(in *Result) { f(in) }
 
 func TestSettingsThatCannotBe(t *testing.T) {
 	p := open(t, newSlowEngine(0, 1), nil, nil, Camera{Name: "a", Source: &boxCamera{}})
-	p.Labels = []string{"bolt"}
 	for _, test := range []struct {
 		change func(*Settings)
 		want   string

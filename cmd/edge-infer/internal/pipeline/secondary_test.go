@@ -51,7 +51,6 @@ func secondaryLoop(t *testing.T, networks *colours, labels []string, sinks []Sin
 	tracker := &Tracker{Labels: own, Confidence: 0.25}
 	require.NoError(t, tracker.Open())
 	p = open(t, newSlowEngine(0, 1), notify, sinks, Camera{Name: "a", Source: camera, Tracker: tracker})
-	p.Labels = own
 	p.Secondary = &SecondaryStage{Networks: networks, Labels: labels}
 	require.NoError(t, p.Open())
 	return p, func() {

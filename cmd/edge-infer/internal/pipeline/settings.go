@@ -46,7 +46,7 @@ func (p *Pipeline) SetSettings(camera string, s Settings) error {
 	if found == nil {
 		return fmt.Errorf("no camera %q", camera)
 	}
-	if err := p.complete(&s); err != nil {
+	if err := p.complete(&s, p.Model().Metadata.Labels); err != nil {
 		return err
 	}
 	found.settings.Store(&s)
@@ -62,8 +62,8 @@ func (p *Pipeline) stream(camera string) *stream {
 	return nil
 }
 
-// complete checks settings and fills in what follows from them.
-func (p *Pipeline) complete(s *Settings) error {
+// complete checks settings and fills in what follows from them and the model's class names.
+func (p *Pipeline) complete(s *Settings, labels []string) error {
 	switch {
 	case s.Interval < 1:
 		return fmt.Errorf("interval %d is less than 1", s.Interval)
@@ -74,9 +74,9 @@ func (p *Pipeline) complete(s *Settings) error {
 	if s.Classes == nil {
 		return nil
 	}
-	s.classes = make([]bool, len(p.Labels))
+	s.classes = make([]bool, len(labels))
 	for _, label := range s.Classes {
-		class := slices.Index(p.Labels, label)
+		class := slices.Index(labels, label)
 		if class < 0 {
 			return fmt.Errorf("label %q is not one of the model's", label)
 		}

@@ -78,7 +78,7 @@ func newStage(t testing.TB, width, height, rate int, names ...string) *stage {
 		Predictor: &seer{
 			stage: s,
 			slots: make([]predict.BatchResult, 2),
-		}, Labels: scene.Labels(), Confidence: 0.25, MinScore: 0.1, Wakeup: notify,
+		}, Confidence: 0.25, MinScore: 0.1, Wakeup: notify,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for i, name := range names {
@@ -249,8 +249,11 @@ type seer struct {
 	count int
 }
 
-func (p *seer) Model() predict.Model { return predict.Model{Model: engine.Model{MaxBatch: 4}} }
-func (p *seer) Slots() int           { return len(p.slots) }
+func (p *seer) Slots() int { return len(p.slots) }
+
+func (p *seer) Model() predict.Model {
+	return predict.Model{Model: engine.Model{MaxBatch: 4, Metadata: engine.Metadata{Labels: scene.Labels()}}}
+}
 
 func (p *seer) Submit(slot int, images []engine.Image) error {
 	p.slots[slot].Results = make([]predict.Result, len(images))

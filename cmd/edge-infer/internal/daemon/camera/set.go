@@ -193,6 +193,30 @@ func (s *Set) Change(wanted []site.Camera, arrange func([]pipeline.Camera) error
 	return len(next) - len(fresh), nil
 }
 
+// Renew makes some of the cameras anew, with their capture sides, and passes them to arrange. An error changes nothing.
+func (s *Set) Renew(renewed func(*Camera) bool, arrange func([]pipeline.Camera) error) error {
+	next := s.All()
+	var made []*Camera
+	for i, c := range next {
+		if !renewed(c) {
+			continue
+		}
+		again, err := s.Make(c.Site, c.Capture)
+		if err != nil {
+			return fmt.Errorf("camera %s: %w", c.Site.Name, err)
+		}
+		next[i] = again
+		made = append(made, again)
+	}
+	if err := arrange(inLoop(made)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = next
+	return nil
+}
+
 // plan returns the wanted cameras, reusing old ones where they fit, and those that capture anew, also with an error.
 func (s *Set) plan(wanted []site.Camera, old []*Camera) (next, fresh []*Camera, err error) {
 	for i := range wanted {

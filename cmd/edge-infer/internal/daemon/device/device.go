@@ -25,14 +25,16 @@ type Device struct {
 	Memory lending.Memory
 	Notify *capture.Wakeup // signalled when a camera of the device has a frame
 
-	group   *site.Group
-	engines *sharedEngines
-	options predict.Options
-	running atomic.Pointer[predict.Predictor] // Upgrade may replace it
-	fitted  bool                              // the input has the shape of the cameras' images
-	quick   bool                              // it started with a plan of low optimization level
-	refined bool                              // it runs the fully optimized plan; upgrade goroutine only
-	fault   fault
+	group       *site.Group
+	prepared    *prepared
+	engines     *sharedEngines
+	options     predict.Options
+	running     atomic.Pointer[predict.Predictor] // Upgrade may replace it
+	openNetwork opener
+	late        bool        // the first predictor was not opened at the start; set by Set.Open
+	quick       atomic.Bool // it started with a plan of low optimization level
+	refined     bool        // it runs the fully optimized plan; upgrade goroutine only
+	fault       fault
 }
 
 // Running returns the predictor in use.
@@ -43,6 +45,9 @@ func (d *Device) Use(p predict.Predictor) {
 	d.running.Store(&p)
 	d.Memory.Lend(p)
 }
+
+// cameras returns the cameras that the group was opened with, for messages.
+func (d *Device) cameras() string { return strings.Join(d.CameraNames(), " ") }
 
 // CameraNames returns the cameras that the group was opened with.
 func (d *Device) CameraNames() (names []string) {
@@ -59,7 +64,7 @@ func (d *Device) SameGroup(other *Device) bool { return d.group == other.group }
 // has that shape. A network whose input shape does not depend on the cameras always fits.
 func (d *Device) Fit(sizes []engine.Size) (shape engine.Size, fits bool) {
 	m := d.Running().Model()
-	if !d.fitted || len(sizes) == 0 {
+	if !d.prepared.fitted || d.Waits() || len(sizes) == 0 {
 		return engine.Size{Width: m.Width, Height: m.Height}, true
 	}
 	o := engine.Options{Sources: sizes}
@@ -86,6 +91,21 @@ func (d *Device) Decoding(s *site.Site) predict.Decoding {
 		group = d.group
 	}
 	return network.Decoding(group)
+}
+
+// openingOptions returns the options for another predictor. A device that started without one has its model file read again, which may have
+// been replaced.
+func (d *Device) openingOptions() predict.Options {
+	if !d.late {
+		return d.options
+	}
+	options := d.prepared.unread
+	options.Device = d.options.Device
+	options.Threads = d.options.Threads
+	options.MaxBatch = d.options.MaxBatch
+	options.Frugal = d.options.Frugal
+	options.Decoding = d.options.Decoding
+	return options
 }
 
 // onTensorRT reports whether all networks of the predictor run on TensorRT.

@@ -17,7 +17,6 @@ type opener func(context.Context, predict.Options) (*predict.Network, error)
 type sharedEngines struct {
 	groups []*prepared
 	common predict.Options // the largest batch and the lowest score of all groups
-	quick  bool            // a network was opened with a plan of low optimization level
 
 	mu   sync.Mutex
 	left map[opening][]*predict.SlotGroup // slots that were opened for groups that have not taken them yet

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -51,10 +50,13 @@ func (f *fault) text() string {
 	return fmt.Sprintf("network failed, opened again at %s: %v", f.next.Format(time.TimeOnly), f.err)
 }
 
-// supervise opens the predictor of a device again whenever it is at fault, until ctx ends. The first predictor's contradiction of its
-// layout is final: file or settings are wrong. exhausted is called when no device of the set is expected to recover.
+// supervise opens the predictor of a device again whenever it is at fault or could not be opened yet, until ctx ends. The first predictor's
+// contradiction of its layout is final: file or settings are wrong. exhausted is called when no device of the set is expected to recover.
 func (s *Set) supervise(ctx context.Context, d *Device, exhausted func()) {
-	cameras := strings.Join(d.CameraNames(), " ")
+	cameras := d.cameras()
+	if d.Waits() {
+		d.fault.report(d.fault.err)
+	}
 	failures := 0         // of predictors in a row
 	inferred := uint64(0) // frames until the last fault
 	reopened := false
@@ -69,7 +71,11 @@ func (s *Set) supervise(ctx context.Context, d *Device, exhausted func()) {
 			inferred = now
 			failures = 0
 		}
-		s.logger.Error("network failed", "cameras", cameras, "error", err)
+		what := "network failed"
+		if d.Waits() {
+			what = "network not opened"
+		}
+		s.logger.Error(what, "cameras", cameras, "error", err)
 		if errors.As(err, new(*predict.Contradiction)) && !reopened {
 			d.fault.set(err, true, time.Time{})
 			s.checkLost(exhausted)
@@ -91,7 +97,7 @@ func (s *Set) supervise(ctx context.Context, d *Device, exhausted func()) {
 		}
 		reopened = true
 		d.fault.set(nil, false, time.Time{})
-		s.logger.Info("network opened again", "cameras", cameras)
+		s.logger.Info("network opened", "cameras", cameras)
 	}
 }
 
@@ -108,10 +114,14 @@ func (d *Device) inferred() (frames uint64) {
 	return frames
 }
 
-// openAgain opens a predictor with the options of a device.
+// openAgain opens a predictor with the options of a device, in an engine of its own.
 func openAgain(ctx context.Context, d *Device) (predict.Predictor, error) {
-	builder := network.PredictorBuilder{Inference: d.group.Network.Inference}
-	return builder.Open(ctx, d.options)
+	builder := network.PredictorBuilder{Inference: d.group.Network.Inference, OpenNetwork: func(ctx context.Context, o predict.Options) (
+		predict.Predictor, error,
+	) {
+		return network.AsPredictor(d.openNetwork(ctx, o))
+	}}
+	return builder.Open(ctx, d.openingOptions())
 }
 
 // replace makes a device go on with a new predictor.

@@ -105,6 +105,7 @@ func start(t *testing.T) *trial {
 		s.networks[i] = new(scripted)
 		d := &Device{group: &site.Group{Cameras: []site.Camera{{Name: name}}}}
 		d.fault.reports = make(chan error, 1)
+		d.Use(s.networks[i])
 		camera := &steady{}
 		t.Cleanup(func() { _ = camera.pool.Close() })
 		d.Pipeline = &pipeline.Pipeline{

@@ -68,24 +68,45 @@ func (s *Set) Open(ctx context.Context, all *site.Site, steps progress.Reporter,
 	}
 	for _, e := range s.engines {
 		for _, p := range e.groups {
-			if err := s.openGroup(ctx, e, p, steps, logger); err != nil {
-				return err
+			for _, own := range p.each {
+				if err := s.openDevice(ctx, e, p, own, steps); err != nil {
+					return err
+				}
 			}
 		}
+	}
+	if err := s.checkOpened(); err != nil {
+		return err
 	}
 	s.share()
 	return nil
 }
 
+// checkOpened returns the errors of all devices, each once, if none has a predictor.
+func (s *Set) checkOpened() error {
+	var errs []error
+	for _, d := range s.All {
+		if !d.Waits() {
+			return nil
+		}
+		if !slices.ContainsFunc(errs, func(other error) bool { return other.Error() == d.fault.err.Error() }) {
+			errs = append(errs, d.fault.err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // prepared is a camera group whose model file has been read.
 type prepared struct {
 	group   *site.Group
+	unread  predict.Options // before the model file was read
 	options predict.Options
 	each    []predict.Options // by device
 	fitted  bool              // the input shape follows from the cameras' images
+	err     error             // the model file could not be read; options is incomplete then
 }
 
-// prepare reads the model of a camera group. first is the position of its first device.
+// prepare reads the model of a camera group. first is the position of its first device. The error is one in the settings.
 func (s *Set) prepare(g *site.Group, first int, steps progress.Reporter, logger *slog.Logger) (*prepared, error) {
 	p := &prepared{group: g}
 	options := network.GroupOptions(g, logger)
@@ -103,8 +124,10 @@ func (s *Set) prepare(g *site.Group, first int, steps progress.Reporter, logger 
 	if g.Network.Remote.Fallback == config.Local {
 		options.Standby = config.Auto
 	}
-	if err := options.Load(); err != nil {
-		return nil, err
+	p.unread = options
+	p.err = options.Load()
+	if errors.As(p.err, new(config.UsageError)) {
+		return nil, p.err
 	}
 	var err error
 	p.options = options
@@ -112,34 +135,51 @@ func (s *Set) prepare(g *site.Group, first int, steps progress.Reporter, logger 
 	return p, err
 }
 
-// openGroup opens the predictors of a camera group, one on each of its devices.
-func (s *Set) openGroup(ctx context.Context, e *sharedEngines, p *prepared, steps progress.Reporter, logger *slog.Logger) error {
-	builder := network.PredictorBuilder{Inference: p.group.Network.Inference}
-	builder.OpenNetwork = e.each(func(ctx context.Context, options predict.Options) (*predict.Network, error) {
-		n, quick, err := openFirst(ctx, options, steps, logger)
-		e.quick = e.quick || quick
+// openDevice adds a device to the set and opens its predictor. A device that cannot be opened has a fault, and is opened by supervise. The
+// error is one in the settings, or that of ctx.
+func (s *Set) openDevice(ctx context.Context, e *sharedEngines, p *prepared, own predict.Options, steps progress.Reporter) error {
+	d := &Device{group: p.group, prepared: p, engines: e, options: e.options(own), Notify: new(capture.Wakeup)}
+	d.fault.reports = make(chan error, 1)
+	d.openNetwork = func(ctx context.Context, options predict.Options) (*predict.Network, error) {
+		n, quick, err := openFirst(ctx, options, steps, s.logger)
+		if quick {
+			d.quick.Store(true)
+		}
 		return n, err
-	})
-	for _, own := range p.each {
-		d := &Device{group: p.group, engines: e, options: e.options(own), Notify: new(capture.Wakeup)}
-		d.fault.reports = make(chan error, 1)
-		predictor, err := builder.Open(ctx, d.options)
-		if err != nil {
-			return err
-		}
-		if err := predictor.Tune(own.Decoding); err != nil { // shared engines were opened with the lowest score of all groups
-			return errors.Join(err, predictor.Close())
-		}
-		d.Use(predictor)
-		d.fitted = p.fitted
-		d.quick = e.quick
-		d.Pipeline = &pipeline.Pipeline{
-			Predictor: predictor, Labels: predictor.Model().Metadata.Labels, Wakeup: d.Notify, SetupThread: s.SetupThread, Logger: logger,
-			Stages: s.Stages, MinScore: float32(p.group.MinScore), OnFault: d.fault.report,
-		}
-		s.All = append(s.All, d)
 	}
+	predictor, err := d.open(ctx, own)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil || errors.As(err, new(config.UsageError)):
+		return err
+	default:
+		predictor = newUnopened(own.Model)
+		d.late = true
+		d.fault.set(err, false, time.Time{})
+	}
+	d.Use(predictor)
+	d.Pipeline = &pipeline.Pipeline{
+		Predictor: predictor, Wakeup: d.Notify, SetupThread: s.SetupThread, Logger: s.logger, Stages: s.Stages,
+		MinScore: float32(p.group.MinScore), OnFault: d.fault.report, Fault: err,
+	}
+	s.All = append(s.All, d)
 	return nil
+}
+
+// open opens the first predictor of a device, in engines that it shares with other groups.
+func (d *Device) open(ctx context.Context, own predict.Options) (predict.Predictor, error) {
+	if d.prepared.err != nil {
+		return nil, d.prepared.err
+	}
+	builder := network.PredictorBuilder{Inference: d.group.Network.Inference, OpenNetwork: d.engines.each(d.openNetwork)}
+	predictor, err := builder.Open(ctx, d.options)
+	if err != nil {
+		return nil, err
+	}
+	if err := predictor.Tune(own.Decoding); err != nil { // shared engines were opened with the lowest score of all groups
+		return nil, errors.Join(err, predictor.Close())
+	}
+	return predictor, nil
 }
 
 // share makes the frame loops on one GPU or CPU share it.
@@ -354,11 +394,15 @@ func (s *Set) Totals() (all []pipeline.CameraStats) {
 	return all
 }
 
-// Model returns the model of the first device, with the names of all devices.
+// Model returns the model of the first device that has a predictor, with the names of all devices.
 func (s *Set) Model() predict.Model {
-	model := s.All[0].Running().Model()
+	first := max(0, slices.IndexFunc(s.All, func(d *Device) bool { return !d.Waits() }))
+	model := s.All[first].Running().Model()
 	var names []string
 	for _, d := range s.All {
+		if d.Waits() {
+			continue
+		}
 		if name := s.name(d); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -385,10 +429,15 @@ func (s *Set) Describe(camera string) string {
 	return ""
 }
 
+// Configured reports whether a network is one of the set, open or not.
+func (s *Set) Configured(n *site.Network) bool {
+	return slices.ContainsFunc(s.All, func(d *Device) bool { return d.group.Network.Equal(n) })
+}
+
 // ModelOf returns the model of a network that is open, nil for another one.
 func (s *Set) ModelOf(n *site.Network) *predict.Model {
 	for _, d := range s.All {
-		if d.group.Network.Equal(n) {
+		if d.group.Network.Equal(n) && !d.Waits() {
 			m := d.Running().Model()
 			return &m
 		}
@@ -445,7 +494,7 @@ func (s *Set) FrameMemory() (bytes int64) {
 func (s *Set) Upgradable() bool {
 	return slices.ContainsFunc(s.All, func(d *Device) bool {
 		builder := network.PredictorBuilder{Inference: d.group.Network.Inference}
-		return d.quick || !d.onTensorRT() && builder.NeedsPlan(&d.options)
+		return d.quick.Load() || !d.onTensorRT() && builder.NeedsPlan(&d.options)
 	})
 }
 

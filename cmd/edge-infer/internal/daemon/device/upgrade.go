@@ -57,7 +57,7 @@ func (u *Upgrade) Run(ctx context.Context) {
 	defer u.state.Store(nil)
 	pauses := retries()
 	for _, d := range u.Devices.All {
-		d.refined = d.onTensorRT() && !d.quick
+		d.refined = d.onTensorRT() && !d.quick.Load()
 	}
 	for {
 		err := u.replaceAll(ctx)
@@ -121,7 +121,7 @@ func (u *Upgrade) replaceAll(ctx context.Context) error {
 func (u *Upgrade) replace(ctx context.Context, d *Device, level *int) error {
 	p := plan{level: level, progress: func(string) progress.Step { return &u.state }, serving: u.Devices.Model().Backend, logger: u.Logger}
 	builder := network.PredictorBuilder{Inference: d.group.Network.Inference, OpenNetwork: d.engines.each(p.open)}
-	next, err := builder.Open(ctx, d.options)
+	next, err := builder.Open(ctx, d.openingOptions())
 	if err != nil {
 		return err
 	}
