@@ -1,8 +1,11 @@
 package pipeline
 
 import (
+	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // failures watches a run of engine errors. They are logged once a second with their count, never one by one.
@@ -27,6 +30,11 @@ func (f *failures) add(logger *slog.Logger, err error) {
 }
 
 func (f *failures) clear() { f.last = nil }
+
+// validOutput reports whether nothing is known against the network's output for an image.
+func validOutput(r predict.Result) bool {
+	return r.Err == nil || !errors.As(r.Err, new(*predict.InvalidOutput))
+}
 
 // exceeded reports whether nothing has succeeded for that long.
 func (f *failures) exceeded(limit time.Duration) bool {

@@ -87,8 +87,9 @@ type Pipeline struct {
 	Stages *stage.Times
 	// Secondary are networks that classify tracked objects; nil for none.
 	Secondary *SecondaryStage
-	// OnFault is called by the frame goroutine when the predictor is at fault: it has failed for ten seconds without a break, or its output
-	// contradicts the recognised layout, in which case the error is a *predict.Contradiction. Frames are then lost until Replace. With nil,
+	// OnFault is called by the frame goroutine when the predictor is at fault: for ten seconds it has failed or its
+	// output was invalid, without a right one in between; or its output contradicts the recognised layout from the start, in which case the
+	// error is a *predict.Contradiction. Frames are then lost until Replace. With nil,
 	// Run returns the error.
 	OnFault func(error)
 	// Fault is why the predictor cannot be used: frames are lost from the start until Replace. Nil for none.
@@ -478,7 +479,9 @@ func (p *Pipeline) finish(slot int) {
 		p.fail(slot, err)
 		return
 	}
-	p.failures.clear()
+	if slices.ContainsFunc(result.Results[:len(f.frames)], validOutput) {
+		p.failures.clear()
+	}
 	for _, camera := range f.streams {
 		camera.suspect = false
 	}

@@ -531,7 +531,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		test.change(&settings)
 		require.EqualError(t, p.SetSettings("a", settings), test.want)
 	}
-	require.NoError(t, p.SetSettings("a", Settings{Detect: true, Confidence: 0.25, Interval: 1, Classes: []string{"bolt"}}))
+	require.NoError(t, p.SetSettings("a", Settings{Detect: true, Confidence: 0.25, Interval: 1, Classes: []string{"b"}}))
 }
 
 // bell is one that a bubble of testing/synctest can wait for.

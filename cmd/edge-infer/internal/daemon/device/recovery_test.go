@@ -29,6 +29,7 @@ var (
 type scripted struct {
 	predict.Predictor
 	failing       atomic.Bool
+	invalid       atomic.Bool // the output of every image is
 	contradiction atomic.Pointer[predict.Contradiction]
 }
 
@@ -47,7 +48,11 @@ func (s *scripted) Submit(int, []engine.Image) error {
 }
 
 func (s *scripted) Wait(int) (*predict.BatchResult, error) {
-	return &predict.BatchResult{Results: make([]predict.Result, 1), Contradiction: s.contradiction.Load()}, nil
+	result := &predict.BatchResult{Results: make([]predict.Result, 1), Contradiction: s.contradiction.Load()}
+	if s.invalid.Load() {
+		result.Results[0].Err = &predict.InvalidOutput{Reason: "scores that are not from 0 to 1"}
+	}
+	return result, nil
 }
 
 // bell is a wakeup for synctest: a futex would stop its clock.
@@ -170,6 +175,26 @@ func TestAFailedNetworkIsOpenedAgain(t *testing.T) {
 		require.InDelta(t, 600, frames[0], 60)
 		require.False(t, s.Totals()[0].NetworkFailed)
 		require.Empty(t, s.LastError("a"))
+		s.stop()
+		require.NoError(t, <-s.outcome)
+	})
+}
+
+// TestANetworkWhoseOutputTurnsInvalidIsOpenedAgain: after a minute of right images every output is invalid, as with damaged GPU memory. A new
+// predictor is right again; the other camera loses no frame.
+func TestANetworkWhoseOutputTurnsInvalidIsOpenedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		s.wait(time.Minute)
+		s.networks[0].invalid.Store(true)
+		s.wait(time.Minute)
+		require.EqualValues(t, 1, s.opened.Load())
+		frames := s.wait(time.Minute)
+		require.InDelta(t, 600, frames[0], 60)
+		require.InDelta(t, 600, frames[1], 60)
+		totals := s.Totals()
+		require.InDelta(t, 110, totals[0].DroppedError, 25, "ten seconds and a pause")
+		require.Zero(t, totals[1].DroppedError)
 		s.stop()
 		require.NoError(t, <-s.outcome)
 	})
