@@ -39,21 +39,17 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	root := newRoot(stdout, stderr)
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	command, err := root.ExecuteContextC(ctx)
+	command, err := executeOffering(ctx, args, stdout, stderr)
 	if err == nil {
 		return 0
 	}
 	said := strings.Join(reasons(ended(ctx, err)), "\n")
 	var usage config.UsageError
 	if errors.As(err, &usage) || errors.Is(err, predict.ErrSetting) {
-		fmt.Fprintf(stderr, "%s: %s; see %s --help\n", root.Name(), said, command.CommandPath())
+		fmt.Fprintf(stderr, "%s: %s; see %s --help\n", command.Root().Name(), said, command.CommandPath())
 		return 2
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), said)
+	fmt.Fprintf(stderr, "%s: %s\n", command.Root().Name(), said)
 	return 1
 }
 

@@ -15,11 +15,13 @@ func newModel(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "model", Short: "Download models by name and list them", Args: noArguments,
 		Long: `Downloads models into the cache directory, where --model NAME finds them with labels and preprocessing. Models of the catalogue have permissive
-licences and a pinned hash; a file with another hash is rejected. On a machine without internet, pass the downloaded file to pull.
+licences and a pinned hash; a file with another hash is rejected. On a machine without internet, pass the downloaded file to pull, or --mirror with a server of your own.
 
   edge-infer model list
   edge-infer model pull yolox-s && edge-infer --camera 0 --model yolox-s
-  edge-infer model pull object_detection_yolox_2022nov.onnx --sha256 c5c2d13e...
+  edge-infer model pull people                          the recommended model for people, vehicles and animals; others: faces
+  edge-infer model pull object_detection_yolox_2022nov.onnx
+  edge-infer model pull yolox-s --mirror https://files.example.org/models
   edge-infer model pull https://example.org/mine.onnx --sha256 4b82da99... --name mine`,
 		RunE: func(*cobra.Command, []string) error { return config.Usagef("model needs list, pull, info or rm") },
 	}
@@ -68,6 +70,7 @@ func newModelPull(stdout, stderr io.Writer) *cobra.Command {
 	flags := command.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&p.SHA256, "sha256", "", "SHA-256 that the file must have")
+	flags.StringVar(&p.Mirror, "mirror", "", "URL of a directory with copies of the catalogue's files")
 	flags.StringVar(&p.Name, "name", "", "name on this machine (default: the catalogue's name for that hash, else the file name)")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command

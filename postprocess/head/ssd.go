@@ -14,8 +14,9 @@ type ssd struct{}
 
 func (ssd) describe() Description {
 	return Description{
-		Layout: LayoutSSD, Task: engine.Detect, Form: "[B,N,4] with [B,N,1+nc]", Networks: "SSD-MobileNet of jetson-inference and pytorch-ssd",
-		Gives: boxesWithClasses, Preset: "ssd-mobilenet",
+		Layout: LayoutSSD, Task: engine.Detect, Form: "[B,N,4] with [B,N,1+nc]",
+		Networks: "SSD-MobileNet of jetson-inference and pytorch-ssd, UltraFace",
+		Gives:    boxesWithClasses, Preset: "ssd-mobilenet",
 	}
 }
 
@@ -33,25 +34,36 @@ func (h ssd) measure(shapes [][]int64) (sizes, error) {
 
 func (ssd) numbering(n *network, m *match) (numbering, bool) { return n.numbering(m.classes, 1, true) }
 
-// recognise expects the anchors of SSD-MobileNet: six in each cell of six grids, the first with a sixteenth of the input's sides, each with
-// half the sides of the one before.
+// recognise expects the anchors of SSD-MobileNet or UltraFace.
 func (ssd) recognise(n *network, m *match) (evidence, doubt string) {
-	boxes, width, height := int64(0), n.width, n.height
-	for stride := 2; stride <= 16; stride *= 2 {
-		width, height = (width+1)/2, (height+1)/2
-	}
-	for range 6 {
-		boxes += 6 * int64(width) * int64(height)
-		width, height = (width+1)/2, (height+1)/2
-	}
-	switch {
-	case boxes != m.boxes:
+	var family string
+	switch m.boxes {
+	case anchors(n, 16, 6, 6, 6, 6, 6, 6):
+		family = "6 for each cell of the grids of SSD-MobileNet"
+	case anchors(n, 8, 3, 2, 2, 3):
+		family = "3, 2, 2 and 3 for each cell of the grids of UltraFace"
+	default:
 		return "", ""
-	case len(n.outputs) > 2:
+	}
+	if len(n.outputs) > 2 {
 		return "", "there are further outputs: " + n.String() + " (confirm it with --layout ssd)"
 	}
-	return fmt.Sprintf("%d boxes are 6 for each cell of the grids of SSD-MobileNet at %dx%d, with background before %s",
-		m.boxes, n.width, n.height, plural(m.classes, "class")), ""
+	return fmt.Sprintf("%d boxes are %s at %dx%d, with background before %s",
+		m.boxes, family, n.width, n.height, plural(m.classes, "class")), ""
+}
+
+// anchors returns the number of boxes of grids with so many boxes in each cell. The cells of the first grid have sides of stride pixels of
+// the input, and each grid has half the sides of the one before, rounded up.
+func anchors(n *network, stride int, perCell ...int64) (boxes int64) {
+	width, height := n.width, n.height
+	for ; stride > 1; stride /= 2 {
+		width, height = (width+1)/2, (height+1)/2
+	}
+	for _, count := range perCell {
+		boxes += count * int64(width) * int64(height)
+		width, height = (width+1)/2, (height+1)/2
+	}
+	return boxes
 }
 
 func (ssd) boxMap(m *match) (engine.BoxMap, bool) {

@@ -347,6 +347,10 @@ func corpus() []family {
 			labels: 91, want: "ssd",
 		},
 		{
+			name: "UltraFace", side: 640, inputs: []tensor{out("input", 1, 3, 480, 640)},
+			outputs: []tensor{out("scores", 1, 17640, 2), out("boxes", 1, 17640, 4)}, labels: 2, want: "ssd",
+		},
+		{
 			name: "jetson-inference SSD trained again", side: 300, outputs: []tensor{out("scores", 1, 3000, 9), out("boxes", 1, 3000, 4)},
 			want: "ssd",
 		},

@@ -14,20 +14,24 @@ import (
 
 // Entry is a model of the catalogue.
 type Entry struct {
-	Name      string `yaml:"name" json:"name"`
-	Task      string `yaml:"task" json:"task"`
-	Classes   string `yaml:"classes" json:"classes"`
-	Licence   string `yaml:"licence" json:"licence"` // SPDX identifier
-	Publisher string `yaml:"publisher" json:"publisher"`
-	URL       string `yaml:"url" json:"url"`
-	SHA256    string `yaml:"sha256" json:"sha256"`
-	Bytes     int64  `yaml:"bytes" json:"bytes"`
-	Input     string `yaml:"input" json:"input"` // width x height in pixels
-	Layout    string `yaml:"layout" json:"layout"`
+	Name string `yaml:"name" json:"name"`
+	// Finds is what people want the model for; each is a name for the first entry that has it.
+	Finds     []string `yaml:"finds" json:"finds"`
+	Task      string   `yaml:"task" json:"task"`
+	Classes   string   `yaml:"classes" json:"classes"`
+	Licence   string   `yaml:"licence" json:"licence"` // SPDX identifier
+	Publisher string   `yaml:"publisher" json:"publisher"`
+	URL       string   `yaml:"url" json:"url"`
+	SHA256    string   `yaml:"sha256" json:"sha256"`
+	Bytes     int64    `yaml:"bytes" json:"bytes"`
+	Input     string   `yaml:"input" json:"input"` // width x height in pixels
+	Layout    string   `yaml:"layout" json:"layout"`
 	// Preprocess is the preprocessing of its images, Labels the name of its list of classes.
 	Preprocess engine.Preprocess `yaml:"preprocess" json:"preprocess"`
 	Labels     string            `yaml:"labels" json:"labels"`
 	Accuracy   string            `yaml:"accuracy" json:"accuracy"` // as published, with the source
+	// Tried is how far the entry was tried before it came into the catalogue.
+	Tried string `yaml:"tried" json:"tried"`
 }
 
 var (
@@ -46,24 +50,36 @@ func Entries() []Entry {
 	return all
 }
 
-// Lookup returns the entry of that name.
+// Lookup returns the entry of that name, or the first one that finds it: people, vehicles, faces.
 func Lookup(name string) (Entry, error) {
 	all := Entries()
 	at := slices.IndexFunc(all, func(e Entry) bool { return e.Name == name })
 	if at < 0 {
-		var names []string
-		for _, e := range all {
-			names = append(names, e.Name)
-		}
-		return Entry{}, fmt.Errorf("model %q is not in the catalogue (%s)", name, strings.Join(names, ", "))
+		at = slices.IndexFunc(all, func(e Entry) bool { return slices.Contains(e.Finds, name) })
 	}
-	return all[at], nil
+	if at >= 0 {
+		return all[at], nil
+	}
+	var names, purposes []string
+	for _, e := range all {
+		names = append(names, e.Name)
+		for _, purpose := range e.Finds {
+			if !slices.Contains(purposes, purpose) {
+				purposes = append(purposes, purpose)
+			}
+		}
+	}
+	return Entry{}, fmt.Errorf("model %q is not in the catalogue (names: %s; or what it finds: %s)", name, strings.Join(names, ", "),
+		strings.Join(purposes, ", "))
 }
 
-// labels returns a list of class names, one per line.
+// labels returns a list of class names, one per line; empty for "none".
 func labels(list string) string {
-	if list == "coco" {
+	switch list {
+	case "coco":
 		return coco
+	case "face", "person":
+		return "background\n" + list + "\n"
 	}
 	return ""
 }

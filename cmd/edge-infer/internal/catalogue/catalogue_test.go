@@ -37,9 +37,10 @@ func TestEntriesAreComplete(t *testing.T) {
 		require.NotContains(t, e.URL, "/main/", "the address of %s names a version", e.Name)
 		require.Contains(t, []string{"Apache-2.0", "MIT", "BSD-3-Clause"}, e.Licence, e.Name)
 		require.False(t, e.Preprocess.IsZero(), e.Name)
-		require.Contains(t, engine.Presets(), e.Preprocess.Preset, e.Name)
-		require.Len(t, strings.Split(strings.TrimSpace(labels(e.Labels)), "\n"), 80, e.Name)
-		for _, text := range []string{e.Task, e.Classes, e.Publisher, e.Input, e.Layout, e.Accuracy} {
+		require.Contains(t, append(engine.Presets(), ""), e.Preprocess.Preset, e.Name)
+		require.Contains(t, []int{1, 2, 80}, len(strings.Split(strings.TrimSpace(labels(e.Labels)), "\n")), e.Name)
+		require.NotEmpty(t, e.Finds, e.Name)
+		for _, text := range []string{e.Task, e.Classes, e.Publisher, e.Input, e.Layout, e.Accuracy, e.Tried} {
 			require.NotEmpty(t, text, e.Name)
 		}
 		var out bytes.Buffer
@@ -188,11 +189,12 @@ func TestPullRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "n.onnx")
 	require.NoError(t, os.WriteFile(file, []byte("n"), 0o600))
 	for _, c := range []struct{ from, hash, name, want string }{
-		{"yolo", "", "", `model "yolo" is not in the catalogue (yolox-nano, yolox-s)`},
+		{"yolo", "", "", `model "yolo" is not in the catalogue (names: yolox-s, yolox-nano, face-640, face-320, person-reid, ` +
+			"human-segmentation; or what it finds: people, vehicles, animals, faces, appearance, silhouettes)"},
 		{"yolo.onnx", "", "", "model: stat yolo.onnx: no such file or directory"},
 		{
 			"yolox-s", strings.Repeat("0", 64), "", "model yolox-s: --sha256 " + strings.Repeat("0", 64) + " is not the catalogue's " +
-				Entries()[1].SHA256,
+				Entries()[0].SHA256,
 		},
 		{
 			file, "", "", "model " + file + `: --sha256 "" must have 64 hexadecimal digits ` +
@@ -246,7 +248,7 @@ func TestResolve(t *testing.T) {
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, listing.Print(&out))
-	assert.Regexp(t, `(?m)^yolox-s +detect +640x640 +35.9 MB +Apache-2.0 +AP 40.5 on COCO val2017 \(opencv_zoo\) +yes$`, out.String())
+	assert.Regexp(t, `(?m)^yolox-s +people, vehicles, animals +640x640 +35.9 MB +Apache-2.0 +AP 40.5 on COCO val2017 \(opencv_zoo\) +yes$`, out.String())
 	assert.Regexp(t, `(?m)^yolox-nano .* -$`, out.String())
 
 	require.NoError(t, store.Remove("yolox-s"))
@@ -257,9 +259,60 @@ func TestResolve(t *testing.T) {
 	require.Error(t, store.Remove("../yolox-s"))
 }
 
+// The names of what people look for are those of the recommended model.
+func TestLookupByPurpose(t *testing.T) {
+	for purpose, want := range map[string]string{"people": "yolox-s", "animals": "yolox-s", "faces": "face-640", "yolox-nano": "yolox-nano"} {
+		e, err := Lookup(purpose)
+		require.NoError(t, err)
+		require.Equal(t, want, e.Name)
+	}
+}
+
+// A mirror has the files of the catalogue under their names.
+func TestPullFromAMirror(t *testing.T) {
+	for _, mirror := range []string{"https://files.example.org/models", "https://files.example.org/models/"} {
+		e, err := (&Pull{Source: "faces", Mirror: mirror}).entry()
+		require.NoError(t, err)
+		require.Equal(t, "https://files.example.org/models/version-RFB-640.onnx", e.URL)
+		require.Equal(t, Entries()[2].SHA256, e.SHA256)
+	}
+}
+
+func TestOffer(t *testing.T) {
+	data := bytes.Repeat([]byte("network "), 200_000)
+	server := publish(t, data)
+	e := Entry{
+		Name: "mine", Finds: []string{"people", "cats"}, URL: server.URL + "/of/mine.onnx", SHA256: hashed(data), Licence: "MIT", Bytes: 1_600_000,
+	}
+	store := Store{t.TempDir()}
+	const question = "No model is set. mine detects people, cats.\nDownload it (2 MB, MIT) and continue? [Y/n] "
+	const next = "Next time: --model mine, or model: {path: mine} in the configuration file.\n"
+	for _, test := range []struct{ answer, model, text string }{
+		{"n\n", "", question},
+		{"", "", question},
+		{"what\n", "", question},
+		{"\n", "mine", question + next},
+		{"YES\n", "mine", strings.Replace(question, "Download it (2 MB, MIT) and continue", "It is installed. Continue with it", 1) + next},
+	} {
+		var out bytes.Buffer
+		model, err := (&Offer{Model: e, In: strings.NewReader(test.answer), Out: &out, Pull: Pull{Store: store}}).Run(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, test.model, model, test.answer)
+		require.Equal(t, test.text, out.String())
+		require.Equal(t, model != "", store.Has("mine"))
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupted"))
+	waits, _, err := os.Pipe()
+	require.NoError(t, err)
+	defer waits.Close()
+	_, err = (&Offer{Model: e, In: waits, Out: new(bytes.Buffer), Pull: Pull{Store: store}}).Run(ctx)
+	require.EqualError(t, err, "interrupted")
+}
+
 // A file with the hash of a catalogue entry is that model, whatever its name.
 func TestPullRecognisesHashes(t *testing.T) {
-	p := &Pull{Source: filepath.Join(t.TempDir(), "downloaded.onnx"), SHA256: strings.ToUpper(Entries()[0].SHA256)}
+	p := &Pull{Source: filepath.Join(t.TempDir(), "downloaded.onnx"), SHA256: strings.ToUpper(Entries()[1].SHA256)}
 	require.NoError(t, os.WriteFile(p.Source, nil, 0o600))
 	e, err := p.entry()
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -43,7 +44,7 @@ func (s Store) List() (*Listing, error) {
 // Print writes the listing as a table.
 func (l *Listing) Print(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tTASK\tINPUT\tSIZE\tLICENCE\tACCURACY\tINSTALLED")
+	fmt.Fprintln(table, "NAME\tFINDS\tINPUT\tSIZE\tLICENCE\tACCURACY\tINSTALLED")
 	for _, m := range l.Models {
 		here, size := "-", "-"
 		if m.Installed {
@@ -52,7 +53,7 @@ func (l *Listing) Print(out io.Writer) error {
 		if m.Bytes > 0 {
 			size = fmt.Sprintf("%.1f MB", float64(m.Bytes)/1e6)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, orDash(m.Task), orDash(m.Input), size, orDash(m.Licence),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, orDash(strings.Join(m.Finds, ", ")), orDash(m.Input), size, orDash(m.Licence),
 			orDash(m.Accuracy), here)
 	}
 	return table.Flush()
@@ -79,12 +80,14 @@ func (r *PullResult) Print(out io.Writer) error {
 func (e *Entry) Print(out io.Writer) error {
 	for _, line := range []struct{ name, value string }{
 		{"name", e.Name},
+		{"finds", strings.Join(e.Finds, ", ")},
 		{"task", e.Task},
 		{"classes", e.Classes},
 		{"input", e.Input},
 		{"images", e.Preprocess.String()},
 		{"head", e.Layout},
 		{"accuracy", e.Accuracy},
+		{"tried", e.Tried},
 		{"licence", e.Licence},
 		{"publisher", e.Publisher},
 		{"bytes", fmt.Sprint(e.Bytes)},

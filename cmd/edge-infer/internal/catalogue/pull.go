@@ -22,6 +22,8 @@ type Pull struct {
 	Store Store
 	// Source is a name of the catalogue, a URL or a file; SHA256 is the file's hash, not needed for a model of the catalogue.
 	Source, SHA256 string
+	// Mirror is the URL of a directory with copies of the catalogue's files, which is used instead of their publishers' addresses.
+	Mirror string
 	// Name is the model's name in the store; by default the catalogue's name, or the file's.
 	Name string
 	// Progress receives the number of KiB read.
@@ -95,7 +97,7 @@ func (p *Pull) Run(ctx context.Context) (*PullResult, error) {
 // entry returns the model to download. A file with the hash of a catalogue entry is that model, whatever its source.
 func (p *Pull) entry() (Entry, error) {
 	hash := strings.ToLower(p.SHA256)
-	_, err := os.Stat(p.Source)
+	info, err := os.Stat(p.Source)
 	if !isAddress(p.Source) && err != nil {
 		e, lookup := Lookup(p.Source)
 		switch {
@@ -106,7 +108,15 @@ func (p *Pull) entry() (Entry, error) {
 		case hash != "" && hash != e.SHA256:
 			return Entry{}, fmt.Errorf("model %s: --sha256 %s is not the catalogue's %s", e.Name, hash, e.SHA256)
 		}
+		if p.Mirror != "" {
+			e.URL = strings.TrimSuffix(p.Mirror, "/") + e.URL[strings.LastIndexByte(e.URL, '/'):]
+		}
 		return e, nil
+	}
+	if err == nil && hash == "" && info.Mode().IsRegular() { // a file of the catalogue needs no hash
+		if own, err := fileHash(p.Source); err == nil && slices.ContainsFunc(Entries(), func(e Entry) bool { return e.SHA256 == own }) {
+			hash = own
+		}
 	}
 	if !hashForm.MatchString(hash) {
 		return Entry{}, fmt.Errorf("model %s: --sha256 %q must have 64 hexadecimal digits "+

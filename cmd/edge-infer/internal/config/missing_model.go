@@ -8,7 +8,7 @@ import (
 )
 
 // ErrNoModel is the error of images without a model that this program has not drawn itself.
-var ErrNoModel = errors.New("no model is set (edge-infer model pull yolox-s fetches one for people, vehicles and animals: --model yolox-s; " +
+var ErrNoModel = errors.New("no model is set (edge-infer model pull people fetches yolox-s for people, vehicles and animals: --model yolox-s; " +
 	"--model demo knows the machine parts of the demo camera only)")
 
 // HasModel reports whether a model is set, or inference servers have it.

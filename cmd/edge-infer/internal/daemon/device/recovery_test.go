@@ -180,8 +180,8 @@ func TestAFailedNetworkIsOpenedAgain(t *testing.T) {
 	})
 }
 
-// TestANetworkWhoseOutputTurnsInvalidIsOpenedAgain: after a minute of right images every output is invalid, as with damaged GPU memory. A new
-// predictor is right again; the other camera loses no frame.
+// TestANetworkWhoseOutputTurnsInvalidIsOpenedAgain: after a minute of right images every output is invalid, as with damaged GPU memory. A
+// new predictor is right again; the other camera loses no frame.
 func TestANetworkWhoseOutputTurnsInvalidIsOpenedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
