@@ -282,7 +282,8 @@ func TestOffer(t *testing.T) {
 	data := bytes.Repeat([]byte("network "), 200_000)
 	server := publish(t, data)
 	e := Entry{
-		Name: "mine", Finds: []string{"people", "cats"}, URL: server.URL + "/of/mine.onnx", SHA256: hashed(data), Licence: "MIT", Bytes: 1_600_000,
+		Name: "mine", Finds: []string{"people", "cats"}, URL: server.URL + "/of/mine.onnx", SHA256: hashed(data),
+		Licence: "MIT", Bytes: 1_600_000,
 	}
 	store := Store{t.TempDir()}
 	const question = "No model is set. mine detects people, cats.\nDownload it (2 MB, MIT) and continue? [Y/n] "
