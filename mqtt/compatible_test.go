@@ -51,7 +51,11 @@ func TestWithoutCompatibleTopicsThereAreNone(t *testing.T) {
 	c.Count("gate", "person", 2)
 	c.Zone("gate", "yard", "person", 1)
 	c.Snapshot("gate", "person", []byte("jpeg"))
-	sub.WaitLast(t, "edge-infer/gate/gate/image", "jpeg")
+	c.RequestedSnapshot("gate", []byte("whole"))
+	c.Image("gate", []byte("scene"))
+	sub.WaitLast(t, "edge-infer/gate/gate/snapshot/person", "jpeg")
+	sub.WaitLast(t, "edge-infer/gate/gate/snapshot", "whole")
+	sub.WaitLast(t, "edge-infer/gate/gate/image", "scene")
 	for _, m := range sub.All() {
 		assert.Regexp(t, "^edge-infer/", m.Topic)
 	}

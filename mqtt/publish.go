@@ -25,6 +25,7 @@ const (
 	kindLine
 	kindLineLabel
 	kindSnapshot
+	kindRequestedSnapshot
 	kindSetting
 	kindError
 	kindDiscovery
@@ -151,16 +152,27 @@ func (c *Client) crossings(key topicKey, in, out int) {
 	}
 }
 
-// Snapshot publishes a JPEG on the snapshot topic of the label and on the camera's image topic, QoS 0 and retained. The JPEG is copied.
+// Snapshot publishes the JPEG of an object on the snapshot topic of its label, QoS 0 and retained. The JPEG is copied.
 func (c *Client) Snapshot(camera, label string, jpeg []byte) {
-	keys := []topicKey{{kind: kindSnapshot, camera: camera, label: label}, {kind: kindImage, camera: camera}}
+	c.image(topicKey{kind: kindSnapshot, camera: camera, label: label}, jpeg)
 	if c.Frigate != "" {
-		keys = append(keys, topicKey{kind: kindFrigateSnapshot, camera: camera, label: label})
+		c.image(topicKey{kind: kindFrigateSnapshot, camera: camera, label: label}, jpeg)
 	}
-	for _, key := range keys {
-		if s := c.mailbox(key); s != nil {
-			s.Put(func(buf []byte) []byte { return append(buf, jpeg...) })
-		}
+}
+
+// RequestedSnapshot publishes the JPEG of a camera's scene that a command asked for, QoS 0 and retained. The JPEG is copied.
+func (c *Client) RequestedSnapshot(camera string, jpeg []byte) {
+	c.image(topicKey{kind: kindRequestedSnapshot, camera: camera}, jpeg)
+}
+
+// Image publishes the JPEG of a camera's scene, QoS 0 and retained. The JPEG is copied.
+func (c *Client) Image(camera string, jpeg []byte) {
+	c.image(topicKey{kind: kindImage, camera: camera}, jpeg)
+}
+
+func (c *Client) image(key topicKey, jpeg []byte) {
+	if s := c.mailbox(key); s != nil {
+		s.Put(func(buf []byte) []byte { return append(buf, jpeg...) })
 	}
 }
 
@@ -258,6 +270,8 @@ func (c *Client) mailboxLocked(key topicKey) *mailbox {
 		s.Topic, s.Queue = c.topics.Image(key.camera), c.qos0
 	case kindSnapshot:
 		s.Topic, s.Queue = c.topics.Snapshot(key.camera, key.label), c.qos0
+	case kindRequestedSnapshot:
+		s.Topic, s.Queue = c.topics.RequestedSnapshot(key.camera), c.qos0
 	}
 	c.mailboxes[key] = s
 	c.order = append(c.order, s)

@@ -37,7 +37,9 @@ func publishAll(c *Client, cameras ...homeassistant.Camera) (topics []string) {
 			}
 		}
 		if len(camera.Labels) > 0 {
-			topics = append(topics, t.Image(camera.Name))
+			c.Image(camera.Name, []byte("scene"))
+			c.RequestedSnapshot(camera.Name, []byte("whole"))
+			topics = append(topics, t.Image(camera.Name), t.RequestedSnapshot(camera.Name))
 		}
 		for _, line := range camera.Lines {
 			c.Line(camera.Name, line, 1, 2)

@@ -12,8 +12,7 @@ type Announcement struct {
 	Power                       []string
 	Loads                       []string
 	PowerMode                   bool // the machine has power modes
-	// Labels get entities of their own, "*" for all. If empty, each camera has at most EntityLimit entities: its zones and lines, and the
-	// most common labels.
+	// Labels get entities of their own, "*" for all. If empty, these are the labels that were seen.
 	Labels []string
 }
 
@@ -21,6 +20,7 @@ type Announcement struct {
 type Camera struct {
 	Name   string
 	Labels []string // counted labels with snapshots; none without tracking
+	Seen   []string // those of Labels that have been counted, or that the configuration names; announced before are added to them
 	Zones  []string
 	Lines  []string
 	// Classes are the labels of a semantic segmentation model; DepthUnit is the unit of a depth model. Such models detect no objects.
@@ -29,9 +29,6 @@ type Camera struct {
 	// Classifier is set for an image classifier; Classes are then its labels, if known.
 	Classifier bool
 }
-
-// EntityLimit is the maximum number of a camera's entities by default. Zones and lines may exceed it.
-const EntityLimit = 12
 
 // everyLabel selects every label.
 const everyLabel = "*"

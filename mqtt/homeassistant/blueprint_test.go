@@ -44,6 +44,7 @@ func TestTheBlueprintFitsWhatIsPublished(t *testing.T) {
 	for _, attribute := range regexp.MustCompile(`\be\.(\w+)`).FindAllStringSubmatch(string(text), -1) {
 		assert.Regexp(t, `[( ]`+attribute[1]+`=`, eventTemplate, "an attribute of the event entity")
 	}
+	assert.Contains(t, string(text), "state_attr(image, 'entity_picture')", "Home Assistant's name of the address of an entity's image")
 }
 
 func defaults(value any) (texts []string) {

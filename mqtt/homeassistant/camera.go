@@ -20,12 +20,14 @@ type cameraDevice struct {
 	d       *Discovery
 	camera  *Camera
 	machine []any // availability of entities that work without images
+	// announced are the keys of the entities that Home Assistant has of this device.
+	announced map[string]bool
 }
 
 // camera returns the Home Assistant device of a camera; name is its part of identifiers.
-func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device {
+func (d *Discovery) camera(a *Announcement, camera *Camera, name string, before Announced) *device {
 	machine := availabilityEntry(d.Tree.Available())
-	c := cameraDevice{d: d, camera: camera, machine: []any{machine}, device: &device{
+	c := cameraDevice{d: d, camera: camera, machine: []any{machine}, announced: d.announced("camera-"+name, before), device: &device{
 		name: "camera-" + name, id: d.id() + "_" + name, taken: map[string]bool{},
 		availability: []any{machine, map[string]any{"topic": d.Tree.CameraAvailable(camera.Name)}},
 	}}
@@ -43,10 +45,11 @@ func (d *Discovery) camera(a *Announcement, camera *Camera, name string) *device
 		c.classifier()
 	case len(camera.Classes) > 0 || camera.DepthUnit != "":
 		c.mapSensors(a.Labels)
-	case len(a.Labels) > 0:
-		c.requestedEntities(a.Labels)
 	default:
-		c.defaultEntities()
+		c.zonesAndLines()
+		c.labelEntities(c.shownLabels(a.Labels))
+		c.threshold()
+		c.frames()
 	}
 	return c.device
 }
@@ -70,11 +73,12 @@ func (c *cameraDevice) commonEntities() {
 	c.add("events", "event", "Events", config{
 		"state_topic": t.Events(name), "event_types": eventTypes[:], "icon": "mdi:timeline-alert", "value_template": eventTemplate,
 	})
-	c.add("camera", "camera", "Image", config{"topic": t.Image(name)})
+	c.add("camera", "camera", "Scene", config{"topic": t.Image(name)})
 	if c.d.Control {
 		c.add("snapshot", "button", "Take snapshot", config{
-			"command_topic": t.Set(name, "snapshot"), "payload_press": press, "icon": "mdi:camera",
+			"command_topic": t.Set(name, "snapshot"), "payload_press": press, "icon": "mdi:camera", "entity_category": adjustment,
 		})
+		c.add("snapshot_image", "image", "Snapshot", config{"image_topic": t.RequestedSnapshot(name), "content_type": "image/jpeg"})
 	}
 }
 
@@ -96,55 +100,31 @@ func (c *cameraDevice) control(name string) config {
 	}
 }
 
-// defaultEntities adds what somebody has drawn and, as far as there is room, what people ask for most.
-func (c *cameraDevice) defaultEntities() {
-	c.zonesAndLines()
-	labels := ranked(c.camera.Labels)
-	room := func() bool { return len(c.entities) < EntityLimit }
-	const shown = 3
-	for i, label := range labels[:min(shown, len(labels))] {
-		if room() {
-			c.label(label)
+// labelEntities adds what is counted of labels, with a crop of the best view.
+func (c *cameraDevice) labelEntities(labels []string) {
+	t, name := c.d.Tree, c.camera.Name
+	for _, label := range labels {
+		text, symbol := title(label), config{"icon": icon(label)}
+		c.add("label_"+label, "binary_sensor", text, occupied(t.Count(name, label)).with(symbol))
+		c.add(countKey(label), "sensor", text+" count", count(t.Count(name, label)).with(symbol))
+		c.add("image_"+label, "image", text+" snapshot", config{"image_topic": t.Snapshot(name, label), "content_type": "image/jpeg"})
+		for _, zone := range c.camera.Zones {
+			c.add("zone_"+zone+"_"+label, "sensor", title(zone)+" "+strings.ToLower(text)+" count", count(t.Zone(name, zone, label)).with(symbol))
 		}
-		if i == 0 && room() {
-			c.image(label)
-		}
-	}
-	if room() {
-		c.threshold()
-	}
-	if room() {
-		c.rate()
 	}
 }
 
-// requestedEntities adds everything there is of the given labels.
-func (c *cameraDevice) requestedEntities(wanted []string) {
-	c.zonesAndLines()
-	for _, label := range ranked(c.camera.Labels) {
-		if !slices.Contains(wanted, everyLabel) && !slices.Contains(wanted, label) {
-			continue
+// countKey is the key of a label's count, which every label with entities has.
+func countKey(label string) string { return "count_" + label }
+
+// shownLabels returns the labels with entities, the most relevant first: the requested ones, or those that were seen or announced before.
+func (c *cameraDevice) shownLabels(requested []string) []string {
+	return slices.DeleteFunc(ranked(c.camera.Labels), func(label string) bool {
+		if len(requested) > 0 {
+			return !slices.Contains(requested, everyLabel) && !slices.Contains(requested, label)
 		}
-		c.label(label)
-		c.add("count_"+label, "sensor", title(label)+" count", count(c.d.Tree.Count(c.camera.Name, label)).with(config{"icon": icon(label)}))
-		c.image(label)
-		for _, zone := range c.camera.Zones {
-			c.add("zone_"+zone+"_"+label, "sensor", title(zone)+" "+strings.ToLower(title(label))+" count",
-				count(c.d.Tree.Zone(c.camera.Name, zone, label)).with(config{"icon": icon(label)}))
-		}
-	}
-	c.threshold()
-	c.rate()
-	if !c.d.Control {
-		return
-	}
-	c.add("interval", "number", "Frame interval", c.control("interval").with(config{
-		"min": 1, "max": intervalLimit, "step": 1, "mode": "box", "entity_category": adjustment, "unit_of_measurement": "frames",
-		"icon": "mdi:speedometer-slow",
-	}))
-	c.add("labels", "text", "Labels", c.control("labels").with(config{
-		"min": 1, "max": 255, "entity_category": adjustment, "icon": "mdi:label-multiple",
-	}))
+		return !slices.Contains(c.camera.Seen, label) && !c.announced[identifier(countKey(label))]
+	})
 }
 
 // zonesAndLines adds the camera's zones and lines.
@@ -163,28 +143,34 @@ func (c *cameraDevice) zonesAndLines() {
 	}
 }
 
-func (c *cameraDevice) label(label string) {
-	c.add("label_"+label, "binary_sensor", title(label), occupied(c.d.Tree.Count(c.camera.Name, label)).with(config{"icon": icon(label)}))
-}
-
-func (c *cameraDevice) image(label string) {
-	c.add("image_"+label, "image", title(label)+" snapshot", config{
-		"image_topic": c.d.Tree.Snapshot(c.camera.Name, label), "content_type": "image/jpeg",
-	})
-}
-
+// threshold adds the confidence and, for detectors, the classes that are reported.
 func (c *cameraDevice) threshold() {
-	if c.d.Control {
-		c.add("threshold", "number", "Threshold", c.control("threshold").with(config{
-			"min": 0, "max": 1, "step": 0.01, "mode": "slider", "entity_category": adjustment, "icon": "mdi:tune-variant",
+	if !c.d.Control {
+		return
+	}
+	c.add("threshold", "number", "Threshold", c.control("threshold").with(config{
+		"min": 0, "max": 1, "step": 0.01, "mode": "slider", "entity_category": adjustment, "icon": "mdi:tune-variant",
+	}))
+	if len(c.camera.Labels) == 0 {
+		return
+	}
+	c.add("labels", "text", "Labels", c.control("labels").with(config{
+		"min": 1, "max": 255, "entity_category": adjustment, "icon": "mdi:label-multiple",
+	}))
+}
+
+// frames adds which frames are inferred, and how many.
+func (c *cameraDevice) frames() {
+	name := c.camera.Name
+	if c.d.Control && len(c.camera.Labels) > 0 {
+		c.add("interval", "number", "Frame interval", c.control("interval").with(config{
+			"min": 1, "max": intervalLimit, "step": 1, "mode": "box", "entity_category": adjustment, "unit_of_measurement": "frames",
+			"icon": "mdi:speedometer-slow",
 		}))
 	}
-}
-
-func (c *cameraDevice) rate() {
-	name := c.camera.Name
-	c.add("fps", "sensor", "Frame rate", config{
+	rate := config{
 		"state_topic": c.d.Tree.Stats(), "value_template": valueOf("cameras", name, "fps_inferred"), "unit_of_measurement": "fps",
 		"state_class": measurement, "entity_category": diagnostic, "icon": "mdi:speedometer",
-	})
+	}
+	c.add("fps", "sensor", "Frame rate", rate.offByDefault())
 }

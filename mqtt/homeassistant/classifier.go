@@ -25,7 +25,7 @@ func (c *cameraDevice) classifier() {
 	}
 	c.add("class", "sensor", "Class", sensor)
 	c.threshold()
-	c.rate()
+	c.frames()
 }
 
 // options returns the possible states, or nil if there are too many or some class has no name.

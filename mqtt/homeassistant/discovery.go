@@ -52,7 +52,7 @@ func (d *Discovery) Messages(a *Announcement, before Announced) ([]Message, Anno
 			name += "_"
 		}
 		names[name] = true
-		devices = append(devices, d.camera(a, &a.Cameras[i], name))
+		devices = append(devices, d.camera(a, &a.Cameras[i], name, before))
 	}
 	for _, device := range devices {
 		more, err := d.divide(device, a, before, after)
@@ -69,6 +69,28 @@ func (d *Discovery) Messages(a *Announcement, before Announced) ([]Message, Anno
 		messages = append(messages, Message{Topic: topic})
 	}
 	return messages, after, nil
+}
+
+// partTopic returns the topic of the message n, from 0, of a device.
+func (d *Discovery) partTopic(device string, n int) string {
+	if n == 0 {
+		return d.topic(device)
+	}
+	kind, rest, _ := strings.Cut(device, "-")
+	return d.topic(strings.TrimSuffix(fmt.Sprintf("%s%d-%s", kind, n+1, rest), "-"))
+}
+
+// announced returns the keys of a device's entities that were announced and not removed.
+func (d *Discovery) announced(device string, before Announced) map[string]bool {
+	keys := map[string]bool{}
+	for n := 0; before[d.partTopic(device, n)] != nil; n++ {
+		for key, e := range before[d.partTopic(device, n)] {
+			if !e.Removed {
+				keys[key] = true
+			}
+		}
+	}
+	return keys
 }
 
 // part is one message of a device.
@@ -92,12 +114,9 @@ func (d *Discovery) divide(of *device, a *Announcement, before, after Announced)
 	var parts []*part
 	at := func(n int) *part {
 		for len(parts) <= n {
-			name := of.name
-			if n := len(parts); n > 0 {
-				kind, rest, _ := strings.Cut(of.name, "-")
-				name = strings.TrimSuffix(fmt.Sprintf("%s%d-%s", kind, n+1, rest), "-")
-			}
-			parts = append(parts, &part{topic: d.topic(name), components: map[string]any{}, size: len(empty) + len(`,"components":{}`)})
+			parts = append(parts, &part{
+				topic: d.partTopic(of.name, len(parts)), components: map[string]any{}, size: len(empty) + len(`,"components":{}`),
+			})
 		}
 		return parts[n]
 	}

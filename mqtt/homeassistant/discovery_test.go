@@ -97,11 +97,11 @@ func TestADeviceForEachCameraUnderAHub(t *testing.T) {
 	}
 }
 
-func TestACameraHasFewEntitiesUnlessAsked(t *testing.T) {
+func TestEntitiesOfACamera(t *testing.T) {
 	d := discovery()
-	keys := func(camera Camera, asked ...string) []string {
+	keys := func(camera Camera, before Announced, asked ...string) []string {
 		camera.Name = "front"
-		found, _ := messages(t, d, &Announcement{Cameras: []Camera{camera}, Labels: asked}, nil)
+		found, _ := messages(t, d, &Announcement{Cameras: []Camera{camera}, Labels: asked}, before)
 		var keys []string
 		for topic, p := range found {
 			if strings.HasSuffix(topic, "-front/config") {
@@ -111,32 +111,63 @@ func TestACameraHasFewEntitiesUnlessAsked(t *testing.T) {
 		slices.Sort(keys)
 		return keys
 	}
-	basic := []string{"camera", "count", "detect", "events", "occupied", "snapshot", "state"}
 	with := func(more ...string) []string {
-		all := append(append([]string{}, basic...), more...)
+		all := append([]string{
+			"camera", "count", "detect", "events", "fps", "interval", "labels", "occupied", "snapshot", "snapshot_image", "state", "threshold",
+		}, more...)
 		slices.Sort(all)
 		return all
 	}
-	assert.Equal(t, with("image_person", "label_car", "label_person", "label_truck", "threshold"),
-		keys(Camera{Labels: append(everyday(80)[5:], "person", "car")})[:12],
-		"what matters goes first")
-	for _, zones := range []int{0, 1, 2, 3, 5} {
-		camera := Camera{Labels: everyday(80)}
-		for i := range zones {
-			camera.Zones = append(camera.Zones, fmt.Sprint("zone", i))
-		}
-		assert.Len(t, keys(camera), EntityLimit, "%d zones", zones)
-	}
-	many := Camera{Labels: everyday(80), Lines: []string{"a", "b"}, Zones: []string{"c", "d", "e"}}
-	assert.Len(t, keys(many), len(basic)+7, "what somebody has drawn is there, however much")
-	asked := keys(Camera{Labels: everyday(80), Zones: []string{"yard"}}, "car", "boat")
-	for _, key := range []string{"label_car", "count_boat", "image_car", "zone_yard_boat", "threshold", "interval", "labels", "zone_yard"} {
+	person := []string{"count_person", "image_person", "label_person"}
+	assert.Equal(t, with(), keys(Camera{Labels: everyday(80)}, nil), "nothing was seen yet")
+	assert.Equal(t, with(person...), keys(Camera{Labels: everyday(80), Seen: []string{"person"}}, nil))
+	drawn := Camera{Labels: everyday(80), Seen: []string{"person"}, Zones: []string{"yard"}, Lines: []string{"gate"}}
+	assert.Equal(t, with(append(person, "zone_yard", "zone_yard_person", "line_gate_in", "line_gate_out")...), keys(drawn, nil),
+		"what is drawn is added and takes nothing away")
+
+	// What was seen before a restart stays, unless the camera no longer reports it.
+	_, before, err := d.Messages(&Announcement{Cameras: []Camera{{Name: "front", Labels: everyday(80), Seen: []string{"person", "bus"}}}}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, with(append(person, "count_bus", "image_bus", "label_bus")...), keys(Camera{Labels: everyday(80)}, before))
+	found, _ := messages(t, d, &Announcement{Cameras: []Camera{{Name: "front", Labels: []string{"person"}}}}, before)
+	components := found["homeassistant/device/edge-infer-gate_7/camera-front/config"].Components
+	assert.Equal(t, map[string]any{"platform": "sensor"}, components["count_bus"])
+	assert.Equal(t, "edge-infer/gate 7/front/count/person", components["count_person"]["state_topic"])
+	assert.Equal(t, "sensor.edge_infer_gate_7_front_count_person", components["count_person"]["default_entity_id"])
+
+	asked := keys(Camera{Labels: everyday(80), Zones: []string{"yard"}, Seen: []string{"person"}}, nil, "car", "boat")
+	for _, key := range []string{"label_car", "count_boat", "image_car", "zone_yard_boat", "zone_yard"} {
 		assert.Contains(t, asked, key)
 	}
 	assert.NotContains(t, asked, "label_person")
-	assert.Greater(t, len(keys(Camera{Labels: everyday(80), Zones: []string{"yard"}}, "*")), 4*80)
+	assert.Greater(t, len(keys(Camera{Labels: everyday(80), Zones: []string{"yard"}}, nil, "*")), 4*80)
 	d.Control = false
-	assert.NotContains(t, keys(Camera{Labels: everyday(2)}), "detect")
+	for _, key := range []string{"detect", "snapshot", "snapshot_image", "threshold", "interval", "labels"} {
+		assert.NotContains(t, keys(Camera{Labels: everyday(2)}, nil), key)
+	}
+}
+
+// TestNothingFillsTheHistory: states that change with every statistics message are off by default, and settings are among the settings.
+func TestNothingFillsTheHistory(t *testing.T) {
+	found, _ := messages(t, discovery(), &Announcement{
+		Temperatures: []string{"cpu"}, Power: []string{"VDD_IN"}, Loads: []string{"cpu"},
+		Cameras: []Camera{{Name: "front", Labels: everyday(80), Seen: everyday(2)}},
+	}, nil)
+	for _, p := range found {
+		for key, c := range p.Components {
+			switch c["platform"] {
+			case "button", "number", "text":
+				assert.Equal(t, "config", c["entity_category"], key)
+			}
+			rounded := strings.Contains(fmt.Sprint(c["value_template"]), "round(0)")
+			if strings.HasSuffix(fmt.Sprint(c["state_topic"]), "/stats") && c["state_class"] == "measurement" && key != "events_queued" {
+				assert.True(t, rounded || c["enabled_by_default"] == false, key)
+			}
+		}
+	}
+	hub := found["homeassistant/device/edge-infer-gate_7/hub/config"].Components
+	assert.NotContains(t, hub, "uptime")
+	assert.Equal(t, "timestamp", hub["started"]["device_class"])
 }
 
 func TestALargeDeviceIsAnnouncedInParts(t *testing.T) {

@@ -33,7 +33,11 @@ func (d *device) add(key, platform, name string, c config) {
 		key += "_"
 	}
 	d.taken[key] = true
-	all := map[string]any{"platform": platform, "name": name, "unique_id": d.id + "_" + key}
+	all := map[string]any{
+		"platform": platform, "name": name, "unique_id": d.id + "_" + key,
+		// With the machine's name in it, the ids of two machines with cameras of one name do not depend on who came first.
+		"default_entity_id": platform + "." + slug(d.id+"_"+key),
+	}
 	for k, v := range c {
 		all[k] = v
 	}
@@ -51,14 +55,22 @@ func (c config) with(more config) config {
 	return all
 }
 
+// offByDefault is for sensors whose values change with every message, which would fill Home Assistant's history.
+func (c config) offByDefault() config { return c.with(config{"enabled_by_default": false}) }
+
 // valueOf returns a template that extracts a value from a JSON payload. The names are quoted, because some are chosen by users.
 func valueOf(path ...string) string {
+	return "{{ " + field(path...) + " }}"
+}
+
+// field returns the expression of a value in a JSON payload.
+func field(path ...string) string {
 	var text strings.Builder
-	text.WriteString("{{ value_json")
+	text.WriteString("value_json")
 	for _, name := range path {
 		text.WriteString("[" + quoted(name) + "]")
 	}
-	return text.String() + " }}"
+	return text.String()
 }
 
 // quoted returns text as a string constant of a template, which uses JSON's escapes.
@@ -82,6 +94,12 @@ func identifier(name string) string {
 		}
 		return '_'
 	}, name)
+}
+
+// slug makes an identifier one of Home Assistant's entity ids: lower-case letters, digits and single underscores.
+func slug(id string) string {
+	words := strings.FieldsFunc(strings.ToLower(id), func(r rune) bool { return r == '_' || r == '-' })
+	return strings.Join(words, "_")
 }
 
 // title converts a name to a title: words separated by spaces, the first letter a capital.

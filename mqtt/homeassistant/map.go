@@ -30,7 +30,7 @@ func (c *cameraDevice) mapSensors(wanted []string) {
 			}
 		}
 	}
-	c.rate()
+	c.frames()
 }
 
 // mapField returns the template path of a field of the detections payload for a zone, or for the image if zone is empty.

@@ -87,7 +87,9 @@ func (s *Status) AppendJSON(buf []byte, device string, now time.Time, client fun
 	buf = AppendTimeField(buf, now)
 	buf = append(buf, `,"version":`...)
 	buf = AppendString(buf, s.Version)
-	buf = append(buf, `,"uptime_s":`...)
+	buf = append(buf, `,"started":"`...)
+	buf = s.Started.UTC().AppendFormat(buf, time.RFC3339)
+	buf = append(buf, `","uptime_s":`...)
 	buf = appendSeconds(buf, s.Started, now)
 	for _, field := range [...]struct{ key, value string }{
 		{`,"backend":`, s.Backend},

@@ -83,10 +83,13 @@ func (t Tree) LineLabel(camera, line, label string) string {
 	return t.Line(camera, line) + "/" + Level(label)
 }
 
-// Image holds the newest of the camera's snapshots.
+// Image holds the newest scene of the camera.
 func (t Tree) Image(camera string) string { return t.camera(camera) + "image" }
 
-// Snapshot holds the newest JPEG of a label.
+// RequestedSnapshot holds the scene that a command asked for last.
+func (t Tree) RequestedSnapshot(camera string) string { return t.camera(camera) + "snapshot" }
+
+// Snapshot holds the newest JPEG of an object of a label.
 func (t Tree) Snapshot(camera, label string) string {
 	return t.camera(camera) + "snapshot/" + Level(label)
 }
@@ -114,7 +117,7 @@ func (t Tree) States() []string {
 
 // Images returns filters that match the retained images of a camera, given by its topic level.
 func (t Tree) Images(camera string) []string {
-	return []string{t.Base() + camera + "/image", t.Base() + camera + "/snapshot/+"}
+	return []string{t.Base() + camera + "/image", t.Base() + camera + "/snapshot", t.Base() + camera + "/snapshot/+"}
 }
 
 // Place returns the topic levels of the camera and, if any, the zone or line that a retained topic belongs to. ok is false for other
@@ -128,7 +131,7 @@ func (t Tree) Place(topic string) (camera, zone, line string, ok bool) {
 	camera = levels[0]
 	switch what := levels[1:]; {
 	case len(what) == 1:
-		ok = what[0] == "available" || what[0] == "image"
+		ok = what[0] == "available" || what[0] == "image" || what[0] == "snapshot"
 	case what[0] == "zone":
 		zone, ok = what[1], len(what) == 3
 	case what[0] == "line":

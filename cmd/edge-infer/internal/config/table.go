@@ -199,7 +199,7 @@ func (m *MQTT) settings() []setting {
 		{"mqtt.discovery", "mqtt-discovery", yes(&m.Discovery), nil, "announce the device to Home Assistant"},
 		{
 			"mqtt.discovery_labels", "mqtt-discovery-labels", list(&m.DiscoveryLabels), nil,
-			"labels with Home Assistant entities, separated by commas, * for all; empty: the most relevant",
+			"labels with Home Assistant entities, separated by commas, * for all; empty: those that were seen",
 		},
 		{"mqtt.control", "mqtt-control", yes(&m.Control), nil, "accept remote control topics"},
 		{

@@ -32,8 +32,10 @@ func (o *outputs) announce() error {
 		announced := homeassistant.Camera{Name: camera.Name}
 		if camera.Tracker != nil {
 			announced.Labels = camera.Tracker.Labels
+			announced.Seen = o.seen.Of(camera.Name)
 			if inForce.Configured.Classes != nil {
 				announced.Labels = inForce.Configured.Classes
+				announced.Seen = inForce.Configured.Classes
 			}
 			for _, z := range camera.Tracker.Config.Zones {
 				announced.Zones = append(announced.Zones, z.Name)

@@ -103,6 +103,7 @@ type outputs struct {
 
 	certificates certificates
 	announced    sensors // known to Home Assistant; watch goroutine only
+	seen         sink.SeenLabels
 }
 
 // openBroker opens the embedded broker, if configured, once. It returns the addresses of the brokers to connect to.
@@ -157,7 +158,7 @@ func (o *outputs) open(cameras []pipeline.Camera) error {
 	kept := &o.config.Snapshots
 	snapshots := &sink.Snapshots{Directory: kept.Directory, Keep: kept.Keep, Logger: o.logger}
 	if o.client != nil {
-		snapshots.Publish = o.client.Snapshot
+		snapshots.Publisher = o.client
 	}
 	if err := snapshots.Open(cameras); err != nil {
 		return err
@@ -242,7 +243,7 @@ func (o *outputs) sinks(stop func()) []pipeline.Sink {
 	detect := &o.config.Detect
 	sinks = append(sinks, &sink.Publisher{
 		Client: o.client, JSON: o.lines, Masks: report.MaskForm(detect.Masks), Maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
-		Module: payload.AnalyticsModule{ID: cmp.Or(o.config.Model.Path, "demo"), Version: o.version},
+		Seen: &o.seen, Module: payload.AnalyticsModule{ID: cmp.Or(o.config.Model.Path, "demo"), Version: o.version},
 	})
 	if o.web != nil {
 		sinks = append(sinks, o.web)

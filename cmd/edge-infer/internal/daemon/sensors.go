@@ -54,14 +54,15 @@ func (s sensors) equal(other sensors) bool {
 		s.mode == other.mode
 }
 
-// announceChanges announces the cameras again if sensors have appeared or disappeared, or if a network has been opened that was not at the
-// start. While cameras or engine change it does nothing until the next call.
+// announceChanges announces the cameras again if sensors have appeared or disappeared, if labels were seen for the first time, or if a
+// network has been opened that was not at the start. While cameras or engine change it does nothing until the next call.
 func (r *run) announceChanges() {
 	if !r.control.changing.TryLock() {
 		return
 	}
 	defer r.control.changing.Unlock()
-	changed := r.opened.Swap(false)
+	changed := r.outputs.seen.Changed()
+	changed = r.opened.Swap(false) || changed
 	if reading := r.monitor.Latest(); reading != nil {
 		found := sensorsOf(reading)
 		changed = changed || !found.equal(r.outputs.announced)

@@ -25,6 +25,8 @@ type Publisher struct {
 
 	Module payload.AnalyticsModule // in DeepStream's messages
 
+	Seen *SeenLabels // records what is counted; nil for nothing
+
 	message payload.Detections
 	details report.Details
 	encoded []byte
@@ -89,6 +91,9 @@ func (p *Publisher) publishEvents(in *pipeline.Result) {
 		switch change.Counter {
 		case zone.Present:
 			p.Client.Count(in.Camera, label, change.Value)
+			if change.Value > 0 && p.Seen != nil {
+				p.Seen.Add(in.Camera, label)
+			}
 			p.Client.Count(in.Camera, allLabels, sum(in.Tracker.Counts()))
 		case zone.Occupied:
 			name := configuration.Zones[change.Index].Name

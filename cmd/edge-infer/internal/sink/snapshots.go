@@ -5,36 +5,53 @@ import (
 	"image"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 const (
 	snapshotQueue   = 4    // views that wait for the encoder; more are left out
 	snapshotMargin  = 0.15 // of the box, on every side
 	snapshotQuality = 85   // JPEG
+	sceneWidth      = 1280 // pixels of a scene image; wider images are shrunk
 )
 
-// Snapshots turns best views of objects into JPEG files and messages. The frame loop only copies the pixels; encoding has a goroutine of
-// its own, and a view that finds the queue full is left out.
+// Intervals between two scene images of a camera, in nanoseconds: usually, and when something happens in between.
+const (
+	scenePause      = int64(10 * time.Second)
+	scenePauseEvent = int64(2 * time.Second)
+)
+
+// ImagePublisher publishes JPEGs, which it copies; *mqtt.Client is one.
+type ImagePublisher interface {
+	// Image publishes the scene of a camera, Snapshot an object of a label, and RequestedSnapshot the scene that somebody asked for.
+	Image(camera string, jpeg []byte)
+	Snapshot(camera, label string, jpeg []byte)
+	RequestedSnapshot(camera string, jpeg []byte)
+}
+
+// Snapshots turns best views of objects and the scenes of cameras into JPEG files and messages. The frame loop only copies the pixels;
+// encoding has a goroutine of its own, and a view that finds the queue full is left out.
 type Snapshots struct {
-	Publish   func(camera, label string, jpeg []byte) // nil for no messages
-	Directory string                                  // images on disk; empty for none. Other files in it are left alone
-	Keep      int                                     // images on disk; the oldest ones make room
+	Publisher ImagePublisher // nil for no messages
+	Directory string         // images on disk; empty for none. Other files in it are left alone
+	Keep      int            // images on disk; the oldest ones make room
 	Logger    *slog.Logger
 
-	// by camera: a snapshot of the whole image was requested
-	requested atomic.Pointer[map[string]*atomic.Bool]
-	free      chan *view
-	full      chan *view
-	done      sync.WaitGroup
-	ring      *ring // nil for none; encoder goroutine only, but for find
+	scenes atomic.Pointer[map[string]*scene] // by camera
+	free   chan *view
+	full   chan *view
+	done   sync.WaitGroup
+	ring   *ring // nil for none; encoder goroutine only, but for find
 
 	mu     sync.Mutex        // also held while an image is published and while the cameras change
 	newest map[string][]byte // JPEGs in memory by camera and object
@@ -44,8 +61,36 @@ type Snapshots struct {
 // snapshotMemory is how many JPEGs are kept in memory for the page.
 const snapshotMemory = 64
 
+// scene is when the whole image of a camera is due.
+type scene struct {
+	requested atomic.Bool
+	last      int64 // CLOCK_MONOTONIC of the last scene image, 0 for none; frame loop only
+}
+
+// due reports whether a scene image shall be published of a frame.
+func (s *scene) due(in *pipeline.Result) bool {
+	since := in.Captured - s.last
+	if s.last == 0 || since >= scenePause {
+		return true
+	}
+	return since >= scenePauseEvent && in.Events != nil && slices.ContainsFunc(in.Events.Events, notable)
+}
+
+// notable reports whether an event is more than an update.
+func notable(e zone.Event) bool { return e.Kind != zone.Update }
+
+// purpose is what a view is for.
+type purpose int
+
+const (
+	ofObject  purpose = iota
+	requested         // the whole image, by a command
+	ofScene
+)
+
 // view is a part of a frame for the encoder.
 type view struct {
+	purpose           purpose
 	camera, label, id string
 	pixels            jpegimage.Pixels
 	part              image.Rectangle // what to show of them
@@ -71,22 +116,22 @@ func (s *Snapshots) Open(cameras []pipeline.Camera) error {
 
 // SetCameras sets the current cameras. After it returns, no image of another camera is published.
 func (s *Snapshots) SetCameras(cameras []pipeline.Camera) {
-	requested := map[string]*atomic.Bool{}
+	scenes := map[string]*scene{}
 	for i := range cameras {
-		requested[cameras[i].Name] = new(atomic.Bool)
+		scenes[cameras[i].Name] = new(scene)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requested.Store(&requested)
+	s.scenes.Store(&scenes)
 }
 
 // Request asks for an image of the camera's next frame. It may be called from any goroutine.
 func (s *Snapshots) Request(camera string) error {
-	asked := (*s.requested.Load())[camera]
+	asked := (*s.scenes.Load())[camera]
 	if asked == nil {
 		return fmt.Errorf("no camera %q", camera)
 	}
-	asked.Store(true)
+	asked.requested.Store(true)
 	return nil
 }
 
@@ -95,13 +140,7 @@ func (s *Snapshots) Frame(in *pipeline.Result) {
 	if in.Frame == nil {
 		return
 	}
-	if asked := (*s.requested.Load())[in.Camera]; asked != nil && asked.Swap(false) {
-		whole := postprocess.Box{X2: float32(in.Width), Y2: float32(in.Height)}
-		if v := s.copy(in, whole); v != nil {
-			v.label, v.id = allLabels, in.Time.UTC().Format("20060102T150405.000")
-			s.full <- v
-		}
-	}
+	s.wholeImages(in)
 	if in.Events == nil {
 		return
 	}
@@ -110,8 +149,33 @@ func (s *Snapshots) Frame(in *pipeline.Result) {
 		if v == nil {
 			return
 		}
+		v.purpose = ofObject
 		v.label, v.id = postprocess.Label(in.Labels, object.Class), object.ID()
 		s.full <- v
+	}
+}
+
+// wholeImages passes the whole image to the encoder if it was requested or is due.
+func (s *Snapshots) wholeImages(in *pipeline.Result) {
+	state := (*s.scenes.Load())[in.Camera]
+	if state == nil {
+		return
+	}
+	whole := postprocess.Box{X2: float32(in.Width), Y2: float32(in.Height)}
+	if state.requested.Load() {
+		if v := s.copy(in, whole); v != nil {
+			state.requested.Store(false)
+			v.purpose = requested
+			v.label, v.id = allLabels, in.Time.UTC().Format("20060102T150405.000")
+			s.full <- v
+		}
+	}
+	if s.Publisher != nil && state.due(in) {
+		if v := s.copy(in, whole); v != nil {
+			state.last = in.Captured
+			v.purpose = ofScene
+			s.full <- v
+		}
 	}
 }
 
@@ -137,19 +201,23 @@ func (s *Snapshots) encode() {
 	encoder := jpegimage.Encoder{Quality: snapshotQuality}
 	defer encoder.Close()
 	for v := range s.full {
+		encoder.MaxWidth = 0
+		if v.purpose == ofScene {
+			encoder.MaxWidth = sceneWidth
+		}
 		var jpeg []byte
 		err := encoder.Load(&v.pixels, v.part)
 		if err == nil {
 			jpeg, err = encoder.JPEG()
 		}
-		if err == nil {
+		if err == nil && s.Publisher != nil {
+			s.publish(v, jpeg)
+		}
+		if err == nil && v.purpose != ofScene {
 			s.remember(v.camera+"/"+v.id, jpeg)
-		}
-		if err == nil && s.Publish != nil {
-			s.announce(v, jpeg)
-		}
-		if err == nil && s.ring != nil {
-			err = s.ring.store(fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), truncateLabel(fileName(v.label))), jpeg)
+			if s.ring != nil {
+				err = s.ring.store(fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), truncateLabel(fileName(v.label))), jpeg)
+			}
 		}
 		if err != nil {
 			s.Logger.Warn("snapshot lost", "camera", v.camera, "error", err)
@@ -158,12 +226,20 @@ func (s *Snapshots) encode() {
 	}
 }
 
-// announce publishes an image, unless a reload has taken the camera away since: its topics are being cleared.
-func (s *Snapshots) announce(v *view, jpeg []byte) {
+// publish publishes an image, unless a reload has taken the camera away since: its topics are being cleared.
+func (s *Snapshots) publish(v *view, jpeg []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if (*s.requested.Load())[v.camera] != nil {
-		s.Publish(v.camera, v.label, jpeg)
+	if (*s.scenes.Load())[v.camera] == nil {
+		return
+	}
+	switch v.purpose {
+	case ofScene:
+		s.Publisher.Image(v.camera, jpeg)
+	case requested:
+		s.Publisher.RequestedSnapshot(v.camera, jpeg)
+	case ofObject:
+		s.Publisher.Snapshot(v.camera, v.label, jpeg)
 	}
 }
 

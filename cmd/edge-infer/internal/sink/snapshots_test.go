@@ -2,6 +2,7 @@ package sink
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/jpeg"
 	"io/fs"
@@ -38,15 +39,8 @@ func seenObject(track uint64, box postprocess.Box) *zone.Object {
 }
 
 func TestSnapshotsOfEveryFormat(t *testing.T) {
-	var mu sync.Mutex
-	got := map[string]image.Config{}
-	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Publish: func(camera, label string, data []byte) {
-		config, err := jpeg.DecodeConfig(bytes.NewReader(data))
-		require.NoError(t, err)
-		mu.Lock()
-		got[camera+"/"+label] = config
-		mu.Unlock()
-	}}
+	got := &published{t: t}
+	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Publisher: got}
 	var cameras []pipeline.Camera
 	formats := []engine.PixelFormat{engine.BGR, engine.BGRx, engine.NV12, engine.YUYV, engine.GRAY8}
 	for _, format := range formats {
@@ -55,7 +49,7 @@ func TestSnapshotsOfEveryFormat(t *testing.T) {
 	require.NoError(t, s.Open(cameras))
 	for i, format := range formats {
 		in := &pipeline.Result{
-			Camera: format.String(), Width: 64, Height: 48, Time: time.Now(), Labels: []string{"bolt"}, Frame: solid(t, format, 64, 48),
+			Camera: format.String(), Width: 64, Height: 48, Time: time.Now(), Captured: 1, Labels: []string{"bolt"}, Frame: solid(t, format, 64, 48),
 		}
 		in.Events = &zone.Result{Snapshots: []*zone.Object{seenObject(uint64(i+1), postprocess.Box{X1: 10, Y1: 10, X2: 30, Y2: 20})}}
 		require.NoError(t, s.Request(format.String()))
@@ -64,10 +58,9 @@ func TestSnapshotsOfEveryFormat(t *testing.T) {
 	}
 	s.Close()
 	for _, format := range formats {
-		require.Equal(t, 64, got[format.String()+"/all"].Width, format.String())
-		require.Equal(t, 48, got[format.String()+"/all"].Height)
-		require.Equal(t, 27, got[format.String()+"/bolt"].Width, "the box and its margin")
-		require.Equal(t, 14, got[format.String()+"/bolt"].Height)
+		require.Equal(t, []string{"64x48"}, got.of[format.String()+" requested"], format.String())
+		require.Equal(t, []string{"27x14"}, got.of[format.String()+" bolt"], "the box and its margin")
+		require.Equal(t, []string{"64x48"}, got.of[format.String()+" scene"])
 	}
 	jpeg, err := s.Find("NV12", seenObject(3, postprocess.Box{}).ID())
 	require.NoError(t, err)
@@ -75,6 +68,61 @@ func TestSnapshotsOfEveryFormat(t *testing.T) {
 	_, err = s.Find("NV12", "other")
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.EqualError(t, s.Request("none"), `no camera "none"`)
+}
+
+// published records the sizes of images in the order of their arrival.
+type published struct {
+	t  *testing.T
+	mu sync.Mutex
+	of map[string][]string // by camera and purpose
+}
+
+func (p *published) add(key string, data []byte) {
+	config, err := jpeg.DecodeConfig(bytes.NewReader(data))
+	require.NoError(p.t, err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[string][]string{}
+	}
+	p.of[key] = append(p.of[key], fmt.Sprintf("%dx%d", config.Width, config.Height))
+}
+
+func (p *published) Image(camera string, jpeg []byte)             { p.add(camera+" scene", jpeg) }
+func (p *published) Snapshot(camera, label string, jpeg []byte)   { p.add(camera+" "+label, jpeg) }
+func (p *published) RequestedSnapshot(camera string, jpeg []byte) { p.add(camera+" requested", jpeg) }
+
+// TestScenes: every ten seconds, and two seconds after the last one at the earliest when something happens. Wide images are shrunk.
+func TestScenes(t *testing.T) {
+	got := &published{t: t}
+	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Publisher: got, Directory: t.TempDir(), Keep: 3}
+	require.NoError(t, s.Open([]pipeline.Camera{{Name: "gate"}}))
+	count := 0
+	frame := func(at time.Duration, more int, events ...zone.Event) {
+		t.Helper()
+		in := &pipeline.Result{Camera: "gate", Width: 2560, Height: 1440, Captured: int64(time.Hour + at)}
+		in.Frame = solid(t, engine.GRAY8, in.Width, in.Height)
+		in.Events = &zone.Result{Events: events}
+		require.Eventually(t, func() bool { return len(s.free) == snapshotQueue }, time.Minute, time.Millisecond)
+		s.Frame(in)
+		require.Eventually(t, func() bool { return len(s.free) == snapshotQueue }, time.Minute, time.Millisecond)
+		got.mu.Lock()
+		defer got.mu.Unlock()
+		count += more
+		require.Len(t, got.of["gate scene"], count, "%v", at)
+	}
+	frame(0, 1)
+	frame(time.Second, 0, zone.Event{Kind: zone.New})
+	frame(2*time.Second, 0, zone.Event{Kind: zone.Update})
+	frame(2*time.Second, 1, zone.Event{Kind: zone.New})
+	frame(11*time.Second, 0)
+	frame(12*time.Second, 1)
+	s.Close()
+	require.Equal(t, []string{"1280x720", "1280x720", "1280x720"}, got.of["gate scene"])
+	require.Len(t, got.of, 1)
+	files, err := filepath.Glob(filepath.Join(s.Directory, "*.jpg"))
+	require.NoError(t, err)
+	require.Empty(t, files, "scenes are not kept on disk")
 }
 
 func TestSnapshotRingOnDisk(t *testing.T) {
@@ -156,13 +204,15 @@ func TestTheLedgerOfSnapshotsNamesImagesOnly(t *testing.T) {
 	}
 }
 
-func TestAImageThatOutlastsItsCameraIsNotPublished(t *testing.T) {
-	var published []string
-	s := &Snapshots{Publish: func(camera, _ string, _ []byte) { published = append(published, camera) }}
+func TestAnImageThatOutlastsItsCameraIsNotPublished(t *testing.T) {
+	got := &published{t: t}
+	var jpegData bytes.Buffer
+	require.NoError(t, jpeg.Encode(&jpegData, image.NewGray(image.Rect(0, 0, 8, 8)), nil))
+	s := &Snapshots{Publisher: got}
 	s.SetCameras([]pipeline.Camera{{Name: "a"}, {Name: "b"}})
-	s.announce(&view{camera: "a"}, nil)
+	s.publish(&view{camera: "a", label: "bolt"}, jpegData.Bytes())
 	s.SetCameras([]pipeline.Camera{{Name: "b"}})
-	s.announce(&view{camera: "a"}, nil) // it was in the encoder's queue
-	s.announce(&view{camera: "b"}, nil)
-	require.Equal(t, []string{"a", "b"}, published)
+	s.publish(&view{camera: "a", label: "bolt"}, jpegData.Bytes()) // it was in the encoder's queue
+	s.publish(&view{camera: "b", label: "bolt"}, jpegData.Bytes())
+	require.Equal(t, map[string][]string{"a bolt": {"8x8"}, "b bolt": {"8x8"}}, got.of)
 }
