@@ -19,7 +19,7 @@ func newQuantize(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "quantize [MODEL.onnx] --images DIR -o OUT.onnx", Short: "Write an INT8 or FP16 model that detects as well as the original",
 		Args: atMostOneModel,
-		Long: `Calibrates the model, or the demo model, on typical images and writes an ONNX file for TensorRT and ONNX Runtime, with
+		Long: `Calibrates the model, or the demo model, on typical images and writes an ONNX file for TensorRT or ONNX Runtime (--target), with
 QuantizeLinear and DequantizeLinear nodes (INT8) or float16 tensors (FP16). The accuracy gate then compares the detections of both models
 on images that were not used for calibration: those of --data, with their labels if there are any, otherwise the rest of --images. A model
 that fails is not written. The verdict is written to OUT.onnx` + accuracy.VerdictSuffix + `.

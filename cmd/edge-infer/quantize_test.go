@@ -44,6 +44,27 @@ func readVerdict(t *testing.T, path string) quantize.Verdict {
 	return v
 }
 
+// TestQuantizeForTheCPU: on a machine without TensorRT the model is one that ONNX Runtime computes in integers, and its speed is reported.
+func TestQuantizeForTheCPU(t *testing.T) {
+	t.Parallel()
+	calibration, heldOut, dir := programtest.Scenes(t, 4, 7), programtest.Scenes(t, 5, 99), t.TempDir()
+	out := filepath.Join(dir, "int8.onnx")
+	arguments := []string{"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "-o", out}
+	found, text, err := quantizeTo(t, arguments...)
+	require.NoError(t, err, text)
+	assert.Equal(t, quantize.ONNXRuntime, found.Target)
+	assert.True(t, found.Verdict.Passed)
+	assert.Less(t, found.OutputBytes, found.ModelBytes/2)
+	require.NotNil(t, found.Speed)
+	assert.Positive(t, found.Speed.FP32)
+	assert.Positive(t, found.Speed.INT8)
+	text = string(programtest.Output(t, append([]string{"quantize"}, arguments...)...))
+	assert.Regexp(t, `(?m)^demo in INT8 for onnxruntime by mse: \d+ of 33 layers`, text)
+	assert.Regexp(t, `(?m)^[\d.]+ ms per image in INT8, [\d.]+ ms in FP32: [\d.]+ times as fast on this CPU`, text)
+	output := programtest.Output(t, "infer", "--model", out, filepath.Join(heldOut, "images"))
+	assert.Len(t, strings.Split(strings.TrimSpace(string(output)), "\n"), 5)
+}
+
 // TestQuantizeInt8 uses the files of its earlier steps.
 func TestQuantizeInt8(t *testing.T) {
 	programtest.Long(t)
@@ -51,9 +72,8 @@ func TestQuantizeInt8(t *testing.T) {
 	calibration, heldOut, dir := programtest.Scenes(t, 4, 7), programtest.Scenes(t, 5, 99), t.TempDir()
 	out, cache, report := filepath.Join(dir, "int8.onnx"), filepath.Join(dir, "ranges.json"), filepath.Join(dir, "report.json")
 	arguments := []string{
-		"--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--int8-weights", "--calibration-cache", cache,
-		"--report",
-		report, "-o", out,
+		"--target", "tensorrt", "--images", calibration, "--data", heldOut, "--gate", "0.9", "--max-loss", "0.2", "--int8-weights",
+		"--calibration-cache", cache, "--report", report, "-o", out,
 	}
 	first, text, err := quantizeTo(t, arguments...)
 	require.NoError(t, err, text)
@@ -173,8 +193,8 @@ func TestQuantizeSearches(t *testing.T) {
 	t.Parallel()
 	black, out := t.TempDir(), filepath.Join(t.TempDir(), "searched.onnx")
 	programtest.WriteImage(t, filepath.Join(black, "black.png"), color.Black)
-	result, text, err := quantizeTo(t, "--images", black, "--data", programtest.Scenes(t, 5, 99), "--search", "--exclude", "/p3/*/*/Conv",
-		"-o", out)
+	result, text, err := quantizeTo(t, "--target", "tensorrt", "--images", black, "--data", programtest.Scenes(t, 5, 99), "--search",
+		"--exclude", "/p3/*/*/Conv", "-o", out)
 	require.NotNil(t, result.Verdict, text)
 	assert.Equal(t, err == nil, result.Verdict.Passed, text)
 	assert.Greater(t, result.ModelsJudged, 1)

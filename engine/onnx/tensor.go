@@ -171,6 +171,24 @@ func NewInts(name string, values []int64, dims ...int64) *TensorProto {
 	return t
 }
 
+// NewInt32s returns an int32 tensor; without dims it is a scalar.
+func NewInt32s(name string, values []int32, dims ...int64) *TensorProto {
+	raw := make([]byte, 0, 4*len(values))
+	for _, v := range values {
+		raw = binary.LittleEndian.AppendUint32(raw, uint32(v))
+	}
+	t := &TensorProto{Name: &name, Dims: dims}
+	t.setRaw(TensorProto_INT32, raw)
+	return t
+}
+
+// NewUint8 returns a scalar uint8 tensor.
+func NewUint8(name string, value uint8) *TensorProto {
+	t := &TensorProto{Name: &name}
+	t.setRaw(TensorProto_UINT8, []byte{value})
+	return t
+}
+
 // NewInt8s returns an int8 tensor; without dims it is a scalar.
 func NewInt8s(name string, values []int8, dims ...int64) *TensorProto {
 	raw := make([]byte, len(values))

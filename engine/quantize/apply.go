@@ -6,9 +6,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// Apply returns a copy of the plan's model with QuantizeLinear and DequantizeLinear nodes: symmetric INT8 with zero point 0, one scale per
-// activation, one per output channel of weights, biases in FP32.
+// Apply returns a copy of the plan's model with QuantizeLinear and DequantizeLinear nodes. For TensorRT: symmetric INT8 with zero point 0,
+// one scale per activation, one per output channel of weights, biases in FP32.
 func (p *Plan) Apply(ranges Ranges) (*onnx.Model, error) {
+	if p.options.Target == ONNXRuntime {
+		return p.applyForCPU(ranges)
+	}
 	limits, err := p.limits(ranges)
 	if err != nil {
 		return nil, err
@@ -56,6 +59,10 @@ type rewriting struct {
 	dequantized map[string]string // dequantized tensor names by tensor
 	nodes       []*onnx.NodeProto
 	zero        string // zero point shared by activations
+
+	// For ONNX Runtime.
+	scales       map[string]float32   // of activations, by dequantized name
+	weightScales map[string][]float32 // by dequantized name
 }
 
 // activation returns the dequantized name of a tensor and adds its pair of nodes the first time.
@@ -96,6 +103,11 @@ func (r *rewriting) weights(n *onnx.NodeProto, t *onnx.TensorProto, name string)
 	axis := outputAxis(n, t.Dims)
 	layout := along(axis, t.Dims)
 	scales := weightScales(values, layout)
+	if r.options.ReduceRange {
+		for i := range scales {
+			scales[i] *= 2
+		}
+	}
 	var dims []int64
 	var attributes []*onnx.AttributeProto
 	if axis >= 0 {
@@ -114,6 +126,10 @@ func (r *rewriting) weights(n *onnx.NodeProto, t *onnx.TensorProto, name string)
 	r.nodes = append(r.nodes,
 		onnx.NewNode("DequantizeLinear", name+"_DequantizeLinear", []string{stored, scale, zero}, []string{back}, attributes...))
 	r.dequantized[name] = back
+	if r.weightScales == nil {
+		r.weightScales = make(map[string][]float32)
+	}
+	r.weightScales[back] = scales
 	return back, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 // Options configures NewPlan. The zero value is TensorRT's recipe with DefaultMethod.
 type Options struct {
+	Target Target // TensorRT when empty
 	Method Method // DefaultMethod when empty
 	// Exclude lists layers that stay in floating point: names, patterns with * and ?, or operators.
 	Exclude []string
@@ -28,7 +29,10 @@ type Options struct {
 	FloatResiduals bool
 	// StoreInt8 stores weights as INT8 with a DequantizeLinear only, a quarter of the size. Otherwise they stay FP32 with a pair of
 	// QuantizeLinear and DequantizeLinear, which TensorRT 8 prefers.
+	// For ONNXRuntime they always are.
 	StoreInt8 bool
+	// ReduceRange uses 7 bits of weights, for ONNXRuntime on x86-64 processors without VNNI, whose products of 8 bits saturate.
+	ReduceRange bool
 }
 
 // Layer is a node with most of the arithmetic: Conv, ConvTranspose, Gemm or MatMul.
@@ -104,6 +108,11 @@ func NewPlan(m *onnx.Model, options Options) (*Plan, error) {
 	if len(p.Layers) == 0 {
 		return nil, unsupported("int8", "the model has no Conv, ConvTranspose, Gemm or MatMul to quantize", "")
 	}
+	if options.Target == ONNXRuntime {
+		p.share()
+		p.Tensors = p.sorted(p.quantizedTensors())
+		return p, nil
+	}
 	if !options.FloatResiduals {
 		p.findResiduals(quantized)
 	}
@@ -119,21 +128,8 @@ func NewPlan(m *onnx.Model, options Options) (*Plan, error) {
 	for n, i := range p.residual {
 		needed[n.Input[i]] = true
 	}
-	for _, v := range p.graph.Input {
-		p.need(v.GetName(), needed)
-	}
-	for _, n := range p.graph.Node {
-		for _, name := range n.Output {
-			p.need(name, needed)
-		}
-	}
+	p.Tensors = p.sorted(needed)
 	return p, nil
-}
-
-func (p *Plan) need(name string, needed map[string]bool) {
-	if needed[name] {
-		p.Tensors = append(p.Tensors, name)
-	}
 }
 
 // Count returns the number of quantized layers.
@@ -201,6 +197,8 @@ func (p *Plan) refuse(n *onnx.NodeProto) string {
 		return "input is not float32"
 	case p.vector(n):
 		return "a matrix times a vector"
+	case p.options.Target == ONNXRuntime:
+		return p.refuseOnCPU(n)
 	case p.groupedResidual(n):
 		return groupedBeforeAdd
 	case !p.options.QuantizeNarrow:
@@ -326,6 +324,9 @@ func (p *Plan) share() {
 			continue
 		}
 		joined := []string{n.In(0)}
+		if p.options.Target == ONNXRuntime && !movesData(n) {
+			continue
+		}
 		switch n.GetOpType() {
 		case "Concat":
 			joined = n.Input

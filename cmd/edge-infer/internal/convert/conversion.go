@@ -23,9 +23,10 @@ type conversion struct {
 	cache       string   // file of measured ranges; empty for none
 	exclude     []string // layers that stay in floating point
 	int8Weights bool     // store weights as INT8
-	layerLoss   float64  // largest relative error of the head's outputs that one INT8 layer may cause; 0: no limit
-	measureAll  bool     // measure the sensitivity of all layers even without a limit
-	batch       int      // calibration images per run
+	target      quantize.Target
+	layerLoss   float64 // largest relative error of the head's outputs that one INT8 layer may cause; 0: no limit
+	measureAll  bool    // measure the sensitivity of all layers even without a limit
+	batch       int     // calibration images per run
 	progress    progress.Reporter
 
 	sensitive []string // layers over the limit; set by calibrate
@@ -41,7 +42,9 @@ type Calibration struct {
 
 // options returns the INT8 options for package quantize.
 func (c *conversion) options() quantize.Options {
-	return quantize.Options{Method: c.method, Exclude: c.exclude, Sensitive: c.sensitive, StoreInt8: c.int8Weights}
+	return quantize.Options{
+		Target: c.target, Method: c.method, Exclude: c.exclude, Sensitive: c.sensitive, StoreInt8: c.int8Weights, ReduceRange: !hasVNNI(),
+	}
 }
 
 // open returns a function that opens models on the CPU with the given maximum batch.

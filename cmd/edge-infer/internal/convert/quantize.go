@@ -36,6 +36,7 @@ type Quantize struct {
 	INT8Options             // Data empty: the gate uses images that were not used for calibration
 	Output           string // ONNX file
 	Precision        string // int8 or fp16
+	Target           string // a quantize.Target; TargetAuto or empty for that of this machine
 	CalibrationTable string // file for the ranges as a TensorRT calibration cache; empty for none
 	Int8Weights      bool   // weights are stored as INT8
 
@@ -47,12 +48,14 @@ type Quantize struct {
 func (q *Quantize) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&q.Precision, "precision", string(engine.INT8), "int8 or fp16")
 	flags.StringVarP(&q.Output, "output", "o", "", "ONNX file to write")
+	flags.StringVar(&q.Target, "target", TargetAuto,
+		"runtime of the INT8 model: tensorrt, onnxruntime (on a CPU), or auto: tensorrt if it is installed here")
 	q.ModelOptions.flags(flags)
 	q.INT8Options.flags(flags, "minmax, percentile, entropy or mse", defaultQuantizeCount)
 	flags.StringVar(&q.CalibrationTable, "calibration-table", "",
 		"file for the ranges as a TensorRT calibration cache, for its calibrators and trtexec --calib")
 	flags.BoolVar(&q.Int8Weights, "int8-weights", false,
-		"store weights as INT8, a quarter of the size; TensorRT 8 prefers FP32 with Q/DQ nodes")
+		"store weights as INT8, a quarter of the size, as --target onnxruntime always does; TensorRT 8 prefers FP32 with Q/DQ nodes")
 }
 
 // Check validates the options.
@@ -70,8 +73,10 @@ func (q *Quantize) Check() error {
 		return config.Usagef("quantize needs --images DIR with calibration images")
 	case q.Images == "" && q.Data == "" && !q.Limits.Off():
 		return config.Usagef("quantize needs --images DIR or --data DIR for the gate")
-	case q.CalibrationTable != "" && half:
-		return config.Usagef("--calibration-table is for --precision int8")
+	case !slices.Contains([]string{"", TargetAuto, string(quantize.TensorRT), string(quantize.ONNXRuntime)}, q.Target):
+		return config.Usagef("--target %q must be auto, tensorrt or onnxruntime", q.Target)
+	case q.CalibrationTable != "" && (half || q.Target == string(quantize.ONNXRuntime)):
+		return config.Usagef("--calibration-table is for --precision int8 and --target tensorrt")
 	case q.Search && (half || q.Limits.Off()):
 		return config.Usagef("--search is for --precision int8 with a gate")
 	}
@@ -115,10 +120,12 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 	}
 	c := q.conversion(source.Path, q.Progress)
 	c.int8Weights = q.Int8Weights
+	c.target = q.target()
 	var made *onnx.Model
 	if report.Precision == engine.FP16 {
 		made, report.Half, report.Calibration, err = c.half(ctx, source.model, calibration)
 	} else {
+		report.Target = c.target
 		made, err = q.int8(ctx, c, source.model, calibration, gate, report)
 	}
 	if err != nil {
@@ -127,6 +134,12 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 	data, err := q.judge(ctx, made, gate, report)
 	if err != nil {
 		return nil, err
+	}
+	if report.Target == quantize.ONNXRuntime {
+		report.Speed, err = q.compareSpeed(ctx, source, data)
+		if err != nil {
+			return nil, err
+		}
 	}
 	report.OutputBytes, report.Seconds = len(data), time.Since(started).Seconds()
 	if report.Verdict != nil && !report.Verdict.Passed {

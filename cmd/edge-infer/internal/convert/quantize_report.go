@@ -18,6 +18,7 @@ type QuantizeReport struct {
 	Model        string                `json:"model"`
 	Output       string                `json:"output,omitempty"` // empty if the gate refused the model
 	Precision    engine.Precision      `json:"precision"`
+	Target       quantize.Target       `json:"target,omitempty"` // INT8 only
 	Method       quantize.Method       `json:"method,omitempty"`
 	ModelBytes   int                   `json:"model_bytes"`
 	OutputBytes  int                   `json:"output_bytes"`
@@ -27,6 +28,7 @@ type QuantizeReport struct {
 	Half         *quantize.FP16Report  `json:"half,omitempty"`        // FP16 only
 	ModelsJudged int                   `json:"models_judged"`
 	Verdict      *quantize.Verdict     `json:"verdict,omitempty"`
+	Speed        *Speed                `json:"speed,omitempty"` // for ONNX Runtime only
 	Seconds      float64               `json:"seconds"`
 
 	table []byte // TensorRT calibration cache, if requested
@@ -66,7 +68,7 @@ func (r *QuantizeReport) Print(out io.Writer) error {
 				quantizedLayers++
 			}
 		}
-		text += fmt.Sprintf(" by %s: %d of %d layers", r.Method, quantizedLayers, len(r.Layers))
+		text += fmt.Sprintf(" for %s by %s: %d of %d layers", r.Target, r.Method, quantizedLayers, len(r.Layers))
 	}
 	if r.Calibration != nil {
 		text += fmt.Sprintf(", %d calibration images", r.Calibration.Images)
@@ -80,6 +82,9 @@ func (r *QuantizeReport) Print(out io.Writer) error {
 	}
 	if r.Verdict != nil {
 		text += "gate " + accuracy.Text(r.Verdict) + "\n"
+	}
+	if r.Speed != nil {
+		text += r.Speed.String() + "\n"
 	}
 	if r.Output != "" {
 		text += "wrote " + r.Output + "\n"

@@ -1,0 +1,124 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/quantize"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
+)
+
+// TargetAuto selects the target of this machine.
+const TargetAuto = "auto"
+
+// target returns the runtime that the INT8 model is for.
+func (q *Quantize) target() quantize.Target {
+	switch {
+	case q.Target != TargetAuto && q.Target != "":
+		return quantize.Target(q.Target)
+	case q.CalibrationTable != "":
+		return quantize.TensorRT
+	}
+	if _, err := tensorrt.OpenLibrary(tensorrt.LibraryOptions{}); err == nil {
+		return quantize.TensorRT
+	}
+	return quantize.ONNXRuntime
+}
+
+// hasVNNI reports whether products of 8 bits are summed without saturation in between.
+func hasVNNI() bool {
+	return runtime.GOARCH != "amd64" || cpu.X86.HasAVX512VNNI || cpu.X86.HasAVXVNNI
+}
+
+// Speed compares the time of one image on this CPU.
+type Speed struct {
+	FP32    time.Duration `json:"fp32_ns"` // median
+	INT8    time.Duration `json:"int8_ns"`
+	Threads int           `json:"threads"` // 0: ONNX Runtime's choice
+}
+
+// Ratio returns how many times faster INT8 is.
+func (s *Speed) Ratio() float64 { return float64(s.FP32) / float64(s.INT8) }
+
+// String returns the comparison in one line, with advice if INT8 is slower.
+func (s *Speed) String() string {
+	text := fmt.Sprintf("%.1f ms per image in INT8, %.1f ms in FP32: %.2f times as fast on this CPU", milliseconds(s.INT8), milliseconds(s.FP32),
+		s.Ratio())
+	if s.Ratio() < 1 {
+		text += " (use the FP32 model here)"
+	}
+	return text
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Runs of compareSpeed.
+const (
+	speedWarmup = 3
+	speedRuns   = 40
+	speedTime   = 10 * time.Second // no further run after it
+)
+
+// compareSpeed runs both models in turns on this CPU; nil for models that take no images.
+func (q *Quantize) compareSpeed(ctx context.Context, source *source, int8Model []byte) (*Speed, error) {
+	original, err := source.model.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	reference, err := accuracy.OnCPU(source.Path, original, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer reference.Close()
+	candidate, err := accuracy.OnCPU(q.Output, int8Model, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer candidate.Close()
+	if reference.Model().Width == 0 {
+		return nil, nil
+	}
+	engines := [2]engine.Engine{reference, candidate}
+	var times [2][]time.Duration
+	for run, begin := 0, time.Now(); run < speedWarmup+speedRuns && (run <= speedWarmup || time.Since(begin) < speedTime); run++ {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("compare speed: %w", err)
+		}
+		for i, e := range engines {
+			took, err := timeOne(e)
+			if err != nil {
+				return nil, fmt.Errorf("compare speed: %w", err)
+			}
+			if run >= speedWarmup {
+				times[i] = append(times[i], took)
+			}
+		}
+	}
+	return &Speed{FP32: median(times[0]), INT8: median(times[1])}, nil
+}
+
+// timeOne returns the time of inference of one gray image, without preprocessing.
+func timeOne(e engine.Engine) (time.Duration, error) {
+	m := e.Model()
+	img := engine.Image{Data: make([]byte, 3*m.Width*m.Height), Width: m.Width, Height: m.Height, Stride: 3 * m.Width, Format: engine.BGR}
+	if err := e.Submit(0, []engine.Image{img}); err != nil {
+		return 0, err
+	}
+	result, err := e.Wait(0)
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(result.Timing.Inference), nil
+}
+
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
+}
