@@ -52,12 +52,16 @@ func convert(t *testing.T, m *onnx.Model, variant int) {
 	if err != nil {
 		return
 	}
-	p, err := quantize.NewPlan(prepared, quantize.Options{QuantizeHead: true, QuantizeNarrow: true, StoreInt8: variant%3 == 0})
-	if err != nil {
-		return
-	}
-	if converted, err := p.Apply(uniform(p, 3)); err == nil {
-		check(t, converted)
+	for _, target := range []quantize.Target{quantize.TensorRT, quantize.ONNXRuntime} {
+		p, err := quantize.NewPlan(prepared, quantize.Options{
+			Target: target, QuantizeHead: true, QuantizeNarrow: true, StoreInt8: variant%3 == 0, ReduceRange: variant%2 == 0,
+		})
+		if err != nil {
+			return
+		}
+		if converted, err := p.Apply(uniform(p, 3)); err == nil {
+			check(t, converted)
+		}
 	}
 	exposed, _ := quantize.Expose(prepared, quantize.AllTensors(prepared))
 	check(t, exposed)

@@ -29,8 +29,8 @@ func forCPU(t *testing.T, options quantize.Options) (*quantize.Plan, *onnx.Model
 	return p, prepared, m
 }
 
-// Every quantized layer is between integers, as ONNX Runtime's kernels need it: its input, weights and bias are dequantized, and nothing but
-// a QuantizeLinear reads its output. So is what follows it, up to the layers in floating point.
+// Every quantized layer is between integers, as ONNX Runtime's kernels need it: its input, weights and bias are dequantized, and only a
+// QuantizeLinear reads its output. So is what follows it, up to the layers in floating point.
 func TestONNXRuntimeGetsIntegersOnBothSides(t *testing.T) {
 	p, _, m := forCPU(t, quantize.Options{})
 	x := onnx.NewIndex(m.Proto.Graph)

@@ -49,8 +49,8 @@ func (s *Speed) Ratio() float64 { return float64(s.FP32) / float64(s.INT8) }
 
 // String returns the comparison in one line, with advice if INT8 is slower.
 func (s *Speed) String() string {
-	text := fmt.Sprintf("%.1f ms per image in INT8, %.1f ms in FP32: %.2f times as fast on this CPU", milliseconds(s.INT8), milliseconds(s.FP32),
-		s.Ratio())
+	text := fmt.Sprintf("%.1f ms per image in INT8, %.1f ms in FP32: %.2f times as fast on this CPU",
+		milliseconds(s.INT8), milliseconds(s.FP32), s.Ratio())
 	if s.Ratio() < 1 {
 		text += " (use the FP32 model here)"
 	}
