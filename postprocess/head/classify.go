@@ -3,13 +3,14 @@ package head
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
 
-// LayoutClassify is [B,nc]: a score for each class of the whole image, probabilities or logits.
+// LayoutClassify is [B,nc], perhaps with sides of 1 after it: a score for each class of the whole image, probabilities or logits.
 const LayoutClassify Layout = "classify"
 
 type classify struct {
@@ -35,7 +36,7 @@ func (classify) findOutputs(n *network) [][]int { return n.floats() }
 
 func (h classify) measure(shapes [][]int64) (sizes, error) {
 	shape := shapes[0]
-	if len(shape) != 2 {
+	if len(shape) < 2 || slices.ContainsFunc(shape[2:], func(size int64) bool { return size != 1 }) {
 		return sizes{}, mismatch(h, shapes)
 	}
 	return sizes{classes: int(max(shape[1], 0))}, nil

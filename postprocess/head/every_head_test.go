@@ -58,7 +58,9 @@ func examples(t testing.TB) (all []example) {
 		}
 	}
 	plain(LayoutYOLOv5, "", 3, []int64{1, 3 * boxes, 8}, rows(8))
+	plain(LayoutYOLOv8Rows, "", 4, []int64{1, boxes, 8}, rows(8))
 	plain(LayoutEnd2End, "", 3, []int64{1, 300, 6}, rows(6))
+	plain(LayoutDeepStreamYOLO, "", 3, []int64{1, boxes, 6}, rows(6))
 	plain(LayoutPicoDet, "", 3, []int64{1, boxes, 3 + BoxLogits}, picoRows)
 	uniform := func(random *rand.Rand, data []float32) {
 		for i := range data {

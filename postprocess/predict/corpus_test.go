@@ -157,6 +157,10 @@ func corpus() []family {
 		},
 		{name: "YOLOv8-p2", outputs: []tensor{out("output0", 1, 84, 34000)}, about: detected, want: "yolov8"},
 		{name: "YOLOv3-tinyu", outputs: []tensor{out("output0", 1, 84, 2000)}, about: detected, want: "yolov8"},
+		{name: "YOLOv8, transposed", outputs: []tensor{out("output0", 1, 8400, 84)}, about: detected, want: "yolov8-rows"},
+		{name: "YOLOv8, transposed, with labels", outputs: []tensor{out("output0", -1, 8400, 84)}, labels: 80, want: "yolov8-rows"},
+		{name: "DeepStream-Yolo", outputs: []tensor{out("output", -1, 8400, 6)}, labels: 80, want: "deepstream-yolo"},
+		{name: "DeepStream-Yolo of YOLOv5", outputs: []tensor{out("output", -1, 25200, 6)}, labels: 80, want: "deepstream-yolo"},
 		{
 			name: "YOLOv8 by trtexec", outputs: []tensor{out("output0", 1, 84, 8400)},
 			refusal: "output0 [1 84 8400]" + like8 + nothing + "80 classes" + confirm("yolov8"),
@@ -290,6 +294,10 @@ func corpus() []family {
 		{
 			name: "torchvision classifier that says how it sees", side: 224, outputs: []tensor{out("logits", 1, 1000)}, labels: 1000,
 			about: map[string]string{engine.PreprocessProperty: "torchvision"}, want: "classify",
+		},
+		{
+			name: "classifier that keeps its pooled map", side: 224, outputs: []tensor{out("prob", 1, 1000, 1, 1)}, labels: 1000,
+			about: map[string]string{"task": "classify"}, want: "classify",
 		},
 		{
 			name: "torchvision classifier with the labels of another", side: 224, outputs: []tensor{out("logits", 1, 1000)},
