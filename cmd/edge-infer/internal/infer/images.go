@@ -75,6 +75,7 @@ type Seen struct {
 func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
 	options.Decoding.TopAlways = true // a classifier returns its best classes whatever their scores
+	options.Slots = 2                 // the rate counts, not the latency: images are letterboxed while the network runs on others
 	options.Build = network.PlanBuilder{Progress: p.Progress}.Build
 	detect := &p.Config.Detect
 	w := &work{

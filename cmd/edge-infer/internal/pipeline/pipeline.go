@@ -523,6 +523,7 @@ func (p *Pipeline) clock(f *request, result *predict.BatchResult) {
 		}
 		p.Stages.Record(stage.Queue, time.Duration(t.Submitted-ready))
 	}
+	p.Stages.Record(stage.Waiting, time.Duration(t.Waiting()))
 	p.Stages.Record(stage.Letterbox, time.Duration(t.Preprocess))
 	p.Stages.Record(stage.Network, time.Duration(t.Inference))
 	if t.Filter > 0 {
