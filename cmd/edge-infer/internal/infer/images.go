@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
@@ -87,6 +88,9 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 		return err
 	}
 	options.ProbeSizes = sync.OnceValue(func() []engine.Size { return aspect.ProbeFiles(ctx, inputs, p.Config.Inference.Tile) })
+	if tracked(p.Config, inputs) {
+		options.Decoding.MinScore = float32(pipeline.MinScore(p.Config.Detect.Confidence))
+	}
 	builder := network.PredictorBuilder{Inference: p.Config.Inference}
 	predictors, err := builder.OpenPerGPU(ctx, p.Config, options)
 	if err != nil {
@@ -99,6 +103,7 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 		}
 	}
 	w.labels = predictors[0].Model().Metadata.Labels
+	w.tracks = newTracks(p.Config, predictors[0].Model(), inputs, p.Logger)
 	if p.Save != "" {
 		if w.saver, err = newSaver(p.Save, p.Video, w.labels, p.Logger); err != nil {
 			return err
@@ -148,6 +153,7 @@ type work struct {
 	details  report.Details
 	maps     report.Maps
 	stats    zone.MapStats
+	tracks   *tracks  // nil for none
 	saver    *saver   // nil for none
 	recorder recorder // nil for none
 	logger   *slog.Logger
@@ -206,6 +212,9 @@ func (w *work) fail(path string, rest bool, err error) {
 // finish completes the outputs, or abandons incomplete ones after an error.
 func (w *work) finish(err error) error {
 	err = errors.Join(err, w.lost)
+	if w.tracks != nil && err == nil {
+		w.tracks.end()
+	}
 	if w.saver != nil && err == nil {
 		err = w.saver.finish()
 	} else if w.saver != nil {
@@ -232,6 +241,13 @@ func (w *work) add(path string, number int, frame *capture.Frame, img *predict.R
 		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []payload.Exact{},
 		detections: img.Detections, denseMap: img.Map, labels: w.labels,
 	}
+	marks := tracking{}
+	if w.tracks != nil {
+		if marks, err = w.tracks.add(path, number, frame, img); err != nil {
+			return err
+		}
+		seen.detections = img.Detections
+	}
 	contradiction := predict.FindContradiction(&img.Stats)
 	if contradiction != "" && (w.contradiction == "" || w.contradiction == contradiction) {
 		w.contrary++
@@ -240,6 +256,7 @@ func (w *work) add(path string, number int, frame *capture.Frame, img *predict.R
 	w.details.Begin()
 	for i := range img.Detections {
 		d := w.details.Detection(&img.Detections[i], w.labels, frame.Width, frame.Height)
+		d.Track = marks.id(i)
 		seen.Detections = append(seen.Detections, payload.Exact{Detection: d})
 		seen.Names = d.AddNames(seen.Names)
 	}
@@ -253,7 +270,7 @@ func (w *work) add(path string, number int, frame *capture.Frame, img *predict.R
 		}
 	}
 	if w.saver != nil {
-		if seen.Saved, err = w.saver.save(path, number, frame, img, &w.stats); err != nil {
+		if seen.Saved, err = w.saver.save(path, number, frame, img, marks, &w.stats); err != nil {
 			return err
 		}
 	}
