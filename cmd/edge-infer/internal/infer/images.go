@@ -81,7 +81,7 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	detect := &p.Config.Detect
 	w := &work{
 		each: each, details: report.Details{Masks: report.MaskForm(detect.Masks)},
-		maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit}, logger: p.Logger,
+		maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit}, logger: p.Logger, confidence: detect.Confidence,
 	}
 	inputs, err := w.expand(p.Files)
 	if err != nil {
@@ -125,6 +125,10 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 			"hint", "truncated file, or longer audio: copy it again")
 	}
 	err = files.Files(ctx, inputs)
+	if w.cut > 0 {
+		p.Logger.Warn("more detections than the limit, the weakest are left out", "images", w.cut, "limit", detect.MaxDetections,
+			"hint", "raise --max-detections")
+	}
 	p.Logger.Debug("images processed", "images", w.done, "took", time.Since(w.started).Round(time.Millisecond),
 		"network_waited", files.Waited().Round(time.Millisecond))
 	if err == nil && w.done == 0 {
@@ -148,20 +152,22 @@ func closeAll(predictors []predict.Predictor) {
 
 // work is the state of a run.
 type work struct {
-	each     func(*Seen) error
-	labels   []string
-	details  report.Details
-	maps     report.Maps
-	stats    zone.MapStats
-	tracks   *tracks  // nil for none
-	saver    *saver   // nil for none
-	recorder recorder // nil for none
-	logger   *slog.Logger
-	step     progress.Step
-	started  time.Time
+	each       func(*Seen) error
+	labels     []string
+	details    report.Details
+	maps       report.Maps
+	stats      zone.MapStats
+	tracks     *tracks  // nil for none
+	saver      *saver   // nil for none
+	recorder   recorder // nil for none
+	logger     *slog.Logger
+	step       progress.Step
+	confidence float64 // of a reported detection
+	started    time.Time
 
 	total, skipped int // files
 	done, failed   int // images
+	cut            int // images with more detections than the limit
 	contrary       int // images whose outputs contradict the head, all for the same reason
 	contradiction  string
 	alone          error // of a single input file without any image
@@ -252,6 +258,9 @@ func (w *work) add(path string, number int, frame *capture.Frame, img *predict.R
 	if contradiction != "" && (w.contradiction == "" || w.contradiction == contradiction) {
 		w.contrary++
 		w.contradiction = contradiction
+	}
+	if img.Stats.Cut > 0 && float64(img.Stats.Cut) >= w.confidence {
+		w.cut++
 	}
 	w.details.Begin()
 	for i := range img.Detections {

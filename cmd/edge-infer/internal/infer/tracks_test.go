@@ -142,3 +142,13 @@ func TestZonesOfAVideo(t *testing.T) {
 		assert.Equal(t, test.want, camera.Name)
 	}
 }
+
+func TestDetectionsOverTheLimitAreReported(t *testing.T) {
+	c := config.Default()
+	c.Model.Path, c.Engine.Backend, c.Engine.Threads, c.Detect.MaxDetections = "demo", "onnxruntime=cpu", 1, 1
+	var log bytes.Buffer
+	p := &Images{Files: []string{beltVideo(t)}, Config: c, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	require.NoError(t, p.Run(t.Context(), func(*Seen) error { return nil }))
+	assert.Contains(t, log.String(), `msg="more detections than the limit, the weakest are left out" images=`)
+	assert.Contains(t, log.String(), `limit=1 hint="raise --max-detections"`)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 func TestEveryStageHasItsTime(t *testing.T) {
@@ -70,4 +71,24 @@ func TestTheLoopHasAThreadWhereItWaitsForADevice(t *testing.T) {
 		}
 	}()
 	<-done
+}
+
+// TestDetectionsOverTheLimitAreCounted where a reported one was cut off.
+func TestDetectionsOverTheLimitAreCounted(t *testing.T) {
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
+	defer camera.pool.Close()
+	p := open(t, newSlowEngine(0, 1), notify, []Sink{discard{}}, Camera{Name: "a", Source: camera})
+	for _, score := range []float32{0, 0.1, 0.9, p.Confidence} {
+		camera.put(t)
+		frame, ok := camera.Take()
+		require.True(t, ok)
+		var seen predict.Result
+		seen.Stats.Cut = score
+		p.hand((*p.streams.Load())[0], &frame, &seen, engine.Timing{})
+		frame.Release()
+	}
+	total := p.Totals()[0]
+	require.EqualValues(t, 4, total.Inferred)
+	require.EqualValues(t, 2, total.Cut)
 }

@@ -65,6 +65,7 @@ type stream struct {
 	settings *atomic.Pointer[Settings]
 	left     *atomic.Int64 // when the camera's images stopped, CLOCK_MONOTONIC, until that is seen to; else 0
 	suspect  bool          // the engine has refused its newest image: the next one goes alone; frame goroutine only
+	warned   bool          // of detections over the limit; frame goroutine only
 	share    fairShare
 }
 
@@ -582,7 +583,12 @@ func (p *Pipeline) hand(camera *stream, frame *capture.Frame, seen *predict.Resu
 	if camera.Deadline > 0 {
 		p.schedule.relief.count(tooLate)
 	}
-	camera.meter.frame(took, len(in.Detections), tooLate)
+	cut := seen.Stats.Cut > 0 && seen.Stats.Cut >= settings.Confidence
+	if cut && !camera.warned {
+		camera.warned = true
+		p.Logger.Warn("more detections than the limit, the weakest are left out", "camera", camera.Name, "hint", "raise detect.max_detections")
+	}
+	camera.meter.frame(took, len(in.Detections), tooLate, cut)
 	in.Detections = detections
 }
 
