@@ -80,7 +80,7 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	options.Build = network.PlanBuilder{Progress: p.Progress}.Build
 	detect := &p.Config.Detect
 	w := &work{
-		each: each, details: report.Details{Masks: report.MaskForm(detect.Masks)},
+		each: each, details: report.Details{Masks: report.MaskForm(detect.Masks), Exact: true},
 		maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit}, logger: p.Logger, confidence: detect.Confidence,
 	}
 	inputs, err := w.expand(p.Files)
