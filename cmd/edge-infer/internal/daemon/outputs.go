@@ -71,7 +71,6 @@ type outputs struct {
 	version  string
 	root     string
 	asJSON   bool
-	frames   int
 	started  time.Time
 	logger   *slog.Logger
 	out      *report.Output
@@ -234,7 +233,7 @@ func (o *outputs) logStart() {
 }
 
 // sinks returns the outputs that take results.
-func (o *outputs) sinks(stop func()) []pipeline.Sink {
+func (o *outputs) sinks() []pipeline.Sink {
 	var sinks []pipeline.Sink
 	if o.terminal != nil {
 		sinks = append(sinks, o.terminal)
@@ -251,9 +250,6 @@ func (o *outputs) sinks(stop func()) []pipeline.Sink {
 		sinks = append(sinks, o.snapshots)
 	}
 	sinks = append(sinks, o.history)
-	if o.frames > 0 {
-		sinks = []pipeline.Sink{&sink.Limit{Frames: o.frames, Stop: func() { stop() }, Next: sinks}}
-	}
 	return sinks
 }
 

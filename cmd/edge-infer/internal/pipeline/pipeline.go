@@ -84,6 +84,8 @@ type Pipeline struct {
 	SetupThread func() (review func())
 	// DeviceShare is the loop's place among those that share its device; nil where it has one alone.
 	DeviceShare *DeviceShare
+	// Quota ends the loop after a number of frames; nil for no limit.
+	Quota *Quota
 	// Stages take the time of each stage; nil for none. Several loops may have the same.
 	Stages *stage.Times
 	// Secondary are networks that classify tracked objects; nil for none.
@@ -407,7 +409,7 @@ func (p *Pipeline) gather(f *request) bool {
 	slowdown := int(max(p.slowdown.Load(), 1))
 	p.relieve()
 	for _, camera := range p.schedule.order(*p.streams.Load()) {
-		if len(f.frames) == cap(f.frames) {
+		if len(f.frames) == cap(f.frames) || p.Quota.used() {
 			break
 		}
 		if camera.suspect && len(f.frames) > 0 {
@@ -421,6 +423,10 @@ func (p *Pipeline) gather(f *request) bool {
 		if judged := p.schedule.judge(camera, &frame, slowdown); judged != infer {
 			camera.leaveOut(&frame, judged)
 			continue
+		}
+		if !p.Quota.take() { // another loop took the last one
+			camera.leaveOut(&frame, skip)
+			break
 		}
 		p.schedule.chose(camera, frame.Captured)
 		part := camera.Region.of(frame.Width, frame.Height)
