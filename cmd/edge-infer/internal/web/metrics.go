@@ -20,13 +20,13 @@ type collector struct {
 
 // metrics are the descriptions of the frame metrics.
 type metrics struct {
-	info, engine, started, inference, memory               *prometheus.Desc
-	captured, damaged, reconnects, running, fps, networkUp *prometheus.Desc
+	info, engine, started, inference, memory                    *prometheus.Desc
+	captured, damaged, reconnects, running, fps, networkUp      *prometheus.Desc
 	inferred, dropped, cut, deadlineMissed, detections, latency *prometheus.Desc
-	messages, queued                                       *prometheus.Desc
-	temperature, power, load, clock, throttled             *prometheus.Desc
-	viewers, images, imagesMissed, messagesLost, opening   *prometheus.Desc
-	slowdown, stages                                       *prometheus.Desc
+	messages, queued                                            *prometheus.Desc
+	temperature, power, load, clock, throttled                  *prometheus.Desc
+	viewers, images, imagesMissed, messagesLost, opening        *prometheus.Desc
+	slowdown, stages                                            *prometheus.Desc
 }
 
 func newMetrics() metrics {
