@@ -138,7 +138,11 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 		p.Logger.Warn("every image has "+w.contradiction, "images", w.done, "read_as", predictors[0].Model().Recognised.Layout,
 			"hint", "the detections are noise: set another --layout; edge-infer inspect shows the outputs")
 	}
-	if err = w.finish(err); err == nil && w.failed > 0 {
+	err = w.finish(err)
+	if err == nil {
+		w.logWritten(p)
+	}
+	if err == nil && w.failed > 0 {
 		return fmt.Errorf("%d of %d images could not be read", w.failed, w.failed+w.done)
 	}
 	return err
@@ -230,6 +234,21 @@ func (w *work) finish(err error) error {
 		err = errors.Join(err, w.recorder.close(err == nil))
 	}
 	return err
+}
+
+// logWritten logs what was written where.
+func (w *work) logWritten(p *Images) {
+	if w.saver != nil {
+		w.logger.Info("copies written", "files", w.saver.written, "images", w.done, "directory", p.Save)
+	}
+	switch p.Record.Format {
+	case YOLO, YOLOScores, MapFiles:
+		w.logger.Info("results written", "files", w.done, "directory", p.Record.Path)
+	default:
+		if p.Record.Path != "" {
+			w.logger.Info("results written", "images", w.done, "file", p.Record.Path)
+		}
+	}
 }
 
 func (w *work) progress(number int) {

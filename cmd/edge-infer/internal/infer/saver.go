@@ -34,6 +34,7 @@ type saver struct {
 	names     names
 	codec     func() (*codec, error) // chosen for the first video
 	video     *video                 // being written, or nil
+	written   int                    // complete copies
 }
 
 func newSaver(directory, video string, labels []string, logger *slog.Logger) (*saver, error) {
@@ -96,6 +97,7 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 	if err := atomicfile.Adopt(partial, path); err != nil {
 		return "", fmt.Errorf("save: %w", err)
 	}
+	s.written++
 	return path, nil
 }
 
@@ -148,7 +150,11 @@ func (s *saver) finish() error {
 	}
 	f := s.video
 	s.video = nil
-	return f.finish()
+	err := f.finish()
+	if err == nil {
+		s.written++
+	}
+	return err
 }
 
 // abandon discards the copy of a video that could not be read to its end.

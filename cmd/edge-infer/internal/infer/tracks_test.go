@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -151,4 +152,28 @@ func TestDetectionsOverTheLimitAreReported(t *testing.T) {
 	require.NoError(t, p.Run(t.Context(), func(*Seen) error { return nil }))
 	assert.Contains(t, log.String(), `msg="more detections than the limit, the weakest are left out" images=`)
 	assert.Contains(t, log.String(), `limit=1 hint="raise --max-detections"`)
+}
+
+func TestTheLastLineSaysWhatWasWritten(t *testing.T) {
+	c := config.Default()
+	c.Model.Path, c.Engine.Backend, c.Engine.Threads = "demo", "onnxruntime=cpu", 1
+	source, dir := beltVideo(t), t.TempDir()
+	for _, test := range []struct {
+		record Record
+		save   string
+		want   string
+	}{
+		{Record{Format: YOLO, Path: dir}, "", `msg="results written" files=60 directory=` + dir},
+		{Record{Format: JSONLines, Path: dir + "/a.jsonl"}, "", `msg="results written" images=60 file=` + dir + "/a.jsonl"},
+		{Record{}, dir, `msg="copies written" files=1 images=60 directory=` + dir},
+	} {
+		var log bytes.Buffer
+		p := &Images{
+			Files: []string{source}, Record: test.record, Save: test.save, Video: VideoAVI, Config: c,
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		}
+		require.NoError(t, p.Run(t.Context(), func(*Seen) error { return nil }))
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		assert.Contains(t, lines[len(lines)-1], test.want)
+	}
 }
