@@ -120,7 +120,7 @@ type Options struct {
 	Device    int  // GPU number
 	Threads   int  // CPU threads of one request
 	Spin      bool // CPU threads wait for work in a busy loop: a little faster alone, much slower beside other processes
-	Slots     int  // requests in flight, default 2
+	Slots     int  // requests in flight; 0: one on a CPU, which gains little from a second that waits, else two
 	MaxBatch  int  // default 1
 	// Frugal allows a backend to use a smaller batch than MaxBatch if larger ones are no faster, which saves memory and waiting.
 	Frugal bool

@@ -75,8 +75,8 @@ internal/diagnose: internal/site mqtt/command capture capture/scene capture/sour
 	mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
 internal/history: internal/atomicfile internal/pipeline postprocess postprocess/zone
 internal/infer: capture capture/source engine internal/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
-	internal/network internal/progress internal/report internal/terminal mqtt/payload postprocess postprocess/draw postprocess/evaluate
-	postprocess/format postprocess/predict postprocess/predict/window postprocess/zone
+	internal/network internal/pipeline internal/progress internal/report internal/terminal mqtt/payload postprocess postprocess/draw
+	postprocess/evaluate postprocess/format postprocess/predict postprocess/predict/window postprocess/track postprocess/zone
 internal/media: capture capture/source engine internal/telemetry postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress internal/site
 	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/tile

@@ -22,6 +22,11 @@ standard input) and prints the detections. --batch N puts up to N images into a 
   edge-infer infer val2017/ --model yolo11n.onnx --format coco --output results.json --annotations instances_val2017.json
   find /data -name '*.jpg' | edge-infer infer @- --model yolo11n.onnx --format yolo --output labels/ --gpu all
 
+Objects of a video are tracked (--track=off: not). --save writes the video with boxes and track IDs, and with the zones, lines and counts of the
+configuration's camera that plays the file, or of its only camera.
+
+  edge-infer infer street.mp4 --model yolo11n.onnx --config zones.yaml --save annotated/
+
 --tile also runs the network on overlapping tiles, for small objects on large images.
 
   edge-infer infer aerial/ --model yolo11n.onnx --tile 640 --overlap 0.2 --batch 8

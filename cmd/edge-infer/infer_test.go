@@ -130,7 +130,7 @@ func TestInferTellsOfNumbersThatAreNone(t *testing.T) {
 		float32(math.NaN()): "every image has scores that are not from 0 to 1",
 		7:                   "every image has scores that are not from 0 to 1",
 		0.9:                 "every image has boxes outside the image or of no size",
-		0.1:                 "",
+		0.05:                "",
 	} {
 		const boxes = 8*8 + 4*4 + 2*2
 		b := testnet.NewBuilder(1)

@@ -148,6 +148,35 @@ func variablesInCode(t *testing.T) map[string]bool {
 	return all
 }
 
+// TestLibraryPageInAModuleOfItsOwn follows the page: a module beside a clone, its commands and its program, which prints the page's first line.
+func TestLibraryPageInAModuleOfItsOwn(t *testing.T) {
+	t.Parallel()
+	page := documents(t)["docs/library.md"]
+	blocks := fences(page)
+	commands, output, program := blocks[0], blocks[1], blocks[2]
+	require.Equal(t, []string{"sh", "text", "go"}, []string{commands.language, output.language, program.language})
+	parent := t.TempDir()
+	clone, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(clone, filepath.Join(parent, "edge-infer")))
+	_, own, found := strings.Cut(commands.text, "mkdir ../mine && cd ../mine")
+	require.True(t, found, "the part before it makes the clone, in which this test runs")
+	mine := filepath.Join(parent, "mine")
+	require.NoError(t, os.Mkdir(mine, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(mine, "main.go"), []byte(program.text), 0o600))
+	programtest.Output(t, "dataset", "--out", filepath.Join(mine, "parts"), "--count", "4", "--width", "640", "--height", "360")
+	own = regexp.MustCompile(`(?m)^edge-infer dataset .*$`).ReplaceAllString(own, "")
+	shell := exec.CommandContext(t.Context(), "sh", "-e", "-c", own)
+	shell.Dir = mine
+	shell.Env = append(os.Environ(), "GOPROXY=off")
+	var stderr strings.Builder
+	shell.Stderr = &stderr
+	printed, err := shell.Output()
+	require.NoError(t, err, stderr.String())
+	lines := regexp.MustCompile(`(?m)^(\w+ \d\.\d\d) \{X1:`)
+	require.Equal(t, lines.FindStringSubmatch(output.text)[1], lines.FindStringSubmatch(string(printed))[1])
+}
+
 // The program of the page is one that compiles, and the lines below it are the example that runs.
 func TestLibraryPageIsAnExampleThatRuns(t *testing.T) {
 	example, err := os.ReadFile("../../postprocess/predict/example_test.go")

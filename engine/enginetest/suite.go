@@ -62,6 +62,7 @@ func RunImages(t *testing.T, b Backend) {
 
 func (b Backend) open(t testing.TB, name string, change func(*engine.Options)) engine.Engine {
 	options := Network(t, name)
+	options.Slots = 2
 	if change != nil {
 		change(&options)
 	}

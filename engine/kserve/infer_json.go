@@ -23,6 +23,7 @@ type parameters struct {
 	BinarySize   *int64 `json:"binary_data_size,omitempty"`
 	Binary       *bool  `json:"binary_data,omitempty"`        // of a wanted output
 	BinaryOutput *bool  `json:"binary_data_output,omitempty"` // of a request: of all outputs
+	Classes      int64  `json:"classification,omitempty"`     // of a wanted output
 	Region       string `json:"shared_memory_region,omitempty"`
 	RegionSize   int64  `json:"shared_memory_byte_size,omitempty"`
 	RegionOffset int64  `json:"shared_memory_offset,omitempty"`
@@ -165,7 +166,11 @@ func (r *InferRequest) UnmarshalHTTP(b []byte, head int) error {
 	for i := range body.Outputs {
 		out := &body.Outputs[i]
 		r.Outputs = append(r.Outputs, Tensor{Name: out.Name, Region: out.Parameters.region()})
-		if out.Parameters != nil && out.Parameters.Binary != nil {
+		if out.Parameters == nil {
+			continue
+		}
+		r.Outputs[i].Classes = out.Parameters.Classes
+		if out.Parameters.Binary != nil {
 			r.BinaryOutput = *out.Parameters.Binary
 		}
 	}

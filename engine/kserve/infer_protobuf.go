@@ -25,6 +25,9 @@ const (
 	regionOffset = "shared_memory_offset"
 )
 
+// classification is the name of the parameter that reduces an output to its best classes.
+const classification = "classification"
+
 // AppendHead writes the request without the data of its inputs. After it come, for each input that is in no Region, AppendRaw and the data:
 // so that a request for another image is the same bytes with another image behind them.
 func (r *InferRequest) AppendHead(b []byte) []byte {
@@ -199,7 +202,7 @@ func appendTensor(list []Tensor, f *field, parameters protowire.Number, wanted b
 		case f.number == 1:
 			name = reuse(t.Name, f.data)
 		case f.number == parameters:
-			err = t.Region.parameter(f.data)
+			err = t.parameter(f.data)
 		case wanted:
 		case f.number == 2:
 			datatype = reuse(t.Datatype, f.data)
@@ -221,8 +224,8 @@ func appendTensor(list []Tensor, f *field, parameters protowire.Number, wanted b
 	return list, err
 }
 
-// parameter reads one parameter of a tensor, of which only shared memory is of interest.
-func (r *Region) parameter(entry []byte) error {
+// parameter reads one parameter of a tensor; unknown ones are ignored.
+func (t *Tensor) parameter(entry []byte) error {
 	var key string
 	var text string
 	var number uint64
@@ -244,11 +247,13 @@ func (r *Region) parameter(entry []byte) error {
 	})
 	switch key {
 	case regionName:
-		r.Name = text
+		t.Region.Name = text
 	case regionSize:
-		r.Size = int64(number)
+		t.Region.Size = int64(number)
 	case regionOffset:
-		r.Offset = int64(number)
+		t.Region.Offset = int64(number)
+	case classification:
+		t.Classes = int64(number)
 	}
 	return err
 }

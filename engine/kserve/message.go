@@ -27,6 +27,8 @@ type Tensor struct {
 	Shape    []int64
 	Data     []byte
 	Region   Region
+	// Classes is how many of its best classes a requested output is to be reduced to (Triton's classification extension); 0 for none.
+	Classes int64
 }
 
 // Region is a part of shared memory that was registered with the server by name.

@@ -242,3 +242,18 @@ func FuzzDescriptions(f *testing.F) {
 		_ = new(BoolResponse).Unmarshal(b)
 	})
 }
+
+// TestClassificationIsRead in both encodings: a server must not ignore it.
+func TestClassificationIsRead(t *testing.T) {
+	parameter := func(b []byte) []byte {
+		return appendMessage(appendText(b, 1, "classification"), 2, func(b []byte) []byte { return appendNumber(b, 2, 5) })
+	}
+	message := appendMessage(nil, fieldWanted, func(b []byte) []byte { return appendMessage(appendText(b, 1, "o"), 2, parameter) })
+	var packed, text InferRequest
+	require.NoError(t, packed.Unmarshal(message))
+	require.NoError(t, text.UnmarshalHTTP([]byte(`{"inputs":[],"outputs":[{"name":"o","parameters":{"classification":5}}]}`), -1))
+	for _, r := range []*InferRequest{&packed, &text} {
+		require.Len(t, r.Outputs, 1)
+		require.EqualValues(t, 5, r.Outputs[0].Classes)
+	}
+}

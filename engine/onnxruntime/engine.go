@@ -3,6 +3,7 @@
 package onnxruntime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -83,11 +84,11 @@ func (e *Engine) open(options engine.Options) error {
 	if err := e.load(file, options); err != nil {
 		return err
 	}
-	slots := options.Slots
-	if slots == 0 {
-		slots = 2
+	slots := 1
+	if e.deviceMemory {
+		slots = 2 // the host prepares an image while the device computes
 	}
-	for range slots {
+	for range cmp.Or(options.Slots, slots) {
 		s, err := e.newSlot()
 		if err != nil {
 			return err

@@ -41,6 +41,7 @@ func (s *slot) work() error {
 	if err != nil {
 		return e.fail("submit", err)
 	}
+	prepared := clock.Monotonic()
 	// Networks run one at a time, in the order of arrival, since they use the same threads. Other slots letterbox meanwhile.
 	e.inference <- struct{}{}
 	ready := clock.Monotonic()
@@ -51,7 +52,7 @@ func (s *slot) work() error {
 		return e.fail("wait", err)
 	}
 	s.Result.Outputs = r.views
-	s.Result.Timing = engine.Timing{Submitted: s.Submitted, Done: done, Preprocess: ready - began, Inference: done - ready}
+	s.Result.Timing = engine.Timing{Submitted: s.Submitted, Done: done, Preprocess: prepared - began, Inference: done - ready}
 	return nil
 }
 

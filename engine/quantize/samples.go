@@ -45,23 +45,10 @@ type Images struct {
 // imageSuffixes are the file types of ChooseImages.
 var imageSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm"}
 
-// ChooseImages lists images under dir, subdirectories included: count of them drawn with seed, or all if count is 0 or larger than their
+// ChooseImages lists images under dir, subdirectories and linked ones included: count of them drawn with seed, or all if count is 0 or larger than their
 // number. The same directory, count and seed give the same list.
 func ChooseImages(dir string, count int, seed uint64) ([]string, error) {
-	var files []string
-	root := dir
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		root += string(filepath.Separator) // follows dir if it is a link
-	}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if !entry.IsDir() && slices.Contains(imageSuffixes, strings.ToLower(filepath.Ext(path))) {
-			files = append(files, path)
-		}
-		return nil
-	})
+	files, err := appendImages(nil, dir, map[string]bool{})
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w (give a directory that exists and is readable)", err)
 	}
@@ -74,6 +61,38 @@ func ChooseImages(dir string, count int, seed uint64) ([]string, error) {
 		random.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
 		files = files[:count]
 		slices.Sort(files)
+	}
+	return files, nil
+}
+
+// appendImages appends the images under dir. visited has the directories that were listed, so that links in a circle end.
+func appendImages(files []string, dir string, visited map[string]bool) ([]string, error) {
+	target, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	if visited[target] {
+		return files, nil
+	}
+	visited[target] = true
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		path, directory := filepath.Join(dir, entry.Name()), entry.IsDir()
+		if entry.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(path)
+			directory = err == nil && info.IsDir() // a broken link is reported when it is read
+		}
+		switch {
+		case directory:
+			if files, err = appendImages(files, path, visited); err != nil {
+				return nil, err
+			}
+		case slices.Contains(imageSuffixes, strings.ToLower(filepath.Ext(path))):
+			files = append(files, path)
+		}
 	}
 	return files, nil
 }

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // open opens servers and the local engine that stands by for them.
 func open(t *testing.T, o engine.Options) (*standby.Engine, *kservetest.Server, error) {
+	o.Slots = 2
 	there := o
 	there.Metadata, there.Slots = engine.Metadata{}, 1
 	served, err := onnxruntime.Open(there)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"syscall"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -52,6 +53,7 @@ type Stats struct {
 	EvictedSessions  uint64 `json:"evicted_sessions"`  // stored sessions removed for new clients
 	QueuedBytes      int64  `json:"queued_bytes"`      // of messages that wait for acknowledgement now
 	RemovedSessions  uint64 `json:"removed_sessions"`  // sessions removed because too many bytes waited for them
+	Undelivered      uint64 `json:"undelivered"`       // messages discarded for one client: too many waited for it, or they expired
 }
 
 // Open starts serving until Close. It refuses an address reachable from other machines without a password or client certificates.
@@ -195,6 +197,8 @@ func (b *Broker) Stats() Stats {
 	s.RetainedMessages, s.RetainedBytes, s.NotRetained = b.retained.stats()
 	s.Sessions, s.EvictedSessions = b.server.Clients.Len(), b.sessions.evicted.Load()
 	s.QueuedBytes, s.RemovedSessions = b.queue.stats()
+	info := b.server.Info
+	s.Undelivered = uint64(atomic.LoadInt64(&info.MessagesDropped) + atomic.LoadInt64(&info.InflightDropped))
 	return s
 }
 

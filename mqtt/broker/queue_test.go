@@ -77,3 +77,19 @@ func TestABlockedConnectionIsClosed(t *testing.T) {
 	}
 	serves(t, b)
 }
+
+// TestUndeliveredMessagesAreCounted: what a client that does not read has missed is known, also with QoS 0.
+func TestUndeliveredMessagesAreCounted(t *testing.T) {
+	b := open(t, &Broker{Limits: Limits{Queued: 256 << 20, Write: time.Hour}})
+	conn := dial(t, b, login(4, "slow"))
+	_, err := io.ReadFull(conn, make([]byte, 4))
+	require.NoError(t, err)
+	_, err = conn.Write([]byte{0x82, 6, 0, 1, 0, 1, '#', 0}) // QoS 0
+	require.NoError(t, err)
+	sender := mqtttest.Subscribe(t, b.URL(), "nothing")
+	require.Zero(t, b.Stats().Undelivered)
+	for begun := time.Now(); b.Stats().Undelivered == 0; {
+		require.Less(t, time.Since(begun), mqtttest.Patience)
+		require.True(t, sender.Client.Publish("flood", 1, false, make([]byte, 4<<10)).WaitTimeout(mqtttest.Patience))
+	}
+}

@@ -260,10 +260,6 @@ func (b *boxes) finish(in *input, dst []postprocess.Detection) []postprocess.Det
 	right, bottom := float32(b.match.width), float32(b.match.height) // of the network's input
 	count, sorted := 0, 0
 	for i := range keys {
-		if count == b.Limit {
-			stats.Suppressed += len(keys) - i
-			break
-		}
 		if i == sorted {
 			sorted += sortFront(keys[i:], list, max(i, sortedRun))
 		}
@@ -271,6 +267,11 @@ func (b *boxes) finish(in *input, dst []postprocess.Detection) []postprocess.Det
 		if !b.suppression.keep(c) {
 			stats.Suppressed++
 			continue
+		}
+		if count == b.Limit {
+			stats.Suppressed += len(keys) - i
+			stats.Cut = c.Score
+			break
 		}
 		count++
 		// A box within the first two pixels is likely given in shares of the input, and read as pixels.

@@ -208,14 +208,15 @@ func (d *Decoder) slice(result *engine.Result, index int) error {
 
 // Stats counts what decoding one image did. Candidates - Truncated entered suppression.
 type Stats struct {
-	Candidates    int // boxes above the minimum score
-	Truncated     int // candidates dropped because there were more than Options.MaxCandidates, or than an engine's list holds
-	Suppressed    int // candidates removed by a better overlapping box, or by Options.Limit
-	Outside       int // boxes wholly outside the source image, in the letterbox bars for instance
-	Invalid       int // values skipped: boxes that are NaN, infinite or empty, and BadScores
-	BadScores     int // values that cannot be scores (NaN, below 0, above 1), and class numbers that the model does not have
-	UnknownPixels int // pixels of a segmentation map that are NaN or a class number that the model does not have
-	OutsideInput  int // boxes wholly outside the network's input, or within its first two pixels: the outputs are read wrongly
+	Candidates    int     // boxes above the minimum score
+	Truncated     int     // candidates dropped because there were more than Options.MaxCandidates, or than an engine's list holds
+	Suppressed    int     // candidates removed by a better overlapping box, or by Options.Limit
+	Cut           float32 // score of the best detection removed by Options.Limit, 0 if none was
+	Outside       int     // boxes wholly outside the source image, in the letterbox bars for instance
+	Invalid       int     // values skipped: boxes that are NaN, infinite or empty, and BadScores
+	BadScores     int     // values that cannot be scores (NaN, below 0, above 1), and class numbers that the model does not have
+	UnknownPixels int     // pixels of a segmentation map that are NaN or a class number that the model does not have
+	OutsideInput  int     // boxes wholly outside the network's input, or within its first two pixels: the outputs are read wrongly
 }
 
 // Add adds the counts of another image.
@@ -223,6 +224,7 @@ func (s *Stats) Add(more *Stats) {
 	s.Candidates += more.Candidates
 	s.Truncated += more.Truncated
 	s.Suppressed += more.Suppressed
+	s.Cut = max(s.Cut, more.Cut)
 	s.Outside += more.Outside
 	s.Invalid += more.Invalid
 	s.BadScores += more.BadScores

@@ -330,6 +330,10 @@ func TestCapsKeepTheBest(t *testing.T) {
 		assert.Equal(t, all.Candidates, stats.Candidates)
 		assert.Equal(t, stats.Candidates-50, stats.Truncated)
 		assert.Equal(t, 30, stats.Suppressed)
+		more := openDecoder(t, described(0, shape), Options{Layout: LayoutYOLOv8, MultiLabel: multi, Limit: 21})
+		next, _, err := more.Decode(result(identity, whole(data, shape)), 0, 2000, 2000, nil)
+		require.NoError(t, err)
+		assert.InDelta(t, next[20].Score, stats.Cut, 0, "the best detection over the limit")
 		if multi {
 			assert.Equal(t, boxes*classes, stats.Candidates)
 		}
@@ -343,6 +347,7 @@ func TestCapsKeepTheBest(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1800, stats.Candidates)
 	assert.Len(t, got, 1)
+	assert.Zero(t, stats.Cut, "the others are suppressed")
 	assert.InDelta(t, 0.3+899.0/2000, got[0].Score, 1e-6)
 }
 

@@ -24,7 +24,7 @@ func TestNoAllocations(t *testing.T) {
 		},
 		"demo model": func() (*Network, error) {
 			o := Options{Backend: "onnxruntime=cpu", Log: slog.New(slog.DiscardHandler)}
-			o.Threads, o.MaxBatch = 1, 2
+			o.Threads, o.MaxBatch, o.Slots = 1, 2, 2
 			return Open(t.Context(), o)
 		},
 	} {

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -24,7 +25,8 @@ func (o *Options) openStandby(ctx context.Context, choice auto.Choice, logger *s
 		return nil, refused
 	}
 	here := o.Options
-	here.Filter = nil // boxes are listed by neither or both
+	here.Filter = nil                  // boxes are listed by neither or both
+	here.Slots = cmp.Or(here.Slots, 2) // a server answers several requests at once
 	if remote != nil {
 		here.MaxBatch = remote.Model().MaxBatch
 	}

@@ -304,6 +304,11 @@ func (o *Objects) check(labels []string) error {
 	return nil
 }
 
+// Pixels converts configured points to pixels of an image of that size.
+func (c *Config) Pixels(points []Point, width, height int) []Point {
+	return c.scaled(points, float64(width), float64(height))
+}
+
 // scaled converts configured points to an image of the given size.
 func (c *Config) scaled(points []Point, width, height float64) polygon {
 	if c.Width > 0 {

@@ -165,6 +165,12 @@ func (s *Server) answer(method string, message []byte) ([]byte, error) {
 		return b, nil
 	case "SystemSharedMemoryRegister", "CudaSharedMemoryRegister":
 		return nil, kserve.Statusf(kserve.Unimplemented, "this server has no shared memory: send the tensors themselves")
+	case "RepositoryModelLoad", "RepositoryModelUnload":
+		return nil, errRepository
+	case "TraceSetting":
+		return nil, errTrace
+	case "LogSettings":
+		return nil, errLogging
 	default:
 		return nil, kserve.Statusf(kserve.Unimplemented, "%.64s is not answered by this server", method)
 	}

@@ -104,8 +104,21 @@ func (s *Server) names() string {
 	return strings.Join(names, ", ")
 }
 
+// Parts of the protocol's extensions that need a server whose models and settings change while it runs.
+var (
+	errRepository = kserve.Statusf(kserve.Unimplemented, "models are neither loaded nor unloaded while this server runs: start it with the models")
+	errTrace      = kserve.Statusf(kserve.Unimplemented, "this server writes no traces: its metrics and the model's stats have the times")
+	errLogging    = kserve.Statusf(kserve.Unimplemented, "log settings do not change while this server runs: start it with --log")
+)
+
 // check refuses what requests may not hold here.
 func check(r *kserve.InferRequest) error {
+	for i := range r.Outputs {
+		if r.Outputs[i].Classes != 0 {
+			return kserve.Statusf(kserve.Unimplemented, "%.64q with the parameter classification: this server returns whole outputs, sort them "+
+				"yourself (the class names are the parameter names of the model's config)", r.Outputs[i].Name)
+		}
+	}
 	for _, list := range [][]kserve.Tensor{r.Inputs, r.Outputs} {
 		for i := range list {
 			if list[i].Region.Name != "" {
@@ -214,6 +227,12 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string, mem
 		return kserve.Statusf(kserve.Unimplemented, "this server has no shared memory: send the tensors themselves")
 	case path[0] == "repository" && len(path) == 2 && path[1] == "index":
 		return write(w, s.index())
+	case path[0] == "repository" && len(path) == 4 && path[1] == "models" && (path[3] == "load" || path[3] == "unload"):
+		return errRepository
+	case path[0] == "trace":
+		return errTrace
+	case path[0] == "logging":
+		return errLogging
 	case path[0] != "models" || len(path) < 2:
 		return kserve.Statusf(kserve.NotFound, "no such path")
 	case path[1] == "stats" && len(path) == 2:
@@ -241,6 +260,8 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string, mem
 		return write(w, s.statistics(m))
 	case "infer":
 		return s.infer(w, r, m, memory)
+	case "trace/setting":
+		return errTrace
 	}
 	return kserve.Statusf(kserve.NotFound, "no such path")
 }

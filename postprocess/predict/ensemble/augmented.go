@@ -207,7 +207,7 @@ func (a *Augmented) collect(number int, result *predict.Result) {
 	for _, detections := range a.views {
 		all += len(detections)
 	}
-	at.Detections = applyLimits(a.Fuser.Fuse(at.Detections, a.views), &a.decoding, a.exclusive)
+	at.Detections = applyLimits(a.Fuser.Fuse(at.Detections, a.views), &a.decoding, a.exclusive, &at.Stats)
 	at.Stats.Suppressed += all - len(at.Detections)
 }
 

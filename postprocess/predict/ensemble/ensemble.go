@@ -241,7 +241,7 @@ func (e *Ensemble) fuse(s *slot, img int) {
 	if at.Err != nil {
 		return
 	}
-	at.Detections = applyLimits(s.fuser.Fuse(at.Detections, s.views), &s.decoding, e.exclusive)
+	at.Detections = applyLimits(s.fuser.Fuse(at.Detections, s.views), &s.decoding, e.exclusive, &at.Stats)
 	at.Stats.Suppressed += total - len(at.Detections)
 }
 
@@ -252,7 +252,7 @@ func exclusiveClasses(m *predict.Model) bool {
 
 // applyLimits cuts sorted detections to those that decoding would return: at or above its minimum score, and at most its limit. With
 // TopAlways the best exclusive classes stay whatever their scores.
-func applyLimits(detections []postprocess.Detection, d *predict.Decoding, exclusive bool) []postprocess.Detection {
+func applyLimits(detections []postprocess.Detection, d *predict.Decoding, exclusive bool, stats *head.Stats) []postprocess.Detection {
 	if exclusive && d.TopAlways {
 		return detections[:min(len(detections), cmp.Or(d.TopK, head.DefaultTopK))]
 	}
@@ -262,7 +262,12 @@ func applyLimits(detections []postprocess.Detection, d *predict.Decoding, exclus
 			break
 		}
 	}
-	return detections[:min(len(detections), cmp.Or(d.Limit, head.DefaultLimit))]
+	limit := cmp.Or(d.Limit, head.DefaultLimit)
+	if len(detections) <= limit {
+		return detections
+	}
+	stats.Cut = max(stats.Cut, detections[limit].Score)
+	return detections[:limit]
 }
 
 // Close implements predict.Predictor.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"image"
 	"math"
-	"sync/atomic"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -25,16 +24,14 @@ type Tiled struct {
 	Tile int
 	// Overlap is the share of a tile that its neighbour shows as well, 0 to 0.75. Objects up to that size are whole in a tile.
 	Overlap float64
+	// The predictor's Decoding.Limit is that of a tile; the image has no limit of its own.
 	// WholeImage runs the predictor on the whole image as well, for objects larger than a tile.
 	WholeImage bool
 	// Merge selects the box of an object that several views show whole: ensemble.NMS the one with the best score, ensemble.WeightedBoxes
 	// the mean of all weighted by their scores. NMS when empty.
 	Merge ensemble.Method
-	// Limit is the maximum number of detections of an image, head.DefaultLimit when 0. Tune changes it.
-	Limit int
 
 	shared int // pixels that neighbours share
-	limit  atomic.Int64
 
 	// Submit and Wait only.
 	busy    bool
@@ -83,7 +80,6 @@ func (t *Tiled) Open() error {
 	if err := t.merger.open(t.shared, t.Merge); err != nil {
 		return err
 	}
-	t.limit.Store(int64(cmp.Or(t.Limit, head.DefaultLimit)))
 	t.batch = t.Model().MaxBatch
 	t.batcher.Predictor = t.Predictor
 	t.take = t.collect
@@ -93,15 +89,6 @@ func (t *Tiled) Open() error {
 
 // Slots implements predict.Predictor.
 func (t *Tiled) Slots() int { return 1 }
-
-// Tune implements predict.Predictor.
-func (t *Tiled) Tune(d predict.Decoding) error {
-	err := t.Predictor.Tune(d)
-	if err == nil {
-		t.limit.Store(int64(cmp.Or(d.Limit, head.DefaultLimit)))
-	}
-	return err
-}
 
 func (t *Tiled) refuse(op string, kind error, format string, arguments ...any) error {
 	return &engine.Error{Op: op, Backend: t.Model().Backend, Kind: kind, Message: fmt.Sprintf(format, arguments...)}
@@ -192,10 +179,6 @@ func (t *Tiled) Wait(slot int) (*predict.BatchResult, error) {
 			found := 0
 			at.Detections, found = t.merger.merge(at.Detections, t.views[first:end], first, t.sizes[i])
 			at.Stats.Suppressed += found - len(at.Detections)
-			if most := int(t.limit.Load()); len(at.Detections) > most {
-				at.Stats.Suppressed += len(at.Detections) - most
-				at.Detections = at.Detections[:most]
-			}
 		}
 		first = end
 	}

@@ -48,7 +48,7 @@ func TestBench(t *testing.T) {
 			require.Positive(t, c.Count, c.Stage)
 			require.LessOrEqual(t, c.P50, c.P99, c.Stage)
 		}
-		require.Subset(t, stages, []string{"queue", "letterbox", "network", "decode", "track", "encode", "hand_off"})
+		require.Subset(t, stages, []string{"queue", "waiting", "letterbox", "network", "decode", "track", "encode", "hand_off"})
 	}
 	require.NoError(t, b.Judge(report))
 	var text bytes.Buffer

@@ -149,7 +149,7 @@ func (d *Detect) settings() []setting {
 		{"detect.iou", "iou", number(&d.IoU), share(&d.IoU), "NMS threshold: boxes of one class with a higher IoU are merged"},
 		{
 			"detect.max_detections", "max-detections", whole(&d.MaxDetections), within(&d.MaxDetections, 1, 30000),
-			"most detections per image",
+			"most detections per image, or per tile of an image with tiles",
 		},
 		{"detect.top", "top", whole(&d.Top), within(&d.Top, 1, 1000), "most classes that a classifier reports per image"},
 		{"detect.classes", "classes", list(&d.Classes), nil, "class names to report, separated by commas; empty: all"},

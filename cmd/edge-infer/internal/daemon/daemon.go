@@ -168,7 +168,6 @@ func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen
 	o.version = r.Version
 	o.root = r.Root
 	o.asJSON = r.JSON
-	o.frames = r.Frames
 	o.started = started
 	o.logger = r.logger
 	o.out = out
@@ -296,7 +295,13 @@ func (r *run) open(ctx context.Context) error {
 	if err := o.open(inLoop); err != nil {
 		return err
 	}
-	if err := r.fleet.devices.Ready(inLoop, o.sinks(func() { r.control.end(nil) })); err != nil {
+	if r.Frames > 0 {
+		quota := pipeline.NewQuota(r.Frames, func() { r.control.end(nil) })
+		for _, d := range r.fleet.devices.All {
+			d.Quota = quota
+		}
+	}
+	if err := r.fleet.devices.Ready(inLoop, o.sinks()); err != nil {
 		return err
 	}
 	return o.announce()

@@ -71,7 +71,6 @@ type outputs struct {
 	version  string
 	root     string
 	asJSON   bool
-	frames   int
 	started  time.Time
 	logger   *slog.Logger
 	out      *report.Output
@@ -220,22 +219,27 @@ func (o *outputs) logStart() {
 			fmt.Fprintf(o.screen, "model %s is not open yet\n", d.Describe())
 			continue
 		}
-		fmt.Fprintf(o.screen, "model %s on %s %s, %s, %s\n", d.Describe(), m.Backend, m.BackendVersion, m.Device, m.Precision)
+		fmt.Fprintf(o.screen, "model %s%s on %s %s, %s, %s\n", d.Describe(), layoutOf(&m), m.Backend, m.BackendVersion, m.Device, m.Precision)
 		if v := o.verdict(); v != nil && i == 0 {
 			fmt.Fprintf(o.screen, "accuracy in %s\n", accuracy.Summary(v))
 		}
-		if taken := predict.Describe(m).Preprocessing; taken != "" {
-			fmt.Fprintf(o.screen, "images taken as %s\n", taken)
-		}
-		fmt.Fprintf(o.screen, "outputs read as %s\n", m.Recognised)
+		o.logger.Debug("model", "path", m.Path, "images", predict.Describe(m).Preprocessing, "outputs", m.Recognised.String())
 	}
 	if b := o.broker; b != nil {
 		fmt.Fprintf(o.screen, "embedded MQTT broker at %s; watch: %s\n", b.Addr(), broker.SubscribeCommand(b.Addr(), o.device))
 	}
 }
 
+// layoutOf describes how a model is read: its layout and, for images, its input size.
+func layoutOf(m *predict.Model) string {
+	if m.Image == nil {
+		return fmt.Sprintf(" (%s)", m.Recognised.Layout)
+	}
+	return fmt.Sprintf(" (%s, input %dx%d)", m.Recognised.Layout, m.Width, m.Height)
+}
+
 // sinks returns the outputs that take results.
-func (o *outputs) sinks(stop func()) []pipeline.Sink {
+func (o *outputs) sinks() []pipeline.Sink {
 	var sinks []pipeline.Sink
 	if o.terminal != nil {
 		sinks = append(sinks, o.terminal)
@@ -252,9 +256,6 @@ func (o *outputs) sinks(stop func()) []pipeline.Sink {
 		sinks = append(sinks, o.snapshots)
 	}
 	sinks = append(sinks, o.history)
-	if o.frames > 0 {
-		sinks = []pipeline.Sink{&sink.Limit{Frames: o.frames, Stop: func() { stop() }, Next: sinks}}
-	}
 	return sinks
 }
 

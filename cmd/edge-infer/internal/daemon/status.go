@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,7 +123,7 @@ func (o *outputs) statusLine(stats []pipeline.CameraStats) string {
 	if o.intervalFactor() > 1 {
 		fmt.Fprintf(&line, "cooling down: %d times the interval  ", o.intervalFactor())
 	}
-	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  dropped %d  ", fps, milliseconds(p50), milliseconds(p99), dropped)
+	fmt.Fprintf(&line, "%.1f fps  latency p50 %.1f ms p99 %.1f ms  dropped %d (newer)  ", fps, milliseconds(p50), milliseconds(p99), dropped)
 	if text, _ := o.upgrade(); text != "" {
 		line.WriteString(text + "  ")
 	}
@@ -187,10 +189,20 @@ type cameraTotals struct {
 	Max  float64 `json:"latency_max_ms"`
 }
 
+// inOrder sorts counters by the configured order of the cameras; without that they are in the order of the networks.
+func (o *outputs) inOrder(stats []pipeline.CameraStats) []pipeline.CameraStats {
+	position := map[string]int{}
+	for i, c := range o.cameras.All() {
+		position[c.Site.Name] = i
+	}
+	slices.SortStableFunc(stats, func(a, b pipeline.CameraStats) int { return cmp.Compare(position[a.Camera], position[b.Camera]) })
+	return stats
+}
+
 // totals returns the counters of the whole run.
 func (o *outputs) totals() map[string]any {
 	var cameras []cameraTotals
-	for _, totals := range o.groups.Totals() {
+	for _, totals := range o.inOrder(o.groups.Totals()) {
 		camera := o.cameras.Last(totals.Camera)
 		cameras = append(cameras, cameraTotals{
 			CameraStats: totals, Hardware: o.groups.Hardware(totals.Camera), Model: o.groups.Describe(totals.Camera),
@@ -214,7 +226,7 @@ func (o *outputs) totals() map[string]any {
 // summarise writes totals for a person.
 func (o *outputs) summarise() error {
 	s := report.Summary{Elapsed: time.Since(o.started)}
-	for _, totals := range o.groups.Totals() {
+	for _, totals := range o.inOrder(o.groups.Totals()) {
 		camera := o.cameras.Last(totals.Camera)
 		s.Cameras = append(s.Cameras, report.CameraSummary{CameraStats: totals, DroppedNewer: camera.Dropped, Damaged: camera.Damaged})
 	}

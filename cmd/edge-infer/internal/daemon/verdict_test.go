@@ -37,7 +37,7 @@ func TestVerdictOnWhatRuns(t *testing.T) {
 		"--frames", "2")
 	line, more := p.Line()
 	require.True(t, more)
-	assert.Regexp(t, `^model \S+half.onnx on onnxruntime \S+, CPU, \d+ threads, fp16$`, line)
+	assert.Regexp(t, `^model \S+half.onnx \(yolov8, input \d+x\d+\) on onnxruntime \S+, CPU, \d+ threads, fp16$`, line)
 	line, _ = p.Line()
 	assert.Regexp(t, `^accuracy in fp16: 1.0000 of \d+ boxes as in FP32, mAP50-95 0\.\d{4} of 0\.\d{4}, on 6 images, \d{4}-\d\d-\d\d$`, line)
 	require.NoError(t, p.Stop(syscall.SIGINT))

@@ -50,7 +50,7 @@ func (r *run) watch(ctx context.Context) {
 		if (terminal == nil || !terminal.Live()) && !due && lines != nil {
 			continue
 		}
-		lines = r.fleet.devices.Stats()
+		lines = r.outputs.inOrder(r.fleet.devices.Stats())
 		text := r.outputs.statusLine(lines)
 		if terminal != nil {
 			terminal.Status(r.outputs.state(lines, text))

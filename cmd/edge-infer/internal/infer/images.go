@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
@@ -75,17 +76,21 @@ type Seen struct {
 func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	options := network.Options(p.Config, p.Config.Detect.Confidence, p.Logger)
 	options.Decoding.TopAlways = true // a classifier returns its best classes whatever their scores
+	options.Slots = 2                 // the rate counts, not the latency: images are letterboxed while the network runs on others
 	options.Build = network.PlanBuilder{Progress: p.Progress}.Build
 	detect := &p.Config.Detect
 	w := &work{
-		each: each, details: report.Details{Masks: report.MaskForm(detect.Masks)},
-		maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit}, logger: p.Logger,
+		each: each, details: report.Details{Masks: report.MaskForm(detect.Masks), Exact: true},
+		maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit}, logger: p.Logger, confidence: detect.Confidence,
 	}
 	inputs, err := w.expand(p.Files)
 	if err != nil {
 		return err
 	}
 	options.ProbeSizes = sync.OnceValue(func() []engine.Size { return aspect.ProbeFiles(ctx, inputs, p.Config.Inference.Tile) })
+	if tracked(p.Config, inputs) {
+		options.Decoding.MinScore = float32(pipeline.MinScore(p.Config.Detect.Confidence))
+	}
 	builder := network.PredictorBuilder{Inference: p.Config.Inference}
 	predictors, err := builder.OpenPerGPU(ctx, p.Config, options)
 	if err != nil {
@@ -98,6 +103,7 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 		}
 	}
 	w.labels = predictors[0].Model().Metadata.Labels
+	w.tracks = newTracks(p.Config, predictors[0].Model(), inputs, p.Logger)
 	if p.Save != "" {
 		if w.saver, err = newSaver(p.Save, p.Video, w.labels, p.Logger); err != nil {
 			return err
@@ -119,6 +125,10 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 			"hint", "truncated file, or longer audio: copy it again")
 	}
 	err = files.Files(ctx, inputs)
+	if w.cut > 0 {
+		p.Logger.Warn("more detections than the limit, the weakest are left out", "images", w.cut, "limit", detect.MaxDetections,
+			"hint", "raise --max-detections")
+	}
 	p.Logger.Debug("images processed", "images", w.done, "took", time.Since(w.started).Round(time.Millisecond),
 		"network_waited", files.Waited().Round(time.Millisecond))
 	if err == nil && w.done == 0 {
@@ -128,7 +138,11 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 		p.Logger.Warn("every image has "+w.contradiction, "images", w.done, "read_as", predictors[0].Model().Recognised.Layout,
 			"hint", "the detections are noise: set another --layout; edge-infer inspect shows the outputs")
 	}
-	if err = w.finish(err); err == nil && w.failed > 0 {
+	err = w.finish(err)
+	if err == nil {
+		w.logWritten(p)
+	}
+	if err == nil && w.failed > 0 {
 		return fmt.Errorf("%d of %d images could not be read", w.failed, w.failed+w.done)
 	}
 	return err
@@ -142,19 +156,22 @@ func closeAll(predictors []predict.Predictor) {
 
 // work is the state of a run.
 type work struct {
-	each     func(*Seen) error
-	labels   []string
-	details  report.Details
-	maps     report.Maps
-	stats    zone.MapStats
-	saver    *saver   // nil for none
-	recorder recorder // nil for none
-	logger   *slog.Logger
-	step     progress.Step
-	started  time.Time
+	each       func(*Seen) error
+	labels     []string
+	details    report.Details
+	maps       report.Maps
+	stats      zone.MapStats
+	tracks     *tracks  // nil for none
+	saver      *saver   // nil for none
+	recorder   recorder // nil for none
+	logger     *slog.Logger
+	step       progress.Step
+	confidence float64 // of a reported detection
+	started    time.Time
 
 	total, skipped int // files
 	done, failed   int // images
+	cut            int // images with more detections than the limit
 	contrary       int // images whose outputs contradict the head, all for the same reason
 	contradiction  string
 	alone          error // of a single input file without any image
@@ -205,6 +222,9 @@ func (w *work) fail(path string, rest bool, err error) {
 // finish completes the outputs, or abandons incomplete ones after an error.
 func (w *work) finish(err error) error {
 	err = errors.Join(err, w.lost)
+	if w.tracks != nil && err == nil {
+		w.tracks.end()
+	}
 	if w.saver != nil && err == nil {
 		err = w.saver.finish()
 	} else if w.saver != nil {
@@ -214,6 +234,21 @@ func (w *work) finish(err error) error {
 		err = errors.Join(err, w.recorder.close(err == nil))
 	}
 	return err
+}
+
+// logWritten logs what was written where.
+func (w *work) logWritten(p *Images) {
+	if w.saver != nil {
+		w.logger.Info("copies written", "files", w.saver.written, "images", w.done, "directory", p.Save)
+	}
+	switch p.Record.Format {
+	case YOLO, YOLOScores, MapFiles:
+		w.logger.Info("results written", "files", w.done, "directory", p.Record.Path)
+	default:
+		if p.Record.Path != "" {
+			w.logger.Info("results written", "images", w.done, "file", p.Record.Path)
+		}
+	}
 }
 
 func (w *work) progress(number int) {
@@ -231,14 +266,25 @@ func (w *work) add(path string, number int, frame *capture.Frame, img *predict.R
 		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []payload.Exact{},
 		detections: img.Detections, denseMap: img.Map, labels: w.labels,
 	}
+	marks := tracking{}
+	if w.tracks != nil {
+		if marks, err = w.tracks.add(path, number, frame, img); err != nil {
+			return err
+		}
+		seen.detections = img.Detections
+	}
 	contradiction := predict.FindContradiction(&img.Stats)
 	if contradiction != "" && (w.contradiction == "" || w.contradiction == contradiction) {
 		w.contrary++
 		w.contradiction = contradiction
 	}
+	if img.Stats.Cut > 0 && float64(img.Stats.Cut) >= w.confidence {
+		w.cut++
+	}
 	w.details.Begin()
 	for i := range img.Detections {
 		d := w.details.Detection(&img.Detections[i], w.labels, frame.Width, frame.Height)
+		d.Track = marks.id(i)
 		seen.Detections = append(seen.Detections, payload.Exact{Detection: d})
 		seen.Names = d.AddNames(seen.Names)
 	}
@@ -252,7 +298,7 @@ func (w *work) add(path string, number int, frame *capture.Frame, img *predict.R
 		}
 	}
 	if w.saver != nil {
-		if seen.Saved, err = w.saver.save(path, number, frame, img, &w.stats); err != nil {
+		if seen.Saved, err = w.saver.save(path, number, frame, img, marks, &w.stats); err != nil {
 			return err
 		}
 	}

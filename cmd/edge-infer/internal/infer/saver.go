@@ -2,6 +2,7 @@ package infer
 
 import (
 	"fmt"
+	"image/color"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	captured "github.com/edge-infer/edge-infer/capture/source"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
 	"github.com/edge-infer/edge-infer/postprocess/draw"
@@ -20,14 +22,19 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
+// Colours of zones and lines.
+var zoneColour, lineColour = color.RGBA{R: 255, G: 214, A: 255}, color.RGBA{R: 255, G: 64, B: 64, A: 255}
+
 // saver writes copies of images and videos with the detections drawn, under their own names.
 type saver struct {
 	directory string
 	painter   draw.Painter
 	marks     []draw.Mark
+	points    []draw.Point
 	names     names
 	codec     func() (*codec, error) // chosen for the first video
 	video     *video                 // being written, or nil
+	written   int                    // complete copies
 }
 
 func newSaver(directory, video string, labels []string, logger *slog.Logger) (*saver, error) {
@@ -43,17 +50,20 @@ func newSaver(directory, video string, labels []string, logger *slog.Logger) (*s
 	})}, nil
 }
 
-// save draws the detections or the map into the frame and returns the path of the copy.
-func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Result, stats *zone.MapStats) (string, error) {
+// save draws the detections with their tracks, zones and lines, or the map, into the frame and returns the path of the copy.
+func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Result, tracked tracking, stats *zone.MapStats) (string, error) {
 	if frame.Format != engine.BGR {
 		return "", fmt.Errorf("save %s: %v images cannot be drawn on", source, frame.Format)
 	}
 	s.marks = s.marks[:0]
-	for _, d := range seen.Detections {
-		s.marks = append(s.marks, draw.Mark{Detection: d})
+	for i, d := range seen.Detections {
+		s.marks = append(s.marks, draw.Mark{Detection: d, Track: tracked.id(i)})
 	}
 	drawn := draw.Image{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride}
 	err := s.painter.Marks(drawn, s.marks)
+	if err == nil && tracked.tracker != nil {
+		err = s.analytics(drawn, tracked.tracker)
+	}
 	if err == nil && seen.Map != nil {
 		err = s.painter.Map(drawn, seen.Map, stats.Image())
 	}
@@ -87,7 +97,34 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 	if err := atomicfile.Adopt(partial, path); err != nil {
 		return "", fmt.Errorf("save: %w", err)
 	}
+	s.written++
 	return path, nil
+}
+
+// analytics draws zones and lines with their counts.
+func (s *saver) analytics(img draw.Image, t *pipeline.Tracker) error {
+	outline := func(points []zone.Point, closed bool, text string, colour color.RGBA) error {
+		s.points = s.points[:0]
+		for _, p := range t.Config.Pixels(points, img.Width, img.Height) {
+			s.points = append(s.points, draw.Point{X: float32(p.X), Y: float32(p.Y)})
+		}
+		return s.painter.Outline(img, s.points, closed, text, colour)
+	}
+	for i := range t.Config.Zones {
+		z, count := &t.Config.Zones[i], t.ZoneCount(i)
+		text := fmt.Sprintf("%s: %d, entered %d", z.Name, sum(count.Occupied), sum(count.Entered))
+		if err := outline(z.Points, true, text, zoneColour); err != nil {
+			return err
+		}
+	}
+	for i := range t.Config.Lines {
+		l, count := &t.Config.Lines[i], t.LineCount(i)
+		text := fmt.Sprintf("%s: in %d, out %d", l.Name, sum(count.In), sum(count.Out))
+		if err := outline([]zone.Point{l.From, l.To}, false, text, lineColour); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // frame adds a frame to the copy of its video.
@@ -113,7 +150,11 @@ func (s *saver) finish() error {
 	}
 	f := s.video
 	s.video = nil
-	return f.finish()
+	err := f.finish()
+	if err == nil {
+		s.written++
+	}
+	return err
 }
 
 // abandon discards the copy of a video that could not be read to its end.

@@ -36,21 +36,21 @@ func TestAVideoIsSavedWholeOrNotAtAll(t *testing.T) {
 	s, err := newSaver(dir, VideoAVI, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	for number := range 3 {
-		path, err := s.save("/videos/a.mp4", number, grey(64, 48, time.Duration(number)*40*time.Millisecond), &predict.Result{}, nil)
+		path, err := s.save("/videos/a.mp4", number, grey(64, 48, time.Duration(number)*40*time.Millisecond), &predict.Result{}, tracking{}, nil)
 		require.NoError(t, err)
 		require.Equal(t, filepath.Join(dir, "a.avi"), path)
 		require.NoFileExists(t, path)
 	}
-	path, err := s.save("/more/a.mkv", 0, grey(32, 32, 0), &predict.Result{}, nil) // of one image, which tells no rate
+	path, err := s.save("/more/a.mkv", 0, grey(32, 32, 0), &predict.Result{}, tracking{}, nil) // of one image, which tells no rate
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(dir, "a-2.avi"), path)
 	require.Equal(t, []string{"a.avi"}, listed(t, dir), "the one before is finished by the next one")
-	_, err = s.save("/videos/b.png", 0, grey(16, 16, 0), &predict.Result{}, nil)
+	_, err = s.save("/videos/b.png", 0, grey(16, 16, 0), &predict.Result{}, tracking{}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a-2.avi", "a.avi", "b.png"}, listed(t, dir))
 
 	for number, width := range []int{64, 64, 48} {
-		_, err = s.save("/videos/c.mp4", number, grey(width, 48, time.Duration(number)*40*time.Millisecond), &predict.Result{}, nil)
+		_, err = s.save("/videos/c.mp4", number, grey(width, 48, time.Duration(number)*40*time.Millisecond), &predict.Result{}, tracking{}, nil)
 		if width == 48 {
 			require.EqualError(t, err, "save /videos/c.mp4: frame 2 is 48x48, previous frames are 64x48")
 		}
@@ -76,7 +76,7 @@ func TestVideosAreMP4WhereTheyCanBe(t *testing.T) {
 	require.NoError(t, err)
 	const frames = 12
 	for number := range frames {
-		_, err := s.save("/videos/a b.mkv", number, grey(321, 241, time.Duration(number)*100*time.Millisecond), &predict.Result{}, nil)
+		_, err := s.save("/videos/a b.mkv", number, grey(321, 241, time.Duration(number)*100*time.Millisecond), &predict.Result{}, tracking{}, nil)
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.finish())
@@ -120,7 +120,7 @@ func TestACopyTakesAsLongAsItsVideo(t *testing.T) {
 		for number, at := range c.at {
 			frame := grey(64, 48, time.Duration(at)*time.Millisecond)
 			frame.FPS = c.told
-			_, err := s.save("/videos/a.mp4", number, frame, &predict.Result{}, nil)
+			_, err := s.save("/videos/a.mp4", number, frame, &predict.Result{}, tracking{}, nil)
 			require.NoError(t, err, name)
 		}
 		require.NoError(t, s.finish(), name)

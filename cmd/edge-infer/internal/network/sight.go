@@ -60,7 +60,7 @@ func (s *PredictorBuilder) Open(ctx context.Context, options predict.Options) (p
 		return p, nil
 	}
 	tiled := &tile.Tiled{
-		Predictor: p, Tile: s.Tile, Overlap: s.Overlap, Merge: ensemble.Method(s.TileMerge), WholeImage: true, Limit: asked.Limit,
+		Predictor: p, Tile: s.Tile, Overlap: s.Overlap, Merge: ensemble.Method(s.TileMerge), WholeImage: true,
 	}
 	if err := tiled.Open(); err != nil {
 		return nil, errors.Join(err, p.Close())

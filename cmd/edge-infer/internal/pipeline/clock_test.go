@@ -10,6 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 func TestEveryStageHasItsTime(t *testing.T) {
@@ -28,7 +29,7 @@ func TestEveryStageHasItsTime(t *testing.T) {
 		at.Captured = int64(time.Second)
 		at.Ready = at.Captured + int64(2*time.Millisecond)
 		e.slots[0].result.Timing = engine.Timing{
-			Submitted: at.Ready + int64(3*time.Millisecond), Done: at.Ready + int64(90*time.Millisecond),
+			Submitted: at.Ready + int64(3*time.Millisecond), Done: at.Ready + int64(20*time.Millisecond),
 			Preprocess: int64(4 * time.Millisecond), Inference: int64(5 * time.Millisecond), Filter: int64(time.Millisecond),
 		}
 		p.submit(0)
@@ -43,9 +44,9 @@ func TestEveryStageHasItsTime(t *testing.T) {
 		require.EqualValues(t, 401, s.Count, s.Stage) // AllocsPerRun runs once more
 		got[s.Stage] = s
 	}
-	require.Len(t, got, 7)
+	require.Len(t, got, 8)
 	for s, want := range map[stage.Stage]time.Duration{
-		stage.Capture: 2, stage.Queue: 3, stage.Letterbox: 4, stage.Network: 5, stage.Filter: 1,
+		stage.Capture: 2, stage.Queue: 3, stage.Waiting: 7, stage.Letterbox: 4, stage.Network: 5, stage.Filter: 1,
 	} {
 		require.InEpsilon(t, float64(want*time.Millisecond), float64(got[s].P50), 0.01, s)
 	}
@@ -70,4 +71,24 @@ func TestTheLoopHasAThreadWhereItWaitsForADevice(t *testing.T) {
 		}
 	}()
 	<-done
+}
+
+// TestDetectionsOverTheLimitAreCounted where a reported one was cut off.
+func TestDetectionsOverTheLimitAreCounted(t *testing.T) {
+	notify := make(bell, 1)
+	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
+	defer camera.pool.Close()
+	p := open(t, newSlowEngine(0, 1), notify, []Sink{discard{}}, Camera{Name: "a", Source: camera})
+	for _, score := range []float32{0, 0.1, 0.9, p.Confidence} {
+		camera.put(t)
+		frame, ok := camera.Take()
+		require.True(t, ok)
+		var seen predict.Result
+		seen.Stats.Cut = score
+		p.hand((*p.streams.Load())[0], &frame, &seen, engine.Timing{})
+		frame.Release()
+	}
+	total := p.Totals()[0]
+	require.EqualValues(t, 4, total.Inferred)
+	require.EqualValues(t, 2, total.Cut)
 }

@@ -65,6 +65,7 @@ type stream struct {
 	settings *atomic.Pointer[Settings]
 	left     *atomic.Int64 // when the camera's images stopped, CLOCK_MONOTONIC, until that is seen to; else 0
 	suspect  bool          // the engine has refused its newest image: the next one goes alone; frame goroutine only
+	warned   bool          // of detections over the limit; frame goroutine only
 	share    fairShare
 }
 
@@ -83,6 +84,8 @@ type Pipeline struct {
 	SetupThread func() (review func())
 	// DeviceShare is the loop's place among those that share its device; nil where it has one alone.
 	DeviceShare *DeviceShare
+	// Quota ends the loop after a number of frames; nil for no limit.
+	Quota *Quota
 	// Stages take the time of each stage; nil for none. Several loops may have the same.
 	Stages *stage.Times
 	// Secondary are networks that classify tracked objects; nil for none.
@@ -406,7 +409,7 @@ func (p *Pipeline) gather(f *request) bool {
 	slowdown := int(max(p.slowdown.Load(), 1))
 	p.relieve()
 	for _, camera := range p.schedule.order(*p.streams.Load()) {
-		if len(f.frames) == cap(f.frames) {
+		if len(f.frames) == cap(f.frames) || p.Quota.used() {
 			break
 		}
 		if camera.suspect && len(f.frames) > 0 {
@@ -420,6 +423,10 @@ func (p *Pipeline) gather(f *request) bool {
 		if judged := p.schedule.judge(camera, &frame, slowdown); judged != infer {
 			camera.leaveOut(&frame, judged)
 			continue
+		}
+		if !p.Quota.take() { // another loop took the last one
+			camera.leaveOut(&frame, skip)
+			break
 		}
 		p.schedule.chose(camera, frame.Captured)
 		part := camera.Region.of(frame.Width, frame.Height)
@@ -523,6 +530,7 @@ func (p *Pipeline) clock(f *request, result *predict.BatchResult) {
 		}
 		p.Stages.Record(stage.Queue, time.Duration(t.Submitted-ready))
 	}
+	p.Stages.Record(stage.Waiting, time.Duration(t.Waiting()))
 	p.Stages.Record(stage.Letterbox, time.Duration(t.Preprocess))
 	p.Stages.Record(stage.Network, time.Duration(t.Inference))
 	if t.Filter > 0 {
@@ -581,7 +589,12 @@ func (p *Pipeline) hand(camera *stream, frame *capture.Frame, seen *predict.Resu
 	if camera.Deadline > 0 {
 		p.schedule.relief.count(tooLate)
 	}
-	camera.meter.frame(took, len(in.Detections), tooLate)
+	cut := seen.Stats.Cut > 0 && seen.Stats.Cut >= settings.Confidence
+	if cut && !camera.warned {
+		camera.warned = true
+		p.Logger.Warn("more detections than the limit, the weakest are left out", "camera", camera.Name, "hint", "raise detect.max_detections")
+	}
+	camera.meter.frame(took, len(in.Detections), tooLate, cut)
 	in.Detections = detections
 }
 

@@ -111,7 +111,7 @@ func (w *world) run(t *testing.T, service func(frames int) time.Duration, each f
 			if l.Deadline > 0 {
 				w.schedule.relief.count(tooLate)
 			}
-			l.meter.frame(time.Duration(w.now-f.frames[i].Captured), 0, tooLate)
+			l.meter.frame(time.Duration(w.now-f.frames[i].Captured), 0, tooLate, false)
 		}
 	}
 }

@@ -27,6 +27,7 @@ type meter struct {
 	failed     uint64
 	err        error // of the newest frame; nil after a frame was inferred
 	detections uint64
+	cut        uint64                  // of inferred, see CameraStats.Cut
 	latency    *hdrhistogram.Histogram // since the start
 	recent     *hdrhistogram.Histogram // since the last Stats
 	buckets    Histogram               // since the start
@@ -48,13 +49,16 @@ func newMeter() *meter {
 	}
 }
 
-func (m *meter) frame(latency time.Duration, detections int, tooLate bool) {
+func (m *meter) frame(latency time.Duration, detections int, tooLate, cut bool) {
 	microseconds := min(max(latency.Microseconds(), lowestLatency), highestLatency)
 	m.mutex.Lock()
 	m.inferred++
 	m.err = nil
 	if tooLate {
 		m.missed++
+	}
+	if cut {
+		m.cut++
 	}
 	m.through = capture.Monotonic()
 	m.detections += uint64(detections)
@@ -112,6 +116,7 @@ type CameraStats struct {
 	DroppedDeadline  uint64        `json:"dropped_deadline"` // older than the camera's deadline before inference
 	DroppedError     uint64        `json:"dropped_error"`    // an engine error
 	Detections       uint64        `json:"detections"`
+	Cut              uint64        `json:"cut"` // of Inferred, frames with more detections than the limit, which were left out
 	FPS              float64       `json:"fps"`
 	DroppedMotionFPS float64       `json:"-"` // frames per second, since the previous call of Pipeline.Stats
 	P50              time.Duration `json:"-"`
@@ -151,7 +156,7 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 	}
 	return CameraStats{
 		Camera: name, Error: m.reason(), Inferred: m.inferred, DeadlineMissed: m.missed, DroppedInterval: m.interval, DroppedMotion: m.motion,
-		DroppedDeadline: m.deadline, DroppedError: m.failed, Detections: m.detections,
+		DroppedDeadline: m.deadline, DroppedError: m.failed, Detections: m.detections, Cut: m.cut,
 		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,
 		Idle: time.Duration(capture.Monotonic() - m.through),

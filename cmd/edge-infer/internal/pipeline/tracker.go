@@ -90,6 +90,12 @@ func (f *Tracker) track(in *Result, img *engine.Image, settings *Settings, secon
 	return nil
 }
 
+// Track is for callers without a Pipeline: it tracks the detections of a frame. The caller sets Camera, Seq, Time, Width, Height and
+// Detections, which may be as weak as MinScore; Track leaves those of Confidence and more, and sets Tracks, IDs and Events.
+func (f *Tracker) Track(in *Result, img *engine.Image) error {
+	return f.track(in, img, &Settings{Confidence: f.Confidence}, nil)
+}
+
 // resized reports whether there were images before, of another size.
 func (f *Tracker) resized(width, height int) bool {
 	return f.width != 0 && (width != f.width || height != f.height)

@@ -20,13 +20,15 @@ const (
 	MaskOff     MaskForm = "off"
 )
 
-// maxRunLengthBytes bounds the run-length encoding of one mask. Longer ones are smoothed until they fit, which removes details of a few
-// pixels.
+// maxRunLengthBytes bounds the run-length encoding of one mask in a message. Longer ones are smoothed until they fit, which removes details
+// of a few pixels.
 const maxRunLengthBytes = 4096
 
 // Details converts detections to payloads. It reuses its buffers from frame to frame and must be used by one goroutine at a time.
 type Details struct {
 	Masks MaskForm // empty for polygons
+	// Exact keeps every pixel of run-length encodings, of any length: for documents that no broker carries.
+	Exact bool
 
 	keypoints  [][3]float64
 	corners    [][2]float64
@@ -121,7 +123,7 @@ func (d *Details) runLengths(m *postprocess.Mask, width, height int) {
 	first := len(d.counts)
 	d.runs = m.AppendRuns(d.runs[:0], width, height)
 	d.counts = d.runs.AppendCounts(d.counts)
-	for least := uint32(2); len(d.counts)-first > maxRunLengthBytes; least *= 2 {
+	for least := uint32(2); !d.Exact && len(d.counts)-first > maxRunLengthBytes; least *= 2 {
 		d.runs = d.runs.Smooth(least)
 		d.counts = d.runs.AppendCounts(d.counts[:first])
 	}

@@ -52,6 +52,9 @@ func TestMasksAreBounded(t *testing.T) {
 	counts := d.Of(f, 300, 200).Mask.Counts
 	require.LessOrEqual(t, len(counts), maxRunLengthBytes)
 	require.Greater(t, len(f.Detail.Mask.AppendRuns(nil, 300, 200)), 4*maxRunLengthBytes, "it would be longer")
+	d.Exact = true
+	want := f.Detail.Mask.AppendRuns(nil, 300, 200).AppendCounts(nil)
+	require.Equal(t, string(want), string(d.Of(f, 300, 200).Mask.Counts), "no pixel is lost without a broker")
 	d.Masks = MaskPolygon
 	corners := 0
 	for _, polygon := range d.Of(f, 300, 200).Mask.Polygons {

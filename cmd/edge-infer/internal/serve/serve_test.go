@@ -145,6 +145,16 @@ func TestRefusals(t *testing.T) {
 			"POST", "models/image/infer", input(`"datatype":"FP32","shape":[1],"parameters":{"shared_memory_region":"r","shared_memory_byte_size":4}`),
 			501, "is in shared memory, which this server does not have: send the tensor itself",
 		},
+		{
+			"POST", "models/image/infer",
+			[]byte(`{"inputs":[],"outputs":[{"name":"output0","parameters":{"classification":5}}]}`),
+			501, `\"output0\" with the parameter classification: this server returns whole outputs, sort them yourself`,
+		},
+		{"POST", "repository/models/image/load", []byte("{}"), 501, "models are neither loaded nor unloaded while this server runs"},
+		{"POST", "repository/models/image/unload", []byte("{}"), 501, "models are neither loaded nor unloaded while this server runs"},
+		{"GET", "trace/setting", nil, 501, "this server writes no traces"},
+		{"GET", "models/image/trace/setting", nil, 501, "this server writes no traces"},
+		{"POST", "logging", []byte("{}"), 501, "log settings do not change while this server runs"},
 		{"POST", "systemsharedmemory/region/r/register", []byte("{}"), 501, "no shared memory"},
 	} {
 		code, text := ask(t, test.method, url+test.path, "", test.body)

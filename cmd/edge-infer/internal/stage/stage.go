@@ -11,11 +11,12 @@ import (
 // Stage is a part of a frame's way.
 type Stage uint8
 
-// The stages in their order. Capture, Queue, Track, Encode and HandOff are counted once a frame, Letterbox to Decode once a request to the
+// The stages in their order. Capture, Queue, Track, Encode and HandOff are counted once a frame, Waiting to Decode once a request to the
 // engine, which may be of several cameras' frames, and Acknowledgement once a message that the broker acknowledges.
 const (
 	Capture         Stage = iota // from an image's arrival to its decoded pixels
-	Queue                        // from there to the engine: waiting for a newer request's end, or being too new to be taken
+	Queue                        // from there to the submission to the engine, while no slot of it is free
+	Waiting                      // in the engine while nothing is done for the request: behind another request, or not collected yet
 	Letterbox                    // pixels to the network's input
 	Network                      // the network
 	Filter                       // listing the boxes on the device, and their copy to the host; only engines with such a filter have it
@@ -31,7 +32,7 @@ const (
 const Count = int(count)
 
 var names = [count]string{
-	"capture", "queue", "letterbox", "network", "filter", "decode", "track", "encode", "hand_off", "acknowledgement",
+	"capture", "queue", "waiting", "letterbox", "network", "filter", "decode", "track", "encode", "hand_off", "acknowledgement",
 }
 
 // String is the stage's name in messages, JSON and metrics.

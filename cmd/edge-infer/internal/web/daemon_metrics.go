@@ -50,6 +50,7 @@ type EmbeddedBroker struct {
 	EvictedSessions  uint64 `json:"evicted_sessions"`
 	QueuedBytes      int64  `json:"queued_bytes"`
 	RemovedSessions  uint64 `json:"removed_sessions"`
+	Undelivered      uint64 `json:"undelivered"`
 }
 
 // daemonMetric is a metric of Operation.
@@ -182,6 +183,8 @@ func daemonMetrics() []daemonMetric {
 			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.QueuedBytes) })),
 		metric("broker_sessions_removed_total", "Sessions removed because too many bytes waited for them.", counter,
 			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RemovedSessions) })),
+		metric("broker_undelivered_total", "Messages discarded for a client for which too many waited.", counter,
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Undelivered) })),
 		metric("reload_success", "1 if the last reload of the configuration succeeded, 0 if it was rejected.", gauge,
 			forReload(func(r *Reload) float64 { return boolToFloat(r.Error == "") })),
 		metric("reload_time_seconds", "Time of the last reload, Unix time.", gauge,

@@ -20,13 +20,13 @@ type collector struct {
 
 // metrics are the descriptions of the frame metrics.
 type metrics struct {
-	info, engine, started, inference, memory               *prometheus.Desc
-	captured, damaged, reconnects, running, fps, networkUp *prometheus.Desc
-	inferred, dropped, deadlineMissed, detections, latency *prometheus.Desc
-	messages, queued                                       *prometheus.Desc
-	temperature, power, load, clock, throttled             *prometheus.Desc
-	viewers, images, imagesMissed, messagesLost, opening   *prometheus.Desc
-	slowdown, stages                                       *prometheus.Desc
+	info, engine, started, inference, memory                    *prometheus.Desc
+	captured, damaged, reconnects, running, fps, networkUp      *prometheus.Desc
+	inferred, dropped, cut, deadlineMissed, detections, latency *prometheus.Desc
+	messages, queued                                            *prometheus.Desc
+	temperature, power, load, clock, throttled                  *prometheus.Desc
+	viewers, images, imagesMissed, messagesLost, opening        *prometheus.Desc
+	slowdown, stages                                            *prometheus.Desc
 }
 
 func newMetrics() metrics {
@@ -43,6 +43,7 @@ func newMetrics() metrics {
 		captured:       describe("frames_captured_total", "Frames that arrived from the camera.", "camera"),
 		inferred:       describe("frames_inferred_total", "Frames processed by the network.", "camera"),
 		dropped:        describe("frames_dropped_total", "Frames that were not processed, by reason.", "camera", "reason"),
+		cut:            describe("frames_cut_total", "Frames with more detections than the limit, without the weakest.", "camera"),
 		deadlineMissed: describe("deadline_missed_total", "Results older than the camera's deadline.", "camera"),
 		detections:     describe("detections_total", "Objects reported.", "camera"),
 		latency:        describe("latency_seconds", "Time from a frame's arrival to its detections.", "camera"),
@@ -71,7 +72,7 @@ func newMetrics() metrics {
 // all returns all descriptions.
 func (m *metrics) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.inferred, m.dropped, m.deadlineMissed,
+		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.inferred, m.dropped, m.cut, m.deadlineMissed,
 		m.detections, m.latency, m.damaged, m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock,
 		m.throttled, m.viewers, m.images, m.imagesMissed, m.messagesLost, m.opening, m.slowdown, m.stages, m.networkUp,
 	}
@@ -124,6 +125,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		counter(c.dropped, frames.DroppedError, name, "error")
 		counter(c.deadlineMissed, frames.DeadlineMissed, name)
 		gauge(c.slowdown, float64(max(frames.Slowdown, 1)), name)
+		counter(c.cut, frames.Cut, name)
 		counter(c.detections, frames.Detections, name)
 		out <- histogram(c.latency, &frames.Latency, readable([]string{name})[0])
 	}
