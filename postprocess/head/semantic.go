@@ -3,6 +3,7 @@ package head
 import (
 	"fmt"
 	"image"
+	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -78,6 +79,8 @@ func (semantic) recognise(n *network, m *match) (evidence, doubt string) {
 	}
 	_, fits := n.numbering(m.classes, 0, true)
 	switch {
+	case !specified && slices.Contains(n.metadata.Labels, "nose"):
+		return "", "its labels are keypoints: the heat maps of poses are not decoded"
 	case specified:
 		return "the file specifies semantic segmentation", ""
 	case n.labels > 0 && fits:

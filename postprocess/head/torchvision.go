@@ -14,7 +14,7 @@ type torchvision struct{ noBoxMap }
 
 func (torchvision) describe() Description {
 	return Description{
-		Layout: LayoutTorchvision, Task: engine.Detect, Form: "[K,4], [K] and [K]",
+		Layout: LayoutTorchvision, Task: engine.Detect, Form: "[K,4], [K] and, as integers, [K]",
 		Networks: "Faster R-CNN, RetinaNet, FCOS and SSD of torchvision",
 		Gives:    boxesWithClasses, NMSFree: true, Unbatched: true,
 	}

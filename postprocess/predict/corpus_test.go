@@ -308,6 +308,11 @@ func corpus() []family {
 			refusal: "embedding [1 512]" + likeClass + noClasses,
 		},
 		{
+			name: "HRNet with the names of its keypoints", side: 256, outputs: []tensor{out("output", 1, 17, 64, 64)},
+			about:   map[string]string{"names": "['nose'" + strings.Repeat(", 'eye'", 16) + "]"},
+			refusal: "output [1 17 64 64] looks like semantic, but its labels are keypoints: the heat maps of poses are not decoded",
+		},
+		{
 			name: "two classifiers", side: 224, outputs: []tensor{out("age", 1, 100), out("gender", 1, 2)}, labels: 100,
 			refusal: "outputs age [1 100], gender [1 2]" + noHead,
 		},

@@ -135,8 +135,8 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 		err = w.alone
 	}
 	if err == nil && w.contrary > 0 && w.contrary == w.done { // too few for a predict.Contradiction
-		p.Logger.Warn("every image has "+w.contradiction, "images", w.done, "read_as", predictors[0].Model().Recognised.Layout,
-			"hint", "the detections are noise: set another --layout; edge-infer inspect shows the outputs")
+		err = fmt.Errorf("every image has %s: the detections are noise (the outputs are read as %s, set another --layout; edge-infer inspect "+
+			"shows them)", w.contradiction, predictors[0].Model().Recognised.Layout)
 	}
 	err = w.finish(err)
 	if err == nil {
