@@ -33,7 +33,9 @@ type subject struct {
 // fixedBatchError means that a model was exported for another number of images in a request.
 type fixedBatchError struct{ batch int }
 
-func (e *fixedBatchError) Error() string { return fmt.Sprintf("the model takes exactly %d images in a request", e.batch) }
+func (e *fixedBatchError) Error() string {
+	return fmt.Sprintf("the model takes exactly %d images in a request", e.batch)
+}
 
 // open opens a contender's network for a batch size. A network without image input, or with outputs of an unknown layout, is opened for
 // tensors unless only the loop is measured.
