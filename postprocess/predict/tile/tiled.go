@@ -16,7 +16,8 @@ import (
 // Tiled is a predictor for images that are much larger than its network's input. Set the exported fields before Open.
 //
 // It has one slot, because the tiles of an image fill all slots of the predictor, and takes as many images in a request as that. Boxes need
-// no allocation from the second request on; masks, keypoints and oriented boxes are copied.
+// no allocation from the second request on; masks, keypoints and oriented boxes are copied. The predictor's Decoding.Limit is that of a
+// tile; the image has no limit of its own.
 type Tiled struct {
 	// Predictor runs on the tiles. Close closes it; nothing else may submit to it.
 	predict.Predictor
@@ -24,7 +25,6 @@ type Tiled struct {
 	Tile int
 	// Overlap is the share of a tile that its neighbour shows as well, 0 to 0.75. Objects up to that size are whole in a tile.
 	Overlap float64
-	// The predictor's Decoding.Limit is that of a tile; the image has no limit of its own.
 	// WholeImage runs the predictor on the whole image as well, for objects larger than a tile.
 	WholeImage bool
 	// Merge selects the box of an object that several views show whole: ensemble.NMS the one with the best score, ensemble.WeightedBoxes

@@ -186,21 +186,14 @@ func (b *Bench) Run(ctx context.Context) (*Report, error) {
 	for i, c := range b.Contenders {
 		b.threads = &process.Apply(c.Runtime, "", slog.New(slog.DiscardHandler)).Capture // as in a run
 		b.threads.SetCameraCount(b.Cameras)
-		for _, batch := range b.Batches {
-			s, err := b.open(ctx, c, batch)
-			if err == nil {
-				err = s.measure(ctx, report, &found[i])
-				err = errors.Join(err, s.close())
-			}
-			if err == nil {
-				continue
-			}
-			if len(b.Contenders) == 1 || ctx.Err() != nil {
-				return nil, err
-			}
-			failed = append(failed, fmt.Errorf("%s: %w", c.Engine, err))
-			break
+		err := b.measure(ctx, c, report, &found[i])
+		if err == nil {
+			continue
 		}
+		if len(b.Contenders) == 1 || ctx.Err() != nil {
+			return nil, err
+		}
+		failed = append(failed, fmt.Errorf("%s: %w", c.Engine, err))
 	}
 	if len(report.Results) == 0 {
 		return nil, errors.Join(failed...)
@@ -210,6 +203,30 @@ func (b *Bench) Run(ctx context.Context) (*Report, error) {
 	}
 	report.Load.After, _ = busyness(ctx, glance)
 	return report, errors.Join(append(failed, b.write(report))...)
+}
+
+// measure measures a contender with every batch size. A model with a fixed batch is measured with that one only.
+func (b *Bench) measure(ctx context.Context, c Contender, report *Report, found **detections) error {
+	for _, batch := range b.Batches {
+		s, err := b.open(ctx, c, batch)
+		var fixed *fixedBatchError
+		if errors.As(err, &fixed) {
+			b.Logger.Warn("batch not measured, the model has a fixed one", "batch", batch, "fixed", fixed.batch,
+				"hint", "export it with an open batch (Ultralytics: dynamic=True)")
+			if slices.Contains(b.Batches, fixed.batch) {
+				continue
+			}
+			s, err = b.open(ctx, c, fixed.batch)
+		}
+		if err == nil {
+			err = s.measure(ctx, report, found)
+			err = errors.Join(err, s.close())
+		}
+		if err != nil || fixed != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // options returns the options of a contender's network.

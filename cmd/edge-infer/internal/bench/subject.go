@@ -30,6 +30,13 @@ type subject struct {
 	raw *raw
 }
 
+// fixedBatchError means that a model was exported for another number of images in a request.
+type fixedBatchError struct{ batch int }
+
+func (e *fixedBatchError) Error() string {
+	return fmt.Sprintf("the model takes exactly %d images in a request", e.batch)
+}
+
 // open opens a contender's network for a batch size. A network without image input, or with outputs of an unknown layout, is opened for
 // tensors unless only the loop is measured.
 func (b *Bench) open(ctx context.Context, c Contender, batch int) (s *subject, err error) {
@@ -54,9 +61,12 @@ func (b *Bench) open(ctx context.Context, c Contender, batch int) (s *subject, e
 		return s, nil
 	}
 	s.model = s.network.Model().Model
-	if takes := s.model.MaxBatch; takes < batch || s.model.Image != nil && s.model.Image.Batch > 0 && takes != batch {
-		return s, fmt.Errorf("--batch %d: model %s takes %d images in a request, no more and no less (export it with an open batch)",
-			batch, s.model.Path, takes)
+	takes := s.model.MaxBatch
+	if s.model.Image != nil && s.model.Image.Batch > 0 && takes != batch {
+		return s, &fixedBatchError{batch: takes}
+	}
+	if takes < batch {
+		return s, fmt.Errorf("--batch %d: model %s takes at most %d images in a request", batch, s.model.Path, takes)
 	}
 	s.before = peakMemory()
 	resident := residentMemory()

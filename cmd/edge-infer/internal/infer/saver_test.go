@@ -76,7 +76,8 @@ func TestVideosAreMP4WhereTheyCanBe(t *testing.T) {
 	require.NoError(t, err)
 	const frames = 12
 	for number := range frames {
-		_, err := s.save("/videos/a b.mkv", number, grey(321, 241, time.Duration(number)*100*time.Millisecond), &predict.Result{}, tracking{}, nil)
+		frame := grey(321, 241, time.Duration(number)*100*time.Millisecond)
+		_, err := s.save("/videos/a b.mkv", number, frame, &predict.Result{}, tracking{}, nil)
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.finish())
