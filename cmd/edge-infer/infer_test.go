@@ -72,7 +72,7 @@ func TestImagesEndToEnd(t *testing.T) {
 	require.EqualValues(t, 1, result.Agreement.MatchRate, "the reference is the same engine")
 
 	output = programtest.Output(t, "validate", "--data", data)
-	require.Contains(t, string(output), "AP50-95")
+	require.Regexp(t, `(?m)^class +objects +P +R +mAP50 +mAP50-95\nall +\d+( +[01]\.\d{4}){4}\nbolt +\d+( +[01]\.\d{4}){4}$`, string(output))
 }
 
 // TestInferGoesOnAfterABadImageAndAfterAStop.

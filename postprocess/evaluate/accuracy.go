@@ -6,6 +6,7 @@ package evaluate
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/edge-infer/edge-infer/postprocess"
 )
@@ -317,6 +318,15 @@ func (c *classMatches) curve() Curve {
 		}
 	}
 	return curve
+}
+
+// At returns the precision and recall of the detections with at least that score; zeros if there are none.
+func (c Curve) At(score float32) CurvePoint {
+	below := sort.Search(len(c), func(i int) bool { return c[i].Score < score })
+	if below == 0 {
+		return CurvePoint{Score: score}
+	}
+	return c[below-1]
 }
 
 // F1 returns the harmonic mean of precision and recall.

@@ -70,7 +70,12 @@ func TestCurve(t *testing.T) {
 	})
 	result := accuracy.Result()
 	require.Len(t, result.Classes, 1)
-	assert.Equal(t, Curve{{0.9, 1, 0.5}, {0.6, 2.0 / 3, 1}, {0.5, 0.5, 1}}, result.Classes[0].Curve)
+	curve := result.Classes[0].Curve
+	assert.Equal(t, Curve{{0.9, 1, 0.5}, {0.6, 2.0 / 3, 1}, {0.5, 0.5, 1}}, curve)
+	assert.Equal(t, CurvePoint{Score: 0.95}, curve.At(0.95), "nothing is that sure")
+	assert.Equal(t, curve[0], curve.At(0.9))
+	assert.Equal(t, curve[1], curve.At(0.55))
+	assert.Equal(t, curve[2], curve.At(0))
 	assert.Equal(t, Result{}, (&Accuracy{}).Result())
 }
 

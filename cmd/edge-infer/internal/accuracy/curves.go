@@ -2,7 +2,6 @@ package accuracy
 
 import (
 	"math"
-	"slices"
 
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
@@ -83,17 +82,7 @@ func bestPrecisions(c evaluate.Curve) []float64 {
 func f1(c evaluate.Curve) []float64 {
 	values := make([]float64, steps)
 	for step := range values {
-		threshold := float32(step) / (steps - 1)
-		// Points are sorted by falling score; the last one that reaches the threshold counts.
-		after, _ := slices.BinarySearchFunc(c, threshold, func(p evaluate.CurvePoint, threshold float32) int {
-			if p.Score >= threshold {
-				return -1
-			}
-			return 1
-		})
-		if after > 0 {
-			values[step] = c[after-1].F1()
-		}
+		values[step] = c.At(float32(step) / (steps - 1)).F1()
 	}
 	return values
 }

@@ -65,12 +65,14 @@ type Measurement struct {
 	width, height int // of the network's input
 }
 
-// ClassAccuracy is the average precision of one class.
+// ClassAccuracy is the accuracy of one class. Precision and recall are those at the confidence of Report.Best and IoU 0.5.
 type ClassAccuracy struct {
-	Label string  `json:"label"`
-	Count int     `json:"objects"`
-	AP50  float64 `json:"ap50"`
-	AP    float64 `json:"ap50_95"`
+	Label     string  `json:"label"`
+	Count     int     `json:"objects"`
+	Precision float64 `json:"precision"`
+	Recall    float64 `json:"recall"`
+	AP50      float64 `json:"ap50"`
+	AP        float64 `json:"ap50_95"`
 }
 
 // score fills in the mean average precision.
@@ -120,10 +122,13 @@ func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection
 	if dataset.ClassDirectories {
 		return
 	}
-	for _, class := range result.Classes {
-		r.Classes = append(r.Classes, ClassAccuracy{postprocess.Label(labels, class.Class), class.Truths, class.AP50, class.AP})
-	}
 	r.Curves, r.Best = newCurves(&result, labels)
+	for _, class := range result.Classes {
+		at := class.Curve.At(float32(r.Best.Confidence))
+		r.Classes = append(r.Classes, ClassAccuracy{
+			Label: postprocess.Label(labels, class.Class), Count: class.Truths, Precision: at.Precision, Recall: at.Recall, AP50: class.AP50, AP: class.AP,
+		})
+	}
 	r.Confusion = newConfusion(dataset, seen, labels, float32(detect.Confidence), float32(detect.IoU))
 }
 
@@ -146,6 +151,17 @@ func (m *Measurement) String() string {
 		text += fmt.Sprintf(", top-1 %.4f, top-5 %.4f", *m.Top1, *m.Top5)
 	}
 	return text
+}
+
+// all returns the means over the classes.
+func (r *Report) all() ClassAccuracy {
+	mean := ClassAccuracy{Label: "all", AP50: *r.MAP50, AP: *r.MAP}
+	for _, class := range r.Classes {
+		mean.Count += class.Count
+		mean.Precision += class.Precision / float64(len(r.Classes))
+		mean.Recall += class.Recall / float64(len(r.Classes))
+	}
+	return mean
 }
 
 // Refusal returns an error if the gate refused the model.
@@ -171,9 +187,9 @@ func (r *Report) Print(out io.Writer) error {
 	}
 	if r.MAP != nil {
 		fmt.Fprintf(table, "%s\n", r.Convention.String())
-		fmt.Fprintf(table, "class\tobjects\tAP50\tAP50-95\n")
-		for _, class := range r.Classes {
-			fmt.Fprintf(table, "%s\t%d\t%.4f\t%.4f\n", class.Label, class.Count, class.AP50, class.AP)
+		fmt.Fprintf(table, "class\tobjects\tP\tR\tmAP50\tmAP50-95\n")
+		for _, class := range append([]ClassAccuracy{r.all()}, r.Classes...) {
+			fmt.Fprintf(table, "%s\t%d\t%.4f\t%.4f\t%.4f\t%.4f\n", class.Label, class.Count, class.Precision, class.Recall, class.AP50, class.AP)
 		}
 	}
 	if len(r.Places) > 0 {
@@ -183,7 +199,7 @@ func (r *Report) Print(out io.Writer) error {
 		}
 	}
 	if r.Best != nil {
-		fmt.Fprintf(table, "best mean F1 %.4f at --confidence %.2f\n", r.Best.F1, r.Best.Confidence)
+		fmt.Fprintf(table, "best mean F1 %.4f at --confidence %.2f, at which P and R are measured\n", r.Best.F1, r.Best.Confidence)
 	}
 	if r.Reference != nil {
 		fmt.Fprintf(table, "reference %s\n", r.Reference)
