@@ -62,8 +62,8 @@ type Timing struct {
 	Preprocess, Inference, Filter int64
 }
 
-// Waiting returns how long nothing was done for the request, in nanoseconds: it was behind another one on the same device, or its result was
-// not collected yet. It is 0 for requests whose parts ran at the same time.
+// Waiting returns how long nothing was done for the request, in nanoseconds: it was behind another one on the same device, or its result
+// was not collected yet. It is 0 for requests whose parts ran at the same time.
 func (t *Timing) Waiting() int64 { return max(0, t.Done-t.Submitted-t.Preprocess-t.Inference-t.Filter) }
 
 // Transform maps a point of the network's input to the source image: source = (input - Pad) / Scale.

@@ -148,7 +148,8 @@ func variablesInCode(t *testing.T) map[string]bool {
 	return all
 }
 
-// TestLibraryPageInAModuleOfItsOwn follows the page: a module beside a clone, its commands and its program, which prints the page's first line.
+// TestLibraryPageInAModuleOfItsOwn follows the page: a module beside a clone, its commands and its program, which prints the page's first
+// line.
 func TestLibraryPageInAModuleOfItsOwn(t *testing.T) {
 	t.Parallel()
 	page := documents(t)["docs/library.md"]

@@ -1,6 +1,7 @@
 package standby_test
 
 import (
+	"cmp"
 	"log/slog"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // open opens servers and the local engine that stands by for them.
 func open(t *testing.T, o engine.Options) (*standby.Engine, *kservetest.Server, error) {
-	o.Slots = 2
+	o.Slots = cmp.Or(o.Slots, 2)
 	there := o
 	there.Metadata, there.Slots = engine.Metadata{}, 1
 	served, err := onnxruntime.Open(there)

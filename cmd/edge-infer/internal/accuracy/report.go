@@ -126,7 +126,8 @@ func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection
 	for _, class := range result.Classes {
 		at := class.Curve.At(float32(r.Best.Confidence))
 		r.Classes = append(r.Classes, ClassAccuracy{
-			Label: postprocess.Label(labels, class.Class), Count: class.Truths, Precision: at.Precision, Recall: at.Recall, AP50: class.AP50, AP: class.AP,
+			Label: postprocess.Label(labels, class.Class), Count: class.Truths, Precision: at.Precision, Recall: at.Recall,
+			AP50: class.AP50, AP: class.AP,
 		})
 	}
 	r.Confusion = newConfusion(dataset, seen, labels, float32(detect.Confidence), float32(detect.IoU))

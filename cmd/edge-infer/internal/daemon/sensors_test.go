@@ -96,7 +96,7 @@ func TestAJetsonsSensorsArePublished(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(published("homeassistant/device/edge-infer-nano/hub/config"), &discovery))
 	for key, want := range map[string][2]string{
-		"temperature_gpu-thermal": {`{{ value_json["temperature_c"]["gpu-thermal"] }}`, "°C"},
+		"temperature_gpu-thermal": {`{{ value_json["temperature_c"]["gpu-thermal"] | round(0) | int }}`, "°C"},
 		"power_VDD_IN":            {`{{ value_json["power_w"]["VDD_IN"] }}`, "W"},
 		"load_GPU":                {`{{ value_json["load_pct"]["GPU"] }}`, "%"},
 		"power_mode":              {`{{ value_json["power_mode"] }}`, ""},
