@@ -299,10 +299,11 @@ func TestHangingBrokerDoesNotDelayTheEnd(t *testing.T) {
 	waitConnected(t, c)
 	jpeg := make([]byte, 16<<20)
 	c.Snapshot("cam0", "person", jpeg) // more than the buffers hold
+	c.Image("cam0", jpeg)
 	for range 100 {
 		c.Event(&payload.Event{Type: "new", Camera: "cam0"})
 	}
-	// Of the snapshot's two messages one is being written.
+	// One of the two images is being written.
 	require.Eventually(t, func() bool { return c.qos0.Len() == 1 }, mqtttest.Patience, time.Millisecond)
 	assert.Less(t, stop(), unhindered)
 	a := balanced(t, c)

@@ -90,6 +90,7 @@ func NewPlan(m *onnx.Model, options Options) (*Plan, error) {
 	if options.Method == "" {
 		options.Method = DefaultMethod
 	}
+	options.ReduceRange = options.ReduceRange && options.Target == ONNXRuntime
 	for _, patterns := range [][]string{options.Exclude, options.Only} {
 		if err := checkPatterns("int8", patterns, m.Proto.Graph); err != nil {
 			return nil, err

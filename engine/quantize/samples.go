@@ -45,7 +45,7 @@ type Images struct {
 // imageSuffixes are the file types of ChooseImages.
 var imageSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm"}
 
-// ChooseImages lists images under dir, subdirectories and linked ones included: count of them drawn with seed, or all if count is 0 or larger
+// ChooseImages lists images under dir with subdirectories and linked ones: count of them drawn with seed, or all if count is 0 or larger
 // than their number. The same directory, count and seed give the same list.
 func ChooseImages(dir string, count int, seed uint64) ([]string, error) {
 	files, err := appendImages(nil, dir, map[string]bool{})

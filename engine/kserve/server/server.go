@@ -108,8 +108,8 @@ func (s *Server) names() string {
 var (
 	errRepository = kserve.Statusf(kserve.Unimplemented,
 		"models are neither loaded nor unloaded while this server runs: start it with the models")
-	errTrace      = kserve.Statusf(kserve.Unimplemented, "this server writes no traces: its metrics and the model's stats have the times")
-	errLogging    = kserve.Statusf(kserve.Unimplemented, "log settings do not change while this server runs: start it with --log")
+	errTrace   = kserve.Statusf(kserve.Unimplemented, "this server writes no traces: its metrics and the model's stats have the times")
+	errLogging = kserve.Statusf(kserve.Unimplemented, "log settings do not change while this server runs: start it with --log")
 )
 
 // check refuses what requests may not hold here.

@@ -136,7 +136,10 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 		return nil, err
 	}
 	if report.Target == quantize.ONNXRuntime {
-		report.Speed, err = q.compareSpeed(ctx, source, data)
+		original, err := source.model.Bytes()
+		if err == nil {
+			report.Speed, err = c.compareSpeed(ctx, original, data)
+		}
 		if err != nil {
 			return nil, err
 		}

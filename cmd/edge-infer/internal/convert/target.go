@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/cpu"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
@@ -37,11 +36,10 @@ func hasVNNI() bool {
 	return runtime.GOARCH != "amd64" || cpu.X86.HasAVX512VNNI || cpu.X86.HasAVXVNNI
 }
 
-// Speed compares the time of one image on this CPU.
+// Speed compares the time of the network for one image on this CPU.
 type Speed struct {
-	FP32    time.Duration `json:"fp32_ns"` // median
-	INT8    time.Duration `json:"int8_ns"`
-	Threads int           `json:"threads"` // 0: ONNX Runtime's choice
+	FP32 time.Duration `json:"fp32_ns"` // median
+	INT8 time.Duration `json:"int8_ns"`
 }
 
 // Ratio returns how many times faster INT8 is.
@@ -67,55 +65,38 @@ const (
 )
 
 // compareSpeed runs both models in turns on this CPU; nil for models that take no images.
-func (q *Quantize) compareSpeed(ctx context.Context, source *source, int8Model []byte) (*Speed, error) {
-	original, err := source.model.Bytes()
-	if err != nil {
-		return nil, err
-	}
-	reference, err := accuracy.OnCPU(source.Path, original, 1)
+func (c *conversion) compareSpeed(ctx context.Context, fp32, int8Model []byte) (*Speed, error) {
+	reference, err := c.open(1)(fp32)
 	if err != nil {
 		return nil, err
 	}
 	defer reference.Close()
-	candidate, err := accuracy.OnCPU(q.Output, int8Model, 1)
+	candidate, err := c.open(1)(int8Model)
 	if err != nil {
 		return nil, err
 	}
 	defer candidate.Close()
-	if reference.Model().Width == 0 {
+	m := reference.Model()
+	if m.Width == 0 {
 		return nil, nil
 	}
-	engines := [2]engine.Engine{reference, candidate}
+	gray := engine.Image{Data: make([]byte, 3*m.Width*m.Height), Width: m.Width, Height: m.Height, Stride: 3 * m.Width, Format: engine.BGR}
 	var times [2][]time.Duration
 	for run, begin := 0, time.Now(); run < speedWarmup+speedRuns && (run <= speedWarmup || time.Since(begin) < speedTime); run++ {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("compare speed: %w", err)
 		}
-		for i, e := range engines {
-			took, err := timeOne(e)
+		for i, model := range [...]quantize.Runner{reference, candidate} {
+			result, err := model.Images(gray)
 			if err != nil {
 				return nil, fmt.Errorf("compare speed: %w", err)
 			}
 			if run >= speedWarmup {
-				times[i] = append(times[i], took)
+				times[i] = append(times[i], time.Duration(result.Timing.Inference))
 			}
 		}
 	}
 	return &Speed{FP32: median(times[0]), INT8: median(times[1])}, nil
-}
-
-// timeOne returns the time of inference of one gray image, without preprocessing.
-func timeOne(e engine.Engine) (time.Duration, error) {
-	m := e.Model()
-	img := engine.Image{Data: make([]byte, 3*m.Width*m.Height), Width: m.Width, Height: m.Height, Stride: 3 * m.Width, Format: engine.BGR}
-	if err := e.Submit(0, []engine.Image{img}); err != nil {
-		return 0, err
-	}
-	result, err := e.Wait(0)
-	if err != nil {
-		return 0, err
-	}
-	return time.Duration(result.Timing.Inference), nil
 }
 
 func median(times []time.Duration) time.Duration {
