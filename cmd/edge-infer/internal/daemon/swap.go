@@ -48,12 +48,8 @@ func (f *fleet) swap(ctx context.Context, d *device.Device, next predict.Predict
 // begin makes a device that never had a predictor start with one: its cameras are made for the classes that are known now. An error changes
 // nothing.
 func (f *fleet) begin(ctx context.Context, d *device.Device, next predict.Predictor) error {
-	before := d.Running()
 	own := func(c *camera.Camera) bool { return f.devices.At(c.Capture) == d }
-	d.Use(next)
-	err := f.cameras.Renew(own, func(inLoop []pipeline.Camera) error { return d.Start(ctx, next, inLoop) })
-	if err != nil {
-		d.Use(before)
-	}
-	return err
+	return d.Try(next, func() error {
+		return f.cameras.Renew(own, func(inLoop []pipeline.Camera) error { return d.Start(ctx, next, inLoop) })
+	})
 }

@@ -31,9 +31,8 @@ type Device struct {
 	options     predict.Options
 	running     atomic.Pointer[predict.Predictor] // Upgrade may replace it
 	openNetwork opener
-	late        bool        // the first predictor was not opened at the start; set by Set.Open
-	quick       atomic.Bool // it started with a plan of low optimization level
-	refined     bool        // it runs the fully optimized plan; upgrade goroutine only
+	late        bool // the first predictor was not opened at the start; set by Set.Open
+	refined     bool // it runs the fully optimized plan; upgrade goroutine only
 	fault       fault
 }
 
@@ -48,6 +47,18 @@ func (d *Device) Use(p predict.Predictor) {
 
 // cameras returns the cameras that the group was opened with, for messages.
 func (d *Device) cameras() string { return strings.Join(d.CameraNames(), " ") }
+
+// Try makes a predictor the one in use if start, which may ask for it, succeeds.
+func (d *Device) Try(next predict.Predictor, start func() error) error {
+	before := d.Running()
+	d.running.Store(&next)
+	if err := start(); err != nil {
+		d.running.Store(&before)
+		return err
+	}
+	d.Memory.Lend(next)
+	return nil
+}
 
 // CameraNames returns the cameras that the group was opened with.
 func (d *Device) CameraNames() (names []string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -17,6 +18,8 @@ type opener func(context.Context, predict.Options) (*predict.Network, error)
 type sharedEngines struct {
 	groups []*prepared
 	common predict.Options // the largest batch and the lowest score of all groups
+
+	quick atomic.Bool // a network was opened with a plan of low optimization level
 
 	mu   sync.Mutex
 	left map[opening][]*predict.SlotGroup // slots that were opened for groups that have not taken them yet

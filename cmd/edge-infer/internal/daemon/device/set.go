@@ -143,7 +143,7 @@ func (s *Set) openDevice(ctx context.Context, e *sharedEngines, p *prepared, own
 	d.openNetwork = func(ctx context.Context, options predict.Options) (*predict.Network, error) {
 		n, quick, err := openFirst(ctx, options, steps, s.logger)
 		if quick {
-			d.quick.Store(true)
+			e.quick.Store(true)
 		}
 		return n, err
 	}
@@ -494,7 +494,7 @@ func (s *Set) FrameMemory() (bytes int64) {
 func (s *Set) Upgradable() bool {
 	return slices.ContainsFunc(s.All, func(d *Device) bool {
 		builder := network.PredictorBuilder{Inference: d.group.Network.Inference}
-		return d.quick.Load() || !d.onTensorRT() && builder.NeedsPlan(&d.options)
+		return d.engines.quick.Load() || !d.onTensorRT() && builder.NeedsPlan(&d.options)
 	})
 }
 

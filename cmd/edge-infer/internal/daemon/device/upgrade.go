@@ -57,7 +57,7 @@ func (u *Upgrade) Run(ctx context.Context) {
 	defer u.state.Store(nil)
 	pauses := retries()
 	for _, d := range u.Devices.All {
-		d.refined = d.onTensorRT() && !d.quick.Load()
+		d.refined = d.onTensorRT() && !d.engines.quick.Load()
 	}
 	for {
 		err := u.replaceAll(ctx)
