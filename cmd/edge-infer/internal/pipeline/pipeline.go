@@ -75,9 +75,9 @@ type Pipeline struct {
 	// Cameras are the initial cameras; Arrange changes them.
 	Cameras []Camera
 	Sinks   []Sink
-	// Confidence is the reported threshold, Decoded the decoded one, as package postprocess names them.
+	// Confidence is the lowest score of a reported detection, MinScore that of a decoded one, which the tracker may use.
 	Confidence, MinScore float32
-	// Wakeup is signalled when a camera has a frame, and by the pipeline itself; nil for a *capture.Bell of its own.
+	// Wakeup is signalled when a camera has a frame, and by the pipeline itself; nil for a *capture.Wakeup of its own.
 	Wakeup Wakeup
 	// Thread is called by a thread that from then on carries out Run and nothing else, so that it may have a scheduling of its own, once a
 	// predictor waits for a device in the caller's thread; the thread calls what it returns in every round. Nil for none.
