@@ -83,6 +83,9 @@ func (r *QuantizeReport) Print(out io.Writer) error {
 	if r.Verdict != nil {
 		text += "gate " + accuracy.Text(r.Verdict) + "\n"
 	}
+	if r.Target == quantize.ONNXRuntime {
+		text += bitsText()
+	}
 	if r.Speed != nil {
 		text += r.Speed.String() + "\n"
 	}

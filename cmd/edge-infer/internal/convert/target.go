@@ -31,6 +31,17 @@ func (q *Quantize) target() quantize.Target {
 	return quantize.ONNXRuntime
 }
 
+// bitsText describes what the weights' bits mean for other CPUs.
+func bitsText() string {
+	switch {
+	case runtime.GOARCH != "amd64":
+		return ""
+	case hasVNNI():
+		return "weights have 8 bits: quantize on an x86-64 CPU without VNNI for such CPUs, on which products of 8 bits saturate\n"
+	}
+	return "weights have 7 bits, because this CPU has no VNNI\n"
+}
+
 // hasVNNI reports whether products of 8 bits are summed without saturation in between.
 func hasVNNI() bool {
 	return runtime.GOARCH != "amd64" || cpu.X86.HasAVX512VNNI || cpu.X86.HasAVXVNNI
@@ -45,12 +56,15 @@ type Speed struct {
 // Ratio returns how many times faster INT8 is.
 func (s *Speed) Ratio() float64 { return float64(s.FP32) / float64(s.INT8) }
 
-// String returns the comparison in one line, with advice if INT8 is slower.
+// worthwhile is the ratio from which INT8 is worth its loss of accuracy; less is within the noise of the measurement.
+const worthwhile = 1.05
+
+// String returns the comparison in one line, with advice if INT8 is not faster.
 func (s *Speed) String() string {
 	text := fmt.Sprintf("%.1f ms per image in INT8, %.1f ms in FP32: %.2f times as fast on this CPU",
 		milliseconds(s.INT8), milliseconds(s.FP32), s.Ratio())
-	if s.Ratio() < 1 {
-		text += " (use the FP32 model here)"
+	if s.Ratio() < worthwhile {
+		text += " (INT8 gains nothing here: use the FP32 model)"
 	}
 	return text
 }
