@@ -60,6 +60,12 @@ func examples(t testing.TB) (all []example) {
 	plain(LayoutYOLOv5, "", 3, []int64{1, 3 * boxes, 8}, rows(8))
 	plain(LayoutYOLOv8Rows, "", 4, []int64{1, boxes, 8}, rows(8))
 	plain(LayoutEnd2End, "", 3, []int64{1, 300, 6}, rows(6))
+	plain(LayoutYOLOv7NMS, "", 3, []int64{20, 7}, func(random *rand.Rand, data []float32) {
+		for i := 0; i < len(data); i += 7 {
+			x, y := 40*random.Float32(), 40*random.Float32()
+			copy(data[i:], []float32{0, x, y, x + 10, y + 10, 1, 0.9})
+		}
+	})
 	plain(LayoutDeepStreamYOLO, "", 3, []int64{1, boxes, 6}, rows(6))
 	plain(LayoutPicoDet, "", 3, []int64{1, boxes, 3 + BoxLogits}, picoRows)
 	uniform := func(random *rand.Rand, data []float32) {

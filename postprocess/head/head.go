@@ -69,6 +69,7 @@ func heads() []head {
 	return []head{
 		yolov5{},
 		yolov6{},
+		yolov7NMS{},
 		yolov8{},
 		yolov8Rows{},
 		endToEnd{},
