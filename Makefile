@@ -20,7 +20,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: attack deps-build deps-test deps-lint test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check package package-check
+.PHONY: attack recording deps-build deps-test deps-lint test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check jetson-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -51,9 +51,12 @@ test: deps-test ## install what is missing and run every test; many tests wait f
 	go vet ./...
 	go test -parallel 4 -timeout 30m ./...
 
-test-race: deps-test ## every test but the longest with the race detector, about 12 minutes on two idle cores
+# Packages whose tests compute and share nothing between goroutines, or run programs built elsewhere.
+sequential := /(cmd/edge-infer|cross|capture/(motion|scene)|internal/(accuracy|bench|config|config/.*|convert|repository)|engine/(demo|onnx|onnx/.*|quantize|preprocess/kerneltest)|postprocess|postprocess/(draw|evaluate|format|head|internal/.*|scan|track|track/.*|zone|predict/tile))$$
+
+test-race: deps-test ## the tests of packages with goroutines, but for the longest ones, with the race detector, about 10 minutes on two idle cores
 	@$(MAKE) -s $(deps)/lib/libcuda.a
-	go test -race -short -parallel 4 -timeout 40m ./...
+	go test -race -short -parallel 4 -timeout 40m $$(go list ./... | grep -vE '$(sequential)')
 
 test-load: deps-test ## the tests TEST_LOAD_RUNS (20) times next to six busy loops and a build; prints how many passed and the longest
 	@$(MAKE) -s $(deps)/lib/libcuda.a
@@ -87,7 +90,7 @@ bench: build ## acceptance benchmarks on this machine: the program against basel
 	GOFLAGS= CGO_ENABLED=0 go build -o bin/acceptance ./cmd/acceptance
 	bin/acceptance cpu -program bin/edge-infer -baselines bin/baselines -json bin/acceptance.json $(BENCH_FLAGS)
 
-track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `boxmot` with BOXMOT=1 (6 GB), about 15 minutes, 40 with BOXMOT=1; needs the network
+track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `boxmot` with BOXMOT=1 (6 GB), about 20 minutes, an hour with BOXMOT=1; needs the network
 	@[ -d $(deps)/trackers ] || python3 -m venv $(deps)/trackers
 	@$(deps)/trackers/bin/pip install -q --disable-pip-version-check trackers==$(TRACKERS_VERSION) trackeval==$(TRACKEVAL_VERSION) \
 		$(if $(BOXMOT),boxmot==$(BOXMOT_VERSION))
@@ -99,6 +102,11 @@ soak: build ## run the program for SOAK_TIME (10m) with four cameras and a real 
 	@cross/deps test
 	GOFLAGS= CGO_ENABLED=0 go build -o bin/acceptance ./cmd/acceptance
 	bin/acceptance soak -program bin/edge-infer -duration $(or $(SOAK_TIME),10m) -json bin/soak.json $(SOAK_FLAGS)
+
+recording: deps-test ## record 10,000 events, then 16 cameras through RECORDING_KILLS (400) kills and RECORDING_CUTS (200) power cuts, an hour or two; cuts need root
+	go test -count=1 -v -timeout 5h ./cmd/edge-infer/internal/record -run '^(TestSimulatedCameras|TestKilledWhileRecording|TestPowerCuts)$$' \
+		-events 10000 -probed 1000 -kills $(or $(RECORDING_KILLS),400) -powercuts $(or $(RECORDING_CUTS),200)
+	EDGE_INFER_KILLS=$(or $(RECORDING_KILLS),400) go test -count=1 -v -timeout 1h ./cmd/edge-infer/internal/store -run '^TestKills'
 
 attack: deps-test ## attack running programs for ATTACK_TIME (30m): brokers, pages, servers, cameras, reloads, kills, disks; writes docs/data/attacks.csv
 	go test -c -o bin/attack.test ./cmd/edge-infer
@@ -120,6 +128,15 @@ release-check: release build ## check both binaries; the arm64 one runs under qe
 	@cross/deps check
 	@file bin/release/edge-infer-arm64 bin/release/edge-infer-amd64
 	EDGE_INFER_TEST_RELEASE=$(root)/bin/release go test -count=1 -v -timeout 30m ./cross
+
+jetson-check: release ## CSI cameras with stand-ins for JetPack's plugins, the arm64 binary under qemu with glibc 2.31, 2.36 and 2.41; needs the network once
+	@cross/deps check
+	@for release in bullseye bookworm trixie; do cross/camera-machine make $(deps)/release/machines/$$release-arm64 $$release arm64 || exit 1; done
+	@# The C library and GStreamer of JetPack 5, 6 and 7, natively.
+	@[ -z "$$UBUNTU_MIRROR" ] || for release in focal jammy noble; do \
+		cross/camera-machine make $(deps)/release/machines/$$release-amd64 $$release amd64 || exit 1; done
+	EDGE_INFER_TEST_RELEASE=$(root)/bin/release EDGE_INFER_TEST_MACHINES=$(deps)/release/machines \
+		go test -count=1 -v -timeout 60m -run '^TestJetson' ./cross
 
 package: release ## Debian packages, archives, bill of materials, licences and checksums in bin/release
 	@cross/deps check

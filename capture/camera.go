@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -46,8 +47,18 @@ type Camera struct {
 	// Alloc provides the memory of the frames, see Pool; it must outlive Close. Buffers is their number, DefaultBuffers when 0.
 	Alloc   Alloc
 	Buffers int
+	// Child is the program that reads CSI cameras, see Options.
+	Child []string
+	// GPU is the number of the GPU that may decode the camera's video, in the driver's order.
+	GPU int
 	// MaxPixels bounds the pixels of an image, see Options. The frames take up to Buffers times 3 bytes per pixel.
 	MaxPixels int
+	// KeepUnits is as in Options; Ring returns the units.
+	KeepUnits time.Duration
+	// Record is the address of another stream of the camera, empty for none. With KeepUnits, OpenRecord opens it, normally
+	// source.OpenUndecoded, and Ring returns its units while it is connected. Its faults do not affect the images.
+	Record     string
+	OpenRecord Opener
 	// StallTimeout is the time without a good image after which the source is closed. OpenTimeout is the same for the first image; it
 	// doubles, up to maxOpenFactor times, while the source gives none.
 	StallTimeout, OpenTimeout time.Duration
@@ -84,6 +95,10 @@ type Camera struct {
 	sessions chan struct{} // one token per session that has not returned
 	finished chan struct{} // closed when Run returns
 
+	copiedBytes atomic.Int64         // see Stats.CopiedBytes
+	ring        atomic.Pointer[Ring] // of the newest connection
+	recording   *Camera              // reads Record; nil without one
+
 	log      healthLog // Run's goroutine only
 	reported Stats     // last Stats given to OnChange; Run's goroutine only
 
@@ -117,6 +132,12 @@ func (c *Camera) prepare() {
 			c.Logger = slog.Default()
 		}
 		c.log = healthLog{logger: c.Logger, camera: c.Name}
+		if c.Record != "" && c.KeepUnits > 0 {
+			c.recording = &Camera{
+				Name: c.Name, URI: c.Record, Open: c.OpenRecord, KeepUnits: c.KeepUnits, StallTimeout: c.StallTimeout, OpenTimeout: c.OpenTimeout,
+				Retry: c.Retry, DeniedRetry: c.DeniedRetry, Logger: c.Logger.With("stream", "record"),
+			}
+		}
 		c.stats = Stats{Name: c.Name, URI: Redact(c.URI), State: Connecting, Since: time.Now()}
 	})
 }
@@ -130,7 +151,13 @@ func (c *Camera) Run(ctx context.Context) error {
 	if !c.begin(cancel) {
 		return nil
 	}
+	var recording sync.WaitGroup
+	if c.recording != nil {
+		recording.Go(func() { _ = c.recording.Run(ctx) })
+	}
 	err := c.run(ctx)
+	cancel()
+	recording.Wait()
 	c.mu.Lock()
 	c.stats.Reason = ""
 	if err == nil {
@@ -240,6 +267,19 @@ func (c *Camera) Take() (Frame, bool) {
 	return f, ok
 }
 
+// Ring returns the access units of the newest connection, nil if there are none. It is another one after the camera has been opened again;
+// the ring of a lost connection remains until then. Units of Record precede those of URI while it is connected. Ring may be called from any
+// goroutine.
+func (c *Camera) Ring() *Ring {
+	c.prepare()
+	if c.recording != nil {
+		if ring := c.recording.Ring(); ring != nil && ring.Receiving() {
+			return ring
+		}
+	}
+	return c.ring.Load()
+}
+
 // Reallocate makes later frames use new memory from Alloc, which may by then be another engine's.
 func (c *Camera) Reallocate() {
 	c.prepare()
@@ -259,5 +299,9 @@ func (c *Camera) Close() error {
 		<-finished
 	}
 	c.mailbox.Drop()
-	return c.pool.Close()
+	err := c.pool.Close()
+	if c.recording != nil {
+		err = errors.Join(err, c.recording.Close())
+	}
+	return err
 }

@@ -17,6 +17,9 @@ var (
 	ErrMemory      = errors.New("out of memory")
 )
 
+// ErrNotDecoded is returned for each access unit by Next of a source that receives units without decoding them. It is not a failure.
+var ErrNotDecoded = errors.New("image not decoded")
+
 // Error is the type of all errors of this package except io.EOF and context errors. It never contains credentials.
 type Error struct {
 	Op      string // parse, open, read, allocate

@@ -17,11 +17,12 @@ type Object struct {
 }
 
 // Frame is an image and the lease on the buffer that holds it. It is a value: copies share one lease, and the last owner calls Release on
-// any of them. Data and Truth must not be used after that.
+// any of them. Data, Device and Truth must not be used after that.
 type Frame struct {
-	Data          []byte // Stride * Format.Rows(Height) bytes of pool memory
-	Width, Height int    // pixels
-	Stride        int    // bytes per row
+	Data          []byte // Stride * Format.Rows(Height) bytes of pool memory; nil if the image is in a GPU's memory
+	Device        engine.Device
+	Width, Height int // pixels
+	Stride        int // bytes per row
 	Format        engine.PixelFormat
 
 	// Seq numbers the frames of a camera from 0, dropped ones included.
@@ -30,6 +31,8 @@ type Frame struct {
 	// Camera plays faster or slower than recorded, Time follows the video, so that measured speeds are right.
 	Captured int64
 	Time     time.Time
+	// CameraTime is set if Time is from the camera's clock instead of the arrival.
+	CameraTime bool
 	// Ready is when a Camera had the decoded pixels, in the clock of Captured; 0 without a Camera.
 	Ready int64
 	// Still reports that the Camera's Gate detected no motion.
@@ -55,7 +58,7 @@ func (f *Frame) SetTruthLen(objects int) {
 
 // Image returns the frame as an engine's input. It belongs to the lease, like Data.
 func (f *Frame) Image() engine.Image {
-	return engine.Image{Data: f.Data, Width: f.Width, Height: f.Height, Stride: f.Stride, Format: f.Format}
+	return engine.Image{Data: f.Data, Width: f.Width, Height: f.Height, Stride: f.Stride, Format: f.Format, Device: f.Device}
 }
 
 // Release returns the buffer to its pool. Only the first call among all copies has an effect; later calls and calls on the zero Frame do
@@ -65,6 +68,14 @@ func (f Frame) Release() {
 		f.buffer.release(f.lease)
 	}
 }
+
+// Hold keeps the pixels in host memory readable beyond Release, until EndHold. The owner of the lease calls it, so that another goroutine
+// can copy the image within milliseconds. It reports false where that is not possible: in a GPU's memory, for frames without a pool, and
+// where the camera could miss images because another buffer of its pool is held or none is free.
+func (f Frame) Hold() bool { return f.buffer != nil && f.buffer.hold(f.lease) }
+
+// EndHold ends a Hold that reported true; it is called once for each of them, from any goroutine. Data must not be used after that.
+func (f Frame) EndHold() { f.buffer.endHold() }
 
 // Monotonic returns CLOCK_MONOTONIC in nanoseconds, the clock of Frame.Captured and of timestamps taken in C.
 func Monotonic() int64 { return clock.Monotonic() }

@@ -28,9 +28,16 @@ var errPoolClosed = errors.New("frame pool is closed")
 // OpenCV keeps its address.
 type Alloc func(size int) (data []byte, free func(), err error)
 
+// Borrowed is an engine.DeviceMemory that lends a frame an image of a decoder. Return is called when the frame has been released, from any
+// goroutine.
+type Borrowed interface{ Return() }
+
+// DeviceAlloc returns memory of a GPU for one buffer, its device address, and the function that frees it, which is called once.
+type DeviceAlloc func(size int) (memory engine.DeviceMemory, address uint64, free func(), err error)
+
 // Pool lends a fixed number of buffers of equal size. They grow when an image needs it and shrink only after many smaller images, so that
-// images of alternating sizes cause no new allocations, which are slow on a GPU and block it. The zero value is ready; all methods are safe
-// for concurrent use.
+// images of alternating sizes cause no new allocations, which are slow on a GPU and block it. All buffers are in host memory, or all in a
+// GPU's, as for the latest frame. The zero value is ready; all methods are safe for concurrent use.
 type Pool struct {
 	// Alloc provides the memory, page-aligned memory outside the Go heap when nil.
 	Alloc Alloc
@@ -40,10 +47,12 @@ type Pool struct {
 	mu         sync.Mutex
 	free       []*buffer
 	size       int    // bytes per buffer
+	onDevice   bool   // buffers are in a GPU's memory
 	oversized  int    // consecutive images that needed little of a buffer
 	generation uint64 // incremented when the size changes
 	allocated  int    // buffers of this generation, lent ones included
 	lent       int    // buffers of any generation
+	held       int    // buffers with holds, of any generation
 	closed     bool
 	released   chan struct{} // holds a token after a release
 }
@@ -51,19 +60,25 @@ type Pool struct {
 // buffer is memory with the frame that it currently holds.
 type buffer struct {
 	pool       *Pool
-	data       []byte
+	data       []byte              // nil in a GPU's memory
+	memory     engine.DeviceMemory // nil in host memory
+	address    uint64              // of memory's first byte
 	free       func()
 	generation uint64        // of the pool at allocation
 	lease      atomic.Uint64 // odd while lent
 	frame      Frame         // the frame in a mailbox
 	truth      []Object      // memory for Frame.Truth
+
+	// Guarded by the pool's lock.
+	holds    int  // readers of the image beyond its lease
+	released bool // the lease has ended; the last hold returns the buffer
 }
 
 // Frame lends a buffer for an image of the given format and size in pixels, rows without padding. It returns ErrNoBuffer if none is free.
 func (p *Pool) Frame(format engine.PixelFormat, width, height int) (Frame, error) {
 	stride := format.RowBytes(width)
 	size := stride * format.Rows(height)
-	b, err := p.acquire(size)
+	b, err := p.acquire(size, nil)
 	if err != nil {
 		return Frame{}, err
 	}
@@ -73,7 +88,25 @@ func (p *Pool) Frame(format engine.PixelFormat, width, height int) (Frame, error
 	}, nil
 }
 
-func (p *Pool) acquire(size int) (*buffer, error) {
+// DeviceFrame lends a buffer in a GPU's memory, which alloc provides, for an image of the given format and size in pixels, rows without
+// padding. It returns ErrNoBuffer if none is free.
+func (p *Pool) DeviceFrame(alloc DeviceAlloc, format engine.PixelFormat, width, height int) (Frame, error) {
+	stride := format.RowBytes(width)
+	b, err := p.acquire(stride*format.Rows(height), alloc)
+	if err != nil {
+		return Frame{}, err
+	}
+	device := engine.Device{Memory: b.memory, Address: b.address}
+	if format == engine.NV12 {
+		device.Chroma = b.address + uint64(stride*height)
+	}
+	return Frame{
+		Device: device, Width: width, Height: height, Stride: stride, Format: format, buffer: b, lease: b.lease.Add(1),
+	}, nil
+}
+
+// acquire takes a buffer of host memory, or of a GPU's if alloc is not nil.
+func (p *Pool) acquire(size int, alloc DeviceAlloc) (*buffer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -84,9 +117,9 @@ func (p *Pool) acquire(size int) (*buffer, error) {
 	} else {
 		p.oversized++
 	}
-	if size > p.size || p.oversized > maxOversized {
+	if size > p.size || p.oversized > maxOversized || p.onDevice != (alloc != nil) {
 		p.freeIdle()
-		p.size, p.allocated, p.oversized = size, 0, 0
+		p.size, p.allocated, p.oversized, p.onDevice = size, 0, 0, alloc != nil
 		p.generation++
 	}
 	if last := len(p.free) - 1; last >= 0 {
@@ -98,17 +131,29 @@ func (p *Pool) acquire(size int) (*buffer, error) {
 	if p.allocated >= p.limit() {
 		return nil, ErrNoBuffer
 	}
-	alloc := p.Alloc
-	if alloc == nil {
-		alloc = allocPages
-	}
-	data, free, err := alloc(p.size)
-	if err != nil {
+	b := &buffer{pool: p, generation: p.generation}
+	if err := b.allocate(p.size, p.Alloc, alloc); err != nil {
 		return nil, &Error{Op: "allocate", Kind: ErrMemory, Message: "no memory for a frame", Err: err}
 	}
 	p.allocated++
 	p.lent++
-	return &buffer{pool: p, data: data[:p.size:p.size], free: free, generation: p.generation}, nil
+	return b, nil
+}
+
+// allocate gives the buffer memory: a GPU's if onDevice is not nil.
+func (b *buffer) allocate(size int, onHost Alloc, onDevice DeviceAlloc) (err error) {
+	if onDevice != nil {
+		b.memory, b.address, b.free, err = onDevice(size)
+		return err
+	}
+	if onHost == nil {
+		onHost = allocPages
+	}
+	b.data, b.free, err = onHost(size)
+	if err == nil {
+		b.data = b.data[:size:size]
+	}
+	return err
 }
 
 // Lent returns the number of lent buffers.
@@ -174,15 +219,71 @@ func (b *buffer) release(lease uint64) {
 	if b.pool == nil {
 		return
 	}
+	if image, ok := b.memory.(Borrowed); ok {
+		image.Return()
+	}
 	p := b.pool
 	p.mu.Lock()
+	if b.holds > 0 {
+		b.released = true
+		p.mu.Unlock()
+		return
+	}
+	freed := p.takeBack(b)
+	p.mu.Unlock()
+	notify(freed)
+}
+
+// takeBack makes a buffer free again, and returns the channel to notify. The lock is held.
+func (p *Pool) takeBack(b *buffer) chan<- struct{} {
 	p.lent--
 	if p.closed || b.generation != p.generation {
 		b.discard()
 	} else {
 		p.free = append(p.free, b)
 	}
-	freed := p.releasedChan()
+	return p.releasedChan()
+}
+
+// hold keeps the buffer lent beyond the end of a lease. It reports false without a pool, after the lease, and where the pool cannot spare
+// it.
+func (b *buffer) hold(lease uint64) bool {
+	p := b.pool
+	if p == nil || b.memory != nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case b.lease.Load() != lease:
+		return false
+	case b.holds > 0:
+		b.holds++
+		return true
+	case p.held > 0 || p.lent >= p.limit():
+		return false
+	}
+	b.holds = 1
+	p.held++
+	return true
+}
+
+// endHold ends one hold, and returns the buffer if it was the last one and the lease has ended.
+func (b *buffer) endHold() {
+	p := b.pool
+	p.mu.Lock()
+	b.holds--
+	if b.holds > 0 {
+		p.mu.Unlock()
+		return
+	}
+	p.held--
+	if !b.released {
+		p.mu.Unlock()
+		return
+	}
+	b.released = false
+	freed := p.takeBack(b)
 	p.mu.Unlock()
 	notify(freed)
 }
@@ -191,7 +292,7 @@ func (b *buffer) discard() {
 	if b.free != nil {
 		b.free()
 	}
-	b.data, b.free = nil, nil
+	b.data, b.memory, b.free = nil, nil, nil
 }
 
 // notify puts a token into a channel of capacity 1 without blocking.

@@ -49,6 +49,45 @@ func TestPoolLendsBuffers(t *testing.T) {
 	Frame{}.Release()
 }
 
+// TestHeldFrames: a buffer comes back with the end of its lease and of its holds, whichever is the last.
+func TestHeldFrames(t *testing.T) {
+	l := &capturetest.Ledger{}
+	p := &Pool{Alloc: l.Alloc, Buffers: 3}
+	lend := func() Frame {
+		f, err := p.Frame(engine.GRAY8, 10, 4)
+		require.NoError(t, err)
+		return f
+	}
+	a := lend()
+	require.True(t, a.Hold())
+	require.True(t, a.Hold(), "for two readers")
+	b := lend()
+	require.False(t, b.Hold(), "one buffer of the pool is held already")
+	a.EndHold()
+	a.Release()
+	require.Equal(t, 2, p.Lent())
+	require.False(t, a.Hold(), "after the lease")
+	require.NotSame(t, unsafe.SliceData(a.Data), unsafe.SliceData(b.Data))
+	a.EndHold()
+	require.Equal(t, 1, p.Lent())
+
+	require.True(t, b.Hold(), "nothing is held any more")
+	b.EndHold()
+	require.Equal(t, 1, p.Lent(), "the lease goes on")
+	c, d := lend(), lend()
+	require.False(t, b.Hold(), "no buffer is left for the camera")
+	c.Release()
+	d.Release()
+
+	require.True(t, b.Hold())
+	require.NoError(t, p.Close())
+	b.Release()
+	require.Equal(t, l.Made-1, l.Freed)
+	b.EndHold()
+	require.Equal(t, l.Made, l.Freed)
+	require.False(t, Frame{}.Hold())
+}
+
 func TestPoolChangesSize(t *testing.T) {
 	l := &capturetest.Ledger{}
 	p := &Pool{Alloc: l.Alloc, Buffers: 2}
@@ -156,7 +195,7 @@ func TestMailboxNewestWins(t *testing.T) {
 	f.Release()
 }
 
-// One producer and one consumer at full speed: every frame is taken once or displaced, and no buffer is in two hands.
+// One producer and one consumer at full speed: every frame is taken once or dropped, and no buffer is in two hands.
 func TestMailboxBetweenGoroutines(t *testing.T) {
 	const frames = 20000
 	p, m := &Pool{Buffers: 3}, &Mailbox{}

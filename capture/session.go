@@ -10,7 +10,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// session is one connection to a camera's source, from open to failure. It runs in its own goroutine, which may hang inside OpenCV.
+// session is one connection to a camera's source, from open to failure. It runs in its own goroutine, which may hang in a decoder or a
+// driver.
 type session struct {
 	camera      *Camera
 	uri         URI
@@ -55,11 +56,14 @@ func (s *session) run() error {
 	c := s.camera
 	source, err := c.Open(s.ctx, c.URI, Options{
 		OpenTimeout: s.openTimeout, ReadTimeout: c.StallTimeout, EveryFrame: c.Lossless, MaxPixels: c.MaxPixels,
+		GPU: c.GPU, CopiedBytes: &c.copiedBytes, KeepUnits: c.KeepUnits, Child: c.Child,
 	})
 	if err != nil {
 		return err
 	}
 	defer source.Close()
+	c.setStreamed(source)
+	s.publishRing(source)
 	if c.SetupThread != nil && source.Live() {
 		runtime.LockOSThread() // never unlocked: the thread exits with this goroutine, and its settings with it
 		c.SetupThread()
@@ -81,9 +85,12 @@ func (s *session) run() error {
 			f.Release()
 			return s.ctx.Err()
 		case errors.Is(err, ErrNoBuffer):
-			err = s.dropped()
+			err = s.arrived(c.countDropped)
+		case errors.Is(err, ErrNotDecoded):
+			err = s.arrived(c.markRunning)
 		case errors.Is(err, ErrImage):
 			err = s.damaged(err)
+			c.setStreamed(source) // the decoder may have been replaced
 			if !source.Live() {
 				s.progress.Add(1) // a file makes progress despite damaged images
 			}
@@ -96,6 +103,19 @@ func (s *session) run() error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// publishRing makes the access units of the source available, unless the camera has moved on.
+func (s *session) publishRing(source Source) {
+	var ring *Ring
+	if packets, ok := source.(Packets); ok {
+		ring = packets.Ring()
+	}
+	s.camera.mu.Lock()
+	defer s.camera.mu.Unlock()
+	if !s.abandoned {
+		s.camera.ring.Store(ring)
 	}
 }
 
@@ -117,14 +137,24 @@ func (s *session) videoTime(f *Frame) time.Time {
 	return s.lastTime
 }
 
-// Frame implements Lender for the source. When all buffers are lent, the frame waiting for the consumer is dropped.
+// Frame implements Lender for the source.
 func (s *session) Frame(format engine.PixelFormat, width, height int) (Frame, error) {
+	return s.lend(func() (Frame, error) { return s.camera.pool.Frame(format, width, height) })
+}
+
+// DeviceFrame implements Lender for the source.
+func (s *session) DeviceFrame(alloc DeviceAlloc, format engine.PixelFormat, width, height int) (Frame, error) {
+	return s.lend(func() (Frame, error) { return s.camera.pool.DeviceFrame(alloc, format, width, height) })
+}
+
+// lend takes a frame from the pool. When all buffers are lent, the frame waiting for the consumer is dropped.
+func (s *session) lend(take func() (Frame, error)) (Frame, error) {
 	c := s.camera
 	for {
 		if err := s.ctx.Err(); err != nil {
 			return Frame{}, err
 		}
-		f, err := c.pool.Frame(format, width, height)
+		f, err := take()
 		switch {
 		case !errors.Is(err, ErrNoBuffer):
 			return f, err
@@ -172,8 +202,8 @@ func (s *session) deliver(f Frame) error {
 	return nil
 }
 
-// dropped counts an image for which no buffer was free.
-func (s *session) dropped() error {
+// arrived records a good image that becomes no frame: no buffer was free, or it is not decoded. record is called with the lock held.
+func (s *session) arrived(record func()) error {
 	c := s.camera
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +211,7 @@ func (s *session) dropped() error {
 		return errAbandoned
 	}
 	s.markGood()
-	c.countDropped()
+	record()
 	return nil
 }
 

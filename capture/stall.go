@@ -9,7 +9,7 @@ import (
 const (
 	// cancelGrace is how long a source may take to react to cancellation before it is abandoned.
 	cancelGrace = 500 * time.Millisecond
-	// maxSessions bounds the captures that hang inside OpenCV at the same time; the camera then waits for one to return.
+	// maxSessions bounds the captures that hang in a decoder or driver at the same time; the camera then waits for one to return.
 	maxSessions = 8
 )
 
@@ -34,7 +34,7 @@ func (q *stallTimer) update(s *session, interval time.Duration) time.Duration {
 }
 
 // runSession runs and supervises one session. It returns in bounded time after the context has ended or the source has stalled, even if its
-// goroutine hangs inside OpenCV.
+// goroutine hangs in a decoder or driver.
 func (c *Camera) runSession(ctx context.Context, u URI, openTimeout time.Duration) (*session, error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,7 +84,7 @@ func (c *Camera) acquireSession(ctx context.Context, u URI) bool {
 		return true
 	default:
 	}
-	message := strconv.Itoa(maxSessions) + " captures hang inside OpenCV"
+	message := strconv.Itoa(maxSessions) + " captures hang in a decoder or driver"
 	hung := u.NewError("open", ErrStalled, message, "restart the program if this lasts", nil)
 	c.setFailing(Hung, hung)
 	select {

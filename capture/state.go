@@ -17,7 +17,7 @@ const (
 	Stalled    State = "stalled"    // no good image for too long; the source is being closed
 	Lost       State = "lost"       // the source failed after images had arrived; retried at NextTry
 	Waiting    State = "waiting"    // the last attempt gave no image; retried at NextTry
-	Hung       State = "hung"       // too many captures hang inside OpenCV; only a restart of the process helps
+	Hung       State = "hung"       // too many captures hang in a decoder or driver; only a restart of the process helps
 	Ended      State = "ended"      // the source has ended or the camera was stopped
 	Failed     State = "failed"     // cannot be read and will not be retried
 )
@@ -45,22 +45,65 @@ type Stats struct {
 	Abandoned  uint64 `json:"abandoned"`        // captures abandoned because they hung
 	Pending    bool   `json:"pending"`          // a frame is waiting for the consumer
 	Lent       int    `json:"lent"`             // buffers held by the source, the mailbox or the consumer
+
+	Connection string `json:"connection,omitempty"` // how a network camera is read, as in "RTSP over TCP"; empty for others
+	Decoder    string `json:"decoder,omitempty"`    // what decodes an RTSP camera's video, and why nothing better does; empty for others
+	CameraTime bool   `json:"camera_time"`          // times of frames are from the camera's clock, otherwise those of arrival
+	// CopiedBytes is the size of the images decoded on a GPU, or their parts, that were copied to host memory.
+	CopiedBytes int64 `json:"copied_bytes"`
+
+	Record *RecordStats `json:"record,omitempty"` // nil unless another stream is recorded
+}
+
+// RecordStats is the state of the stream that is recorded instead of the one that is decoded. Fields are those of Stats.
+type RecordStats struct {
+	URI        string    `json:"uri"`
+	State      State     `json:"state"`
+	Since      time.Time `json:"since,omitzero"`
+	Reason     string    `json:"reason,omitempty"`
+	NextTry    time.Time `json:"next_try,omitzero"`
+	Tries      uint64    `json:"tries"`
+	Reconnects uint64    `json:"reconnects"`
+	Connection string    `json:"connection,omitempty"`
+}
+
+// Problem describes why the stream is not recorded; empty if it is, or has just begun to be.
+func (s *RecordStats) Problem() string {
+	if s == nil || s.State == Running || s.State == Ended {
+		return ""
+	}
+	return s.Reason
 }
 
 // Stats returns a snapshot. It is safe for concurrent use.
 func (c *Camera) Stats() Stats {
 	c.prepare()
 	pending := c.mailbox.Full()
+	record := c.recordStats()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
 	s.Pending, s.Lent = pending, c.pool.Lent()
+	s.Record = record
 	s.Dropped = c.mailbox.Dropped() + c.noBuffer
+	s.CopiedBytes = c.copiedBytes.Load()
 	if c.period > 0 {
 		// The rate of a silent camera falls with the length of its silence.
 		s.FPS = float64(time.Second) / max(c.period, float64(Monotonic()-c.lastCaptured)-c.period)
 	}
 	return s
+}
+
+// recordStats returns the state of Record, nil without it.
+func (c *Camera) recordStats() *RecordStats {
+	if c.recording == nil {
+		return nil
+	}
+	s := c.recording.Stats()
+	return &RecordStats{
+		URI: s.URI, State: s.State, Since: s.Since, Reason: s.Reason, NextTry: s.NextTry, Tries: s.Tries, Reconnects: s.Reconnects,
+		Connection: s.Connection,
+	}
 }
 
 // setState enters a state unless it is the current one. The lock is held.
@@ -87,8 +130,11 @@ func (c *Camera) publishState() {
 	}
 }
 
-// Changed reports whether the state or the image size or format differ from before.
+// Changed reports whether a stream's state or the image size or format differ from before.
 func (s *Stats) Changed(before *Stats) bool {
+	if s.Record != nil && (before.Record == nil || s.Record.State != before.Record.State) {
+		return true
+	}
 	return s.State != before.State || !s.Since.Equal(before.Since) ||
 		s.Width != before.Width || s.Height != before.Height || s.Format != before.Format
 }
@@ -114,6 +160,23 @@ func (c *Camera) setFailing(state State, err error) {
 	c.stats.Reason = reason(err)
 	c.mu.Unlock()
 	c.publishState()
+}
+
+// streamed is implemented by sources that read a network camera. The texts are those of Stats.
+type streamed interface {
+	Connection() string
+	Decoder() string
+}
+
+// setStreamed records how the opened source is read and decoded. The lock must not be held.
+func (c *Camera) setStreamed(source Source) {
+	s, ok := source.(streamed)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	c.stats.Connection, c.stats.Decoder = s.Connection(), s.Decoder()
+	c.mu.Unlock()
 }
 
 // markFailed records a failed attempt and the delay before the next.
@@ -148,6 +211,7 @@ func (c *Camera) countFrame(f *Frame) {
 	c.stats.Captured++
 	c.markRunning()
 	c.stats.Width, c.stats.Height, c.stats.Format = f.Width, f.Height, f.Format
+	c.stats.CameraTime = f.CameraTime
 	c.lastTime = f.Time
 	if c.lastCaptured != 0 {
 		interval := float64(f.Captured - c.lastCaptured)

@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -39,6 +41,16 @@ type URI struct {
 	Seed          int64   // Demo
 	Frames        int     // Demo: ends after that many, 0 for never
 	Loop          bool    // File: restarts at the end
+	Transport     string  // RTSP: tcp, udp or multicast; empty for tcp
+	Decoder       string  // RTSP: one of Decoders; empty for the first that works
+	LowLatency    bool    // RTSP: video without B-frames, whose images a decoder need not hold back
+	Certificate   string  // RTSP over TLS: file of the camera's CA, sha256:FINGERPRINT or insecure; empty for the system's CAs
+}
+
+// Scheme returns the scheme of a server's URL, for example rtsps.
+func (u URI) Scheme() string {
+	scheme, _, _ := strings.Cut(u.Address, "://")
+	return strings.ToLower(scheme)
 }
 
 // String returns the address without credentials.
@@ -59,13 +71,18 @@ func (u URI) NewError(op string, kind error, message, hint string, cause error) 
 	return &Error{Op: op, URI: u.String(), Kind: kind, Message: message, Hint: hint, Err: cause}
 }
 
-// parameters lists what each kind accepts after a question mark. Server URLs keep their queries; plain paths and pipelines have none.
+// parameters lists what each kind accepts after a question mark, or, for RTSP, after a number sign: server URLs keep their queries. Plain
+// paths and pipelines have none.
 var parameters = map[Kind][]string{
+	RTSP:   {"transport", "certificate", "decoder", "latency"},
 	Device: {"width", "height", "fps", "format"},
 	CSI:    {"width", "height", "fps", "mode", "flip"},
 	File:   {"fps", "loop"},
 	Demo:   {"width", "height", "fps", "seed", "frames"},
 }
+
+// Decoders are the names of decoders in an address, in the order in which they are tried.
+func Decoders() []string { return []string{"nvdec", "nvmm", "hardware", "software"} }
 
 // MaxRate is the highest rate that a URI may request, in frames per second.
 const MaxRate = 1000
@@ -139,11 +156,15 @@ func (p *parser) server(scheme string) URI {
 	case parsed.Hostname() == "":
 		p.fail("URL without a host", "")
 	}
-	kind := HTTP
-	if strings.HasPrefix(scheme, "rtsp") {
-		kind = RTSP
+	if !strings.HasPrefix(scheme, "rtsp") {
+		return URI{Kind: HTTP, Address: p.text}
 	}
-	return URI{Kind: kind, Address: p.text}
+	address, fragment, _ := strings.Cut(p.text, "#")
+	u := p.query(URI{Kind: RTSP, Address: address}, fragment)
+	if u.Certificate != "" && scheme != "rtsps" {
+		p.fail("certificate is for rtsps://", "")
+	}
+	return u
 }
 
 func (p *parser) device(rest string) URI {
@@ -187,7 +208,7 @@ func (p *parser) file(rest string) URI {
 func (p *parser) query(u URI, query string) URI {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		p.fail("malformed parameters after '?'", "write them as name=value&name=value")
+		p.fail("malformed parameters", "write them as name=value&name=value")
 		return u
 	}
 	names := make([]string, 0, len(values))
@@ -240,6 +261,23 @@ func (p *parser) parameter(u *URI, name, value string) {
 		if u.Encoding != "yuyv" && u.Encoding != "mjpeg" {
 			p.fail("format "+strconv.Quote(value)+" is neither yuyv nor mjpeg", "")
 		}
+	case "transport":
+		u.Transport = strings.ToLower(value)
+		if !slices.Contains([]string{"tcp", "udp", "multicast"}, u.Transport) {
+			p.fail("transport "+strconv.Quote(value)+" is none of tcp, udp and multicast", "")
+		}
+	case "decoder":
+		u.Decoder = value
+		if !slices.Contains(Decoders(), value) {
+			p.fail("decoder "+strconv.Quote(value)+" is unknown", "known: "+strings.Join(Decoders(), ", "))
+		}
+	case "latency":
+		u.LowLatency = value == "low"
+		if !u.LowLatency {
+			p.fail("latency "+strconv.Quote(value)+" is not low", "")
+		}
+	case "certificate":
+		u.Certificate = p.certificate(value)
 	case "loop":
 		loop, err := strconv.ParseBool(value)
 		if err != nil {
@@ -247,6 +285,22 @@ func (p *parser) parameter(u *URI, name, value string) {
 		}
 		u.Loop = loop
 	}
+}
+
+// certificate parses what a camera's certificate is compared with.
+func (p *parser) certificate(value string) string {
+	fingerprint, ok := strings.CutPrefix(value, "sha256:")
+	if !ok {
+		if value == "" {
+			p.fail("empty certificate", "give a file, sha256:FINGERPRINT or insecure")
+		}
+		return value
+	}
+	fingerprint = strings.ToLower(strings.ReplaceAll(fingerprint, ":", ""))
+	if raw, err := hex.DecodeString(fingerprint); err != nil || len(raw) != sha256.Size {
+		p.fail("certificate "+strconv.Quote(value)+" is not a SHA-256 fingerprint", "it has 64 hexadecimal digits")
+	}
+	return "sha256:" + fingerprint
 }
 
 // side parses an image's width or height.

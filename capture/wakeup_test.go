@@ -12,7 +12,7 @@ import (
 // TestWakeupWakesForEverySignal: of any number of threads that ring, none is overheard, also when it rings while the waiter falls asleep.
 func TestWakeupWakesForEverySignal(t *testing.T) {
 	const ringers, rings = 4, 2000
-	var bell Wakeup
+	var wakeup Wakeup
 	var work sync.Mutex
 	made := 0
 	for range ringers {
@@ -21,7 +21,7 @@ func TestWakeupWakesForEverySignal(t *testing.T) {
 				work.Lock()
 				made++
 				work.Unlock()
-				bell.Signal()
+				wakeup.Signal()
 			}
 		}()
 	}
@@ -29,7 +29,7 @@ func TestWakeupWakesForEverySignal(t *testing.T) {
 	go func() {
 		defer close(all)
 		for taken := 0; taken < ringers*rings; {
-			bell.Wait()
+			wakeup.Wait()
 			work.Lock()
 			taken, made = taken+made, 0
 			work.Unlock()
@@ -43,26 +43,26 @@ func TestWakeupWakesForEverySignal(t *testing.T) {
 }
 
 func TestWakeupWaitsForNewSignal(t *testing.T) {
-	var bell Wakeup
-	bell.Signal()
-	bell.Signal()
-	bell.Wait() // two signals without a Wait in between count as one
+	var wakeup Wakeup
+	wakeup.Signal()
+	wakeup.Signal()
+	wakeup.Wait() // two signals without a Wait in between count as one
 	woken := make(chan struct{})
 	go func() {
-		bell.Wait()
+		wakeup.Wait()
 		close(woken)
 	}()
-	require.Eventually(t, func() bool { return bell.state.Load() == waiting }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return wakeup.state.Load() == waiting }, 30*time.Second, time.Millisecond)
 	select {
 	case <-woken:
 		require.Fail(t, "nobody rang")
 	default:
 	}
-	bell.Signal()
+	wakeup.Signal()
 	select {
 	case <-woken:
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "the ring was overheard")
 	}
-	assert.Zero(t, testing.AllocsPerRun(100, func() { bell.Signal(); bell.Wait() }))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { wakeup.Signal(); wakeup.Wait() }))
 }

@@ -87,7 +87,7 @@ func TestEmulated(t *testing.T) {
 		_, stderr, err := newMachine(t, "EDGE_INFER_ONNXRUNTIME=").run(t, path, "--camera", "demo", "--frames", "1", "--mqtt", "off")
 		require.Error(t, err)
 		require.Contains(t, stderr, "no usable libonnxruntime")
-		require.Contains(t, stderr, "install ONNX Runtime")
+		require.Contains(t, stderr, "pip install --target ort 'onnxruntime")
 	})
 	t.Run("devices", func(t *testing.T) {
 		var report map[string]any
@@ -200,6 +200,50 @@ func TestEmulatedContract(t *testing.T) {
 	// on an emulated one: once for each release is enough.
 	t.Log(m.must(t, program, "-test.run", "^TestContract$", "-test.skip",
 		"^TestContract$/././^allocations$|^TestContract$/./^(copies|all_in_place)/^close_with_work_in_flight$"))
+}
+
+// TestEmulatedStaticTLS: glibc has 1,664 bytes of static thread-local storage for all libraries that a program opens, and the one that is
+// opened last may find none. A library with the name of JetPack's is opened first.
+func TestEmulatedStaticTLS(t *testing.T) {
+	path := released(t, "arm64")
+	for name, value := range compilers(t) {
+		t.Setenv(name, value)
+	}
+	for name, want := range map[string]string{
+		"libGLdispatch.so.0": "not an ONNX Runtime library",  // its user was loaded
+		"libOther.so.0":      "Platform-specific initializa", // could not be loaded; the rest of the line is left out
+	} {
+		dir := t.TempDir()
+		driver := buildTLS(t, dir, "libcuda.so.1", takenTLS)
+		buildTLS(t, dir, name, neededTLS, "-ftls-model=initial-exec")
+		source := filepath.Join(dir, "user.c")
+		require.NoError(t, os.WriteFile(source, []byte("char *here(void);\nchar *there(void) { return here(); }\n"), 0o600))
+		user, err := cudafake.Compile(filepath.Join(dir, "libonnxruntime.so"), source, "-L"+dir, "-Wl,--no-as-needed", "-l:"+name)
+		require.NoError(t, err)
+		m := newMachine(t, "EDGE_INFER_LIBCUDA="+driver, "EDGE_INFER_ONNXRUNTIME="+user, "LD_LIBRARY_PATH="+dir)
+		_, stderr, err := m.run(t, path, "run", "--camera", "demo", "--frames", "1", "--mqtt", "off") // CUDA comes first
+		require.Error(t, err)
+		require.Contains(t, stderr, want, name)
+	}
+}
+
+// Bytes of thread-local storage: what a library takes of the static one because there is some (glibc gives 512 at most), and what a library
+// needs that cannot do without. There is room for either, not for both; the first one then does without.
+const (
+	takenTLS  = 400
+	neededTLS = 1300
+)
+
+// buildTLS compiles a library with thread-local storage of size bytes, in which a driver's cuInit finds no GPU, and returns its path. It
+// takes static storage while there is some, as libraries for arm64 do; with -ftls-model=initial-exec it needs it.
+func buildTLS(t *testing.T, dir, name string, size int, flags ...string) string {
+	source := filepath.Join(dir, name+".c")
+	text := fmt.Sprintf("__thread char block[%d] = {1};\nchar *here(void) { return block; }\n"+
+		"int cuInit(unsigned flags) { (void)flags; return here()[0] ? 100 : 0; }\n", size)
+	require.NoError(t, os.WriteFile(source, []byte(text), 0o600))
+	path, err := cudafake.Compile(filepath.Join(dir, name), append([]string{source, "-Wl,-soname," + name}, flags...)...)
+	require.NoError(t, err)
+	return path
 }
 
 // compilers are the variables that make the fakes arm64 libraries.

@@ -51,7 +51,7 @@ type Candidates struct {
 // CandidateFields is the length of one row of Candidates: x1, y1, x2, y2 in input pixels, score, class.
 const CandidateFields = 6
 
-// ScoreTolerance is how far a score may be outside 0 to 1: quantized sigmoids slightly exceed 1.
+// ScoreTolerance is the allowed excess of scores over 0 to 1: quantized sigmoids slightly exceed 1.
 const ScoreTolerance = 1.0 / 64
 
 // Timing is the timing of one request in nanoseconds. Submitted and Done are CLOCK_MONOTONIC times, the rest are durations. A backend that

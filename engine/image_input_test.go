@@ -123,7 +123,8 @@ func TestNoImageInput(t *testing.T) {
 		},
 		{
 			"preset", rgb, preprocess(Preprocess{Preset: "yolo"}),
-			"preprocess preset: \"yolo\" is not one of ultralytics, ultralytics-classify, ultralytics-depth, ultralytics-rtdetr, torchvision, timm, imagenet, yolox, yolo-nas, nanodet, rtdetr, detr, rfdetr, ssd-mobilenet, keras, tf-detection",
+			"preprocess preset: \"yolo\" is not one of ultralytics, ultralytics-classify, ultralytics-depth, ultralytics-rtdetr, torchvision, timm, imagenet, yolox, yolo-nas, nanodet, rtdetr, detr, rfdetr, ssd-mobilenet, keras, tf-detection, scrfd, " +
+				"yunet, movenet, centernet",
 		},
 		{
 			"resize", rgb, preprocess(Preprocess{Resize: "squeeze"}),
@@ -207,6 +208,13 @@ func TestPresets(t *testing.T) {
 		{"ssd-mobilenet", "stretch, bilinear, pad 114, rgb, 0..255, mean 127, deviation 128, nchw", same(-.9921875, 1)},
 		{"keras", "stretch, bilinear, pad 114, rgb, -1..1, nchw", same(-1, 1)},
 		{"tf-detection", "stretch, bilinear, pad 114, rgb, 0..255, nchw", same(0, 255)},
+		{"scrfd", "letterbox-top-left, bilinear, pad 0, rgb, 0..255, mean 127.5, deviation 128, nchw", same(-.99609375, .99609375)},
+		{"yunet", "letterbox-top-left, bilinear, pad 0, bgr, 0..255, nchw", same(0, 255)},
+		{"movenet", "letterbox, bilinear, pad 0, rgb, 0..255, nchw", same(0, 255)},
+		{
+			"centernet", "letterbox, bilinear, pad 0, bgr, 0..1, mean 0.408 0.447 0.47, deviation 0.289 0.274 0.278, nchw",
+			[]ends{{-1.4117647, 2.0484429}, {-1.6313868, 2.0182482}, {-1.6906475, 1.9064748}},
+		},
 	} {
 		p, err := FindImageInput(info(Float32, 1, 3, 224, 224), Metadata{Preprocess: Preprocess{Preset: test.preset}})
 		require.NoError(t, err, test.preset)
@@ -217,7 +225,7 @@ func TestPresets(t *testing.T) {
 			assert.InDelta(t, want[1], 255*scale[c]+bias[c], 1e-4, test.preset)
 		}
 	}
-	assert.Len(t, Presets(), 16)
+	assert.Len(t, Presets(), 20)
 	// Sides of their own, and a change.
 	p, err := FindImageInput(info(Float32, 1, 3, 299, 299), Metadata{Preprocess: Preprocess{Preset: "torchvision"}})
 	require.NoError(t, err)

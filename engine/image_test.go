@@ -21,7 +21,8 @@ func TestPartsAreOfTheImage(t *testing.T) {
 		for i := range img.Data {
 			img.Data[i] = byte(i * 31 >> 2)
 		}
-		crop := img.CopyPart(make([]byte, img.PartBytes(part)), part)
+		crop, err := img.CopyPart(make([]byte, img.PartBytes(part)), part)
+		require.NoError(t, err)
 		require.NoError(t, crop.Check())
 		pixel := format.RowBytes(2)
 		for y := range part.Dy() {

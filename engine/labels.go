@@ -2,11 +2,27 @@ package engine
 
 import (
 	"bufio"
+	_ "embed"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
 )
+
+//go:embed coco.txt
+var coco string
+
+// COCOLabels returns the names of COCO's 80 classes in the format of ReadLabels.
+func COCOLabels() string { return coco }
+
+// KnownLabels returns the labels of a well-known list, which needs no file: "coco" has the 80 classes of COCO. It returns nil for other
+// names.
+func KnownLabels(name string) []string {
+	if name != "coco" {
+		return nil
+	}
+	return strings.Split(strings.TrimSpace(coco), "\n")
+}
 
 // ReadLabels reads a labels file: one class name per line, in the order of the class numbers. Blanks around a name, a byte-order mark and
 // empty lines at the end are dropped; an empty line before the last name is an error, because it would shift or lose a class.

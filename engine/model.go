@@ -91,6 +91,20 @@ type Model struct {
 	Filter *Filter
 }
 
+// SetImage sets the image input and the batch that it fixes. It returns an error if the largest batch would need too much memory.
+func (m *Model) SetImage(img *ImageInput) error {
+	m.Image = img
+	m.Width = img.Width
+	m.Height = img.Height
+	if img.Batch > 0 {
+		m.MaxBatch = img.Batch
+	}
+	if err := img.CheckBatch(m.MaxBatch); err != nil {
+		return &Error{Kind: ErrUnsupported, Err: err}
+	}
+	return nil
+}
+
 // RefusesImages returns the error of an operation that passes images to a model without image input, nil for other models.
 func (m *Model) RefusesImages(op string) error {
 	if m.NoImage == nil {

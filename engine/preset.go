@@ -6,7 +6,8 @@ import "math"
 func Presets() []string {
 	return []string{
 		"ultralytics", "ultralytics-classify", "ultralytics-depth", "ultralytics-rtdetr", "torchvision", "timm", "imagenet", "yolox",
-		"yolo-nas", "nanodet", "rtdetr", "detr", "rfdetr", "ssd-mobilenet", "keras", "tf-detection",
+		"yolo-nas", "nanodet", "rtdetr", "detr", "rfdetr", "ssd-mobilenet", "keras", "tf-detection", "scrfd", "yunet",
+		"movenet", "centernet",
 	}
 }
 
@@ -55,6 +56,18 @@ func preset(name string, side int) Preprocess {
 		p = of(Stretch, Bilinear, -1, 1)
 	case "tf-detection":
 		p = of(Stretch, Bilinear, 0, 255)
+	case "scrfd":
+		p = of(LetterboxTopLeft, Bilinear, 0, 255)
+		p.Pad, p.Mean, p.Deviation = new(int), []float64{127.5}, []float64{128}
+	case "yunet":
+		p = of(LetterboxTopLeft, Bilinear, 0, 255)
+		p.Pad, p.Colour = new(int), BGRColour
+	case "movenet":
+		p = of(Letterbox, Bilinear, 0, 255)
+		p.Pad = new(int)
+	case "centernet":
+		p = of(Letterbox, Bilinear, 0, 1)
+		p.Pad, p.Colour, p.Mean, p.Deviation = new(int), BGRColour, []float64{.408, .447, .470}, []float64{.289, .274, .278}
 	}
 	return p
 }

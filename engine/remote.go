@@ -18,4 +18,6 @@ type Remote struct {
 	// SharedMemory selects the shared memory that passes images to a server on this machine, if the server supports it: on (the default)
 	// for system memory; cuda for the memory of GPU Options.Device, falling back to system memory; off for none.
 	SharedMemory string
+	// MaxAnswers bounds the bytes of the answers that are held at a time; 0 means no limit beside that of each answer.
+	MaxAnswers int64
 }

@@ -6,18 +6,14 @@ package mqtt
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/edge-infer/edge-infer/internal/backoff"
 	"github.com/edge-infer/edge-infer/mqtt/address"
 	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
@@ -60,6 +56,9 @@ type Client struct {
 
 	// DetectionsInterval is the minimum time between two detections messages of a camera; 0 publishes every frame.
 	DetectionsInterval time.Duration
+	// CountInterval is the minimum time between two messages of a count, of a line or of a label's snapshot, so that a flickering detection
+	// does not fill the database of who records them. The first object after none does not wait. 0 publishes every change.
+	CountInterval time.Duration
 
 	// DiscoveryPrefix is the first topic level of Home Assistant's discovery, usually "homeassistant"; empty turns it off.
 	DiscoveryPrefix string
@@ -69,8 +68,13 @@ type Client struct {
 	DeepStream string
 	// DeepStreamFull publishes events in DeepStream's full schema instead of frames in the minimal one.
 	DeepStreamFull bool
+	// BeforeEvent is called before an event leaves for the broker, to store it elsewhere first; it must return soon. It may be nil.
+	BeforeEvent func()
 	// Acknowledged is called with the acknowledgement latency of each QoS 1 message and must not block; may be nil.
 	Acknowledged func(time.Duration)
+	// Changed is called after each command that was carried out, on the goroutine of commands; camera is empty for the device's own. It may
+	// be nil.
+	Changed func(camera, control, value, broker string)
 	// Controller executes remote commands; nil disables remote control.
 	Controller Controller
 
@@ -105,6 +109,7 @@ type Client struct {
 	reasons    map[string]string // why there is no connection, as logged last, by address
 	opened     bool
 	stale      staleTopics
+	conflict   nameConflict
 
 	refusals, commands logLimit
 	remoteFile         coalesced // writes remote.json
@@ -112,15 +117,6 @@ type Client struct {
 	announcing     sync.Mutex
 	announced      homeassistant.Announced
 	announcedSaved string
-}
-
-// Connection is the state of the client's connection. It contains no secrets.
-type Connection struct {
-	Connected bool
-	Broker    string    // address in use, or tried last
-	Since     time.Time // of the last change of Connected
-	Error     string    // why it is not connected, empty when it is or has not tried
-	Spool     string    // why new events are in memory only; empty if they are stored, or if no directory is configured
 }
 
 // shutdownLimit bounds the time Run takes to send queued messages and publish "stopped" when it ends.
@@ -195,6 +191,9 @@ func (c *Client) Open() error {
 	c.loadRemote()
 	c.loadAnnounced()
 	c.closing, c.close = context.WithCancel(context.Background())
+	if c.Controller != nil { // without remote control the client does not subscribe to its own topics
+		c.announceMachine()
+	}
 	c.mu.Lock()
 	c.opened = true
 	c.mu.Unlock()
@@ -225,75 +224,6 @@ func (c *Client) Run(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// retryState is the state that Run keeps between connection attempts.
-type retryState struct {
-	failures int
-	blocked  []time.Time // by address: not to be tried before, because the login was refused
-}
-
-// attempt tries the brokers in order and serves the first that takes the client. It returns how long to wait before the next attempt.
-func (c *Client) attempt(ctx context.Context, t *retryState) time.Duration {
-	const stableAfter = 10 * time.Second // a connection that lasted this long resets the back-off
-	tried := false
-	for i, to := range c.addresses {
-		if time.Now().Before(t.blocked[i]) {
-			continue
-		}
-		s, err := c.connect(ctx, to, identity{
-			id: c.ClientID, will: c.topics.Available(), inbound: inboundLimit, largest: 2 * command.MaxBytes,
-		})
-		if ctx.Err() != nil {
-			if err == nil {
-				s.fail(errStopped)
-				s.paho.Disconnect(0)
-			}
-			return 0
-		}
-		if err != nil {
-			c.disconnected(to, "mqtt cannot connect", err)
-			if loginRefused(err) {
-				t.blocked[i] = time.Now().Add(backoff.Jitter(c.RefusedRetry))
-			} else {
-				tried = true
-			}
-			continue
-		}
-		start := time.Now()
-		c.connected(to)
-		err = c.serve(ctx, s, to)
-		if ctx.Err() != nil {
-			c.disconnected(to, "", nil)
-			return 0
-		}
-		c.disconnected(to, "mqtt lost the connection", c.explainLoss(s, to.String(), err))
-		if time.Since(start) >= stableAfter {
-			t.failures = 0
-		}
-		tried = true
-		break
-	}
-	if !tried { // all of them are blocked
-		return time.Until(slices.MinFunc(t.blocked, time.Time.Compare))
-	}
-	t.failures++
-	return backoff.Exponential{Min: c.RetryMin, Max: c.RetryMax}.After(t.failures - 1)
-}
-
-// serve runs a connection, maintains Frigate's availability topic meanwhile, and clears stale topics of earlier processes in the
-// background.
-func (c *Client) serve(ctx context.Context, s *session, to address.Address) error {
-	served, lost := context.WithCancelCause(ctx)
-	var background sync.WaitGroup
-	background.Go(func() { c.clearStale(served, to) })
-	if c.Frigate != "" {
-		background.Go(func() { c.frigateAvailable(served, to) })
-	}
-	err := s.serve(ctx)
-	lost(errMainConnectionLost) // no cause any more where ctx has ended
-	background.Wait()
-	return err
 }
 
 // positive returns value, or standard if value is not set.
@@ -352,15 +282,6 @@ func (a Accounting) Sum() (events, all ledger.Account) {
 	return a.Events, all
 }
 
-// Connection returns the state of the connection.
-func (c *Client) Connection() Connection {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	connection := c.connection
-	connection.Spool = c.events.Stats().Error
-	return connection
-}
-
 // noteSent records that an event was sent and counts repeats.
 func (c *Client) noteSent(event uint64) {
 	c.mu.Lock()
@@ -369,38 +290,6 @@ func (c *Client) noteSent(event uint64) {
 	}
 	c.sentEvent = max(c.sentEvent, event)
 	c.mu.Unlock()
-}
-
-func (c *Client) connected(to address.Address) {
-	c.mu.Lock()
-	c.connects++
-	c.connection = Connection{Connected: true, Broker: to.String(), Since: time.Now()}
-	delete(c.reasons, to.String())
-	c.mu.Unlock()
-	c.Logger.Info("mqtt connected", "broker", to.String())
-}
-
-// disconnected records why the connection failed and logs the reason if it is new for this broker.
-func (c *Client) disconnected(to address.Address, what string, err error) {
-	reason := ""
-	if err != nil {
-		reason = err.Error()
-		if hint := remedyFor(err, c.Connection().Connected); hint != "" {
-			reason += " (" + hint + ")"
-		}
-	}
-	c.mu.Lock()
-	known := c.reasons[to.String()] == reason
-	c.reasons[to.String()] = reason
-	since := c.connection.Since
-	if c.connection.Connected || since.IsZero() {
-		since = time.Now()
-	}
-	c.connection = Connection{Broker: to.String(), Since: since, Error: reason}
-	c.mu.Unlock()
-	if err != nil && !known {
-		c.Logger.Warn(what, "broker", to.String(), "error", reason)
-	}
 }
 
 func (c *Client) user(to address.Address) string { return cmp.Or(to.User, c.User) }
@@ -414,11 +303,5 @@ func (c *Client) password(to address.Address) (string, error) {
 
 // defaultClientID returns a client id that is stable across restarts and differs between machines with the same device name.
 func defaultClientID(device string) string {
-	identity, err := os.ReadFile("/etc/machine-id")
-	if err != nil {
-		host, _ := os.Hostname()
-		identity = []byte(host)
-	}
-	sum := sha256.Sum256(append(identity, device...))
-	return fmt.Sprintf("edge-infer-%s-%x", strings.ToValidUTF8(device, "_"), sum[:4])
+	return fmt.Sprintf("edge-infer-%s-%s", strings.ToValidUTF8(device, "_"), machineID(device))
 }

@@ -152,10 +152,11 @@ func (s *session) subscribe() subscription {
 	return s.subscribeTo(filters, nil)
 }
 
-// filters returns the filters of commands, if control is set, and of Home Assistant's birth message.
+// filters returns the filters of commands and of other machines with the same name, if control is set, and of Home Assistant's birth
+// message.
 func (c *Client) filters(control bool) (filters []string) {
 	if control {
-		filters = append(filters, c.topics.Base()+"+/set", c.topics.Base()+"+/+/set")
+		filters = append(filters, c.topics.Base()+"+/set", c.topics.Base()+"+/+/set", c.topics.Machine())
 		if c.Frigate != "" {
 			filters = append(filters, c.Frigate.Commands(command.Detect))
 		}
@@ -229,6 +230,12 @@ func (s *session) handleInbound(ctx context.Context) {
 			}
 			continue
 		}
+		if m.Topic() == c.topics.Machine() {
+			if !m.Retained() {
+				c.noteMachine(m.Payload())
+			}
+			continue
+		}
 		if c.Controller == nil {
 			continue
 		}
@@ -253,6 +260,9 @@ func (s *session) handleInbound(ctx context.Context) {
 					"unreported", unreported)
 			}
 			err = c.execute(cmd)
+			if err == nil && c.Changed != nil {
+				c.Changed(cmd.Camera, cmd.Control, command.Quote(string(m.Payload())), s.broker)
+			}
 		}
 		if err != nil {
 			c.refuse(m.Topic(), err)

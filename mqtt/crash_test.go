@@ -1,12 +1,10 @@
 package mqtt
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/internal/crashtest"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
@@ -58,30 +57,8 @@ func TestKilledProcessLosesNoEvent(t *testing.T) {
 		if round%2 == 1 {
 			address = "tcp://" + mqtttest.FreeAddress(t)
 		}
-		child := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
-		child.Env = append(os.Environ(), "EDGE_INFER_CRASH_SPOOL="+directory, "EDGE_INFER_CRASH_BROKER="+address,
-			fmt.Sprintf("EDGE_INFER_CRASH_FIRST=%d", (round+1)*1_000_000))
-		output, err := child.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, child.Start())
-		lines := bufio.NewScanner(output)
-		killed := false
-		for lines.Scan() {
-			number, found := strings.CutPrefix(lines.Text(), "safe ")
-			if !found {
-				require.NotContains(t, lines.Text(), "FAIL")
-				continue
-			}
-			n, err := strconv.ParseUint(number, 10, 64)
-			require.NoError(t, err)
-			safe = append(safe, n)
-			if !killed {
-				killed = true
-				time.AfterFunc(time.Duration(rand.IntN(80_000))*time.Microsecond, func() { child.Process.Kill() })
-			}
-		}
-		child.Wait()
-		require.True(t, killed, "round %d: the child published nothing", round)
+		safe = append(safe, crashtest.Kill(t, "TestCrashChild", "safe", 80*time.Millisecond, "EDGE_INFER_CRASH_SPOOL="+directory,
+			"EDGE_INFER_CRASH_BROKER="+address, fmt.Sprintf("EDGE_INFER_CRASH_FIRST=%d", (round+1)*1_000_000))...)
 	}
 	require.NotEmpty(t, safe)
 

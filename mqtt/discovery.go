@@ -19,7 +19,7 @@ const (
 // Announce sets the device's cameras and entities. It publishes them to Home Assistant, QoS 1 and retained, and again whenever Home
 // Assistant starts, unless DiscoveryPrefix is empty. Entities announced earlier, also by a previous process (a file beside the event spool
 // lists them), are removed from Home Assistant. The retained topics of cameras, zones and lines that are not announced any more are
-// cleared; nothing may be published to them afterwards.
+// cleared; nothing may be published to them afterwards. Counts without a value are published as 0.
 func (c *Client) Announce(a *homeassistant.Announcement) error {
 	c.announcing.Lock()
 	defer c.announcing.Unlock()
@@ -27,6 +27,7 @@ func (c *Client) Announce(a *homeassistant.Announcement) error {
 		return fmt.Errorf("announce device: %w", err)
 	}
 	c.clearRemoved(a.Cameras)
+	c.publishInitial(a)
 	c.pruneRemote(a.Cameras)
 	return nil
 }

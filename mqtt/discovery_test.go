@@ -81,7 +81,7 @@ func TestDiscoveryIsRepeatedAtBirth(t *testing.T) {
 		sub.Client.Publish("homeassistant/status", 1, false, "online").WaitTimeout(mqtttest.Patience)
 		return !slices.ContainsFunc(topics, func(topic string) bool { return len(sub.Messages(topic)) == before[topic] })
 	}, mqtttest.Patience, 50*time.Millisecond)
-	assert.Equal(t, uint64(3), balanced(t, c).State.Offered, "a repetition is no new message, nor is what has not changed")
+	assert.Equal(t, uint64(7), balanced(t, c).State.Offered, "a repetition is no new message, nor is what has not changed")
 }
 
 func TestDiscoveryCanBeTurnedOff(t *testing.T) {
@@ -279,7 +279,7 @@ func TestForgetClearsTheBroker(t *testing.T) {
 	defer again.Close()
 	cleared, err := again.Forget(context.Background())
 	require.NoError(t, err)
-	assert.Equal(t, 205, cleared) // 200 counts, status, available, discovery of the machine and two cameras
+	assert.Equal(t, 209, cleared) // 204 counts, status, available, discovery of the machine and two cameras
 	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#", "homeassistant/#")
 	sub.WaitLast(t, "edge-infer/other/available", "online")
 	assert.Len(t, sub.All(), 1, "only the other device is left")

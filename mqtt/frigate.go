@@ -11,10 +11,16 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
+// frigateSuffix follows the client identifier in that of the connection for Frigate's topics.
+const frigateSuffix = "-frigate"
+
+// Identifiers returns the client identifiers of the connections that remain open. They are known after Open.
+func (c *Client) Identifiers() []string { return []string{c.ClientID, c.ClientID + frigateSuffix} }
+
 // frigateAvailable maintains <Frigate>/available until ctx ends: online, stopped after a clean end, offline when the client's connection is
 // lost (the cause of ctx) or the process dies. It uses a connection of its own, because a connection has only one last will.
 func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
-	as := identity{id: c.ClientID + "-frigate", will: c.Frigate.Available(), largest: 2 * command.MaxBytes}
+	as := identity{id: c.ClientID + frigateSuffix, will: c.Frigate.Available(), largest: 2 * command.MaxBytes}
 	reason := ""
 	for failures := 0; ctx.Err() == nil; failures++ {
 		s, err := c.connect(ctx, to, as)
@@ -27,7 +33,7 @@ func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
 		}
 		if err.Error() != reason {
 			reason = err.Error()
-			c.Logger.Warn("mqtt cannot say in Frigate's topics that it is there", "topic", as.will, "broker", to.String(), "error", err)
+			c.Logger.Warn("mqtt cannot publish its availability in Frigate's topics", "topic", as.will, "broker", to.String(), "error", err)
 		}
 		select {
 		case <-ctx.Done():

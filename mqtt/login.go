@@ -48,7 +48,7 @@ func (c *Client) Refused(ctx context.Context, broker string, control bool) []str
 	to := c.addresses[at]
 	password, err := c.password(to)
 	if err != nil {
-		return nil // Login says so
+		return nil // Login reports it
 	}
 	conn, err := transport.Dial(ctx, to, c.TLS, c.ConnectTimeout)
 	if err != nil {

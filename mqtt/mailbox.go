@@ -3,6 +3,7 @@ package mqtt
 import (
 	"encoding/binary"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type mailbox struct {
 	current []byte // last message taken; owned by the sender while sending
 	owed    bool   // the delivery of current is not settled
 	sending bool   // a sender uses current
+	urgent  bool   // the next send does not wait for the interval
 	listed  bool   // in the queue's ready list
 	due     time.Time
 }
@@ -34,6 +36,22 @@ type mailbox struct {
 // Put replaces the waiting message with the bytes that encode appends. It never blocks on I/O.
 func (s *mailbox) Put(encode func([]byte) []byte) {
 	s.replace(func(next []byte) []byte { return encode(next[:0]) })
+}
+
+// PutNumber replaces the waiting message with a number. The first object after none does not wait for the interval.
+func (s *mailbox) PutNumber(n int) {
+	s.replace(func(next []byte) []byte {
+		s.urgent = s.urgent || n > 0 && string(s.current) == "0"
+		return strconv.AppendInt(next[:0], int64(n), 10)
+	})
+}
+
+// PutUrgent replaces the waiting message with text, which does not wait for the interval.
+func (s *mailbox) PutUrgent(text string) {
+	s.replace(func(next []byte) []byte {
+		s.urgent = true
+		return append(next[:0], text...)
+	})
 }
 
 // PutBytes replaces the waiting message with a copy of message.
@@ -50,10 +68,14 @@ func (s *mailbox) replace(fill func([]byte) []byte) {
 	s.waiting = true
 	s.Ledger.Offer(1)
 	list := !s.sending && !s.listed
+	hurry := s.urgent && s.listed
 	s.listed = s.listed || list
 	s.mu.Unlock()
-	if list {
+	switch {
+	case list:
 		s.Queue.push(s)
+	case hurry:
+		s.Queue.Signal()
 	}
 }
 
@@ -70,7 +92,7 @@ func (s *mailbox) countReplaced() {
 func (s *mailbox) take() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listed, s.sending = false, true
+	s.listed, s.sending, s.urgent = false, true, false
 	if s.waiting {
 		if s.owed {
 			s.countReplaced()
@@ -124,6 +146,7 @@ func (s *mailbox) Renew() {
 	s.mu.Lock()
 	list := s.Retain && (s.waiting || s.current != nil) && !s.listed && !s.sending
 	s.listed = s.listed || list
+	s.urgent = s.Retain
 	s.mu.Unlock()
 	if list {
 		s.Queue.push(s)
@@ -166,5 +189,8 @@ func (s *mailbox) Settled() bool {
 func (s *mailbox) remaining(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.urgent {
+		return 0
+	}
 	return s.due.Sub(now)
 }

@@ -97,6 +97,51 @@ func TestRateLimit(t *testing.T) {
 	assert.Equal(t, "3", string(limited.current))
 }
 
+// TestTheFirstObjectDoesNotWait: of an interval, only changes that nobody misses wait for its end.
+func TestTheFirstObjectDoesNotWait(t *testing.T) {
+	l := newMailboxQueue()
+	s := &mailbox{Topic: "count", Queue: l, Ledger: &ledger.Ledger{}, Retain: true, Interval: time.Minute}
+	now := time.Now()
+	send := func(at time.Time) string {
+		got, _ := l.Take(at)
+		if got == nil {
+			return "nothing"
+		}
+		sent := string(got.Message())
+		got.Settle(true, at)
+		return sent
+	}
+	s.PutNumber(0)
+	assert.Equal(t, "0", send(now))
+	s.PutNumber(1)
+	assert.Equal(t, "1", send(now), "the first object")
+	s.PutNumber(2)
+	assert.Equal(t, "nothing", send(now))
+	s.PutNumber(0)
+	assert.Equal(t, "nothing", send(now.Add(59*time.Second)))
+	assert.Equal(t, "0", send(now.Add(time.Minute)), "the newest")
+
+	now = now.Add(time.Minute)
+	s.PutNumber(3)
+	got, _ := l.Take(now)
+	require.Same(t, s, got)
+	s.PutNumber(2) // while 3 is on its way
+	got.Settle(true, now)
+	assert.Equal(t, "nothing", send(now))
+	<-l.Wake
+	s.PutUrgent("0")
+	<-l.Wake // the sender sleeps until the interval is over
+	assert.Equal(t, "0", send(now), "the camera is away")
+	s.Renew()
+	assert.Equal(t, "0", send(now), "a new connection")
+
+	s.PutNumber(1)
+	got, _ = l.Take(now)
+	s.PutUrgent("0")
+	got.Settle(true, now)
+	assert.Equal(t, "0", send(now), "put while the other was on its way")
+}
+
 func TestBoxesConcurrently(t *testing.T) {
 	l, book := newMailboxQueue(), &ledger.Ledger{}
 	var group sync.WaitGroup

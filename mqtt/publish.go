@@ -20,6 +20,7 @@ const (
 	kindDetections kind = iota
 	kindStats
 	kindStatus
+	kindMachine
 	kindCount
 	kindZone
 	kindLine
@@ -108,6 +109,24 @@ func (c *Client) Status(status *payload.Status) {
 	})
 }
 
+// isCounted reports whether CountInterval applies to messages of this kind.
+func (k kind) isCounted() bool {
+	switch k {
+	case kindLine, kindLineLabel, kindSnapshot, kindFrigateSnapshot:
+		return true
+	}
+	return k.isCurrentCount()
+}
+
+// dueAt returns the time up to which messages are due: now, or at the end of a session later, because what waits for its interval is sent
+// then or never.
+func (c *Client) dueAt(now time.Time, ending <-chan struct{}) time.Time {
+	if isClosed(ending) {
+		return now.Add(c.CountInterval)
+	}
+	return now
+}
+
 // Count publishes the number of objects of a label in the image, QoS 1 and retained. The label "all" is the total.
 func (c *Client) Count(camera, label string, n int) {
 	c.number(topicKey{kind: kindCount, camera: camera, label: label}, n)
@@ -126,7 +145,7 @@ func (c *Client) Zone(camera, zone, label string, n int) {
 
 func (c *Client) number(key topicKey, n int) {
 	if s := c.mailbox(key); s != nil {
-		s.Put(func(buf []byte) []byte { return strconv.AppendInt(buf, int64(n), 10) })
+		s.PutNumber(n)
 	}
 }
 
@@ -202,7 +221,7 @@ func (c *Client) Available(camera string, available bool) {
 // change publishes a value if it differs from the previous one. The caller holds mu.
 func (c *Client) change(key topicKey, value string) {
 	if s := c.mailboxLocked(key); s != nil && !s.Holds(value) {
-		s.Put(func(buf []byte) []byte { return append(buf, value...) })
+		s.PutUrgent(value)
 	}
 }
 
@@ -232,6 +251,8 @@ func (c *Client) mailboxLocked(key topicKey) *mailbox {
 		*s = mailbox{Topic: c.topics.Stats(), Queue: c.qos0, Ledger: &c.detections}
 	case kindStatus:
 		s.Topic = c.topics.Status()
+	case kindMachine:
+		s.Topic = c.topics.Machine()
 	case kindAvailable:
 		s.Topic = c.topics.CameraAvailable(key.camera)
 	case kindCount:
@@ -272,6 +293,9 @@ func (c *Client) mailboxLocked(key topicKey) *mailbox {
 		s.Topic, s.Queue = c.topics.Snapshot(key.camera, key.label), c.qos0
 	case kindRequestedSnapshot:
 		s.Topic, s.Queue = c.topics.RequestedSnapshot(key.camera), c.qos0
+	}
+	if key.kind.isCounted() {
+		s.Interval = c.CountInterval
 	}
 	c.mailboxes[key] = s
 	c.order = append(c.order, s)

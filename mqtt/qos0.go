@@ -20,9 +20,10 @@ func (s *session) sendQoS0() {
 		batch, taken, large = batch[:0], taken[:0], large[:0]
 		limit := s.sizeLimit(now)
 		wait := time.Duration(-1)
+		at := s.client.dueAt(now, s.ending)
 		for len(batch) < batchLimit {
 			var box *mailbox
-			if box, wait = queue.Take(now); box == nil {
+			if box, wait = queue.Take(at); box == nil {
 				break
 			}
 			before := len(batch)

@@ -131,7 +131,7 @@ func (r *qos1Sender) fill() (time.Duration, bool) {
 // sendState sends the next ready state mailbox. If none is ready, it returns the time until one is (negative if unknown).
 func (r *qos1Sender) sendState(now time.Time) (sendResult, time.Duration) {
 	for {
-		box, wait := r.client.qos1.Take(now)
+		box, wait := r.client.qos1.Take(r.client.dueAt(now, r.ending))
 		if box == nil {
 			return nothingReady, wait
 		}
@@ -180,6 +180,9 @@ func (r *qos1Sender) next(now time.Time) (spool.Event, bool) {
 	if ok {
 		r.nextBuffer++
 		r.cursor = event.Number
+		if r.client.BeforeEvent != nil {
+			r.client.BeforeEvent()
+		}
 		if event.Number <= r.mark {
 			r.markReplayed(&event)
 			if floor := now.Add(-pacingSlack); r.paced.Before(floor) {

@@ -14,7 +14,7 @@ func (c *Client) clearRemoved(cameras []homeassistant.Camera) {
 	defer c.mu.Unlock()
 	c.evictCleared()
 	stay := ownersOf(cameras)
-	c.stale.announce(stay)
+	c.stale.announce(cameras, stay)
 	kept := map[string]bool{} // topics; names that differ may share one
 	for key, s := range c.mailboxes {
 		if stay[key.owner()] {

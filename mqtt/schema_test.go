@@ -45,7 +45,7 @@ func schemaOf(topic string) string {
 	levels := strings.Split(topic, "/")
 	last := levels[len(levels)-1]
 	switch {
-	case topic == "status", topic == "stats", topic == "error":
+	case topic == "status", topic == "stats", topic == "error", topic == "machine":
 		return topic
 	case len(levels) == 2 && last == "detections":
 		return "detections"
@@ -106,7 +106,9 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 		Precision: "fp16", Passed: true, MatchRate: 0.99871, Boxes: 6955, Flipped: 3, Images: 1000, Time: now, Labelled: true, MAP50: 0.96,
 		MAP: 0.87, ReferenceMAP50: 1,
 		Refused: []payload.RefusedPrecision{{Precision: "int8", Reasons: []string{"match rate \"0.9\"", "mAP"}}},
-	}, Cameras: []payload.CameraStatus{{Name: "a", State: "running", Slowdown: 4}, {Name: "b", State: "failed", Error: "no \"such\" file"}}})
+	}, Cameras: []payload.CameraStatus{
+		{Name: "a", State: "running", Slowdown: 4, RecordError: "connection refused"}, {Name: "b", State: "failed", Error: "no \"such\" file"},
+	}})
 	c.Stats(&payload.Stats{
 		Started: now.Add(-time.Hour), Engine: time.Millisecond,
 		Temperatures: []payload.Reading{{Name: "tj", Value: 51.25}, {Name: "gpu", Value: -3}},

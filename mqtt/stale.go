@@ -5,21 +5,24 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
+	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
 // staleTopics holds the retained topics that an earlier process left on a broker, under the client's lock.
 type staleTopics struct {
-	announced chan struct{}       // closed once cameras are announced
-	current   map[owner]bool      // cameras, zones and lines by their topic levels
+	announced chan struct{}  // closed once cameras are announced
+	current   map[owner]bool // cameras, zones and lines by their topic levels
+	cameras   []homeassistant.Camera
 	checked   map[string]struct{} // brokers that were searched
 }
 
-// announce sets the current cameras, zones and lines. The caller holds Client.mu.
-func (l *staleTopics) announce(places map[owner]bool) {
+// announce sets the current cameras, and their zones and lines as places. The caller holds Client.mu.
+func (l *staleTopics) announce(cameras []homeassistant.Camera, places map[owner]bool) {
 	if l.current == nil {
 		close(l.announced)
 	}
+	l.cameras = slices.Clone(cameras)
 	l.current = map[owner]bool{}
 	for p := range places {
 		if p == (owner{}) {
@@ -45,8 +48,9 @@ func (c *Client) ownerOf(name string) (owner, bool) {
 	return owner{camera: camera}, ok
 }
 
-// clearStale clears the topics that earlier processes retained for cameras, zones and lines that no longer exist, once per broker. It reads
-// the broker's retained messages over a connection of its own, which keeps the client's own limits for received messages small.
+// clearStale clears the topics that earlier processes retained for cameras, zones and lines that no longer exist, and sets counts that they
+// left to 0, once per broker. It reads the broker's retained messages over a connection of its own, which keeps the client's own limits for
+// received messages small.
 func (c *Client) clearStale(ctx context.Context, to address.Address) {
 	select {
 	case <-c.stale.announced:
@@ -83,7 +87,11 @@ func (c *Client) clearStaleOn(ctx context.Context, to address.Address) (int, err
 	seen := map[string]bool{} // removed cameras
 	return s.clearRetained(ctx, c.topics.States(), func(name string) (bool, []string) {
 		at, ok := c.ownerOf(name)
-		if !ok || !c.isStale(name, at) {
+		if !ok {
+			return false, nil
+		}
+		if !c.isStale(name, at) {
+			c.resetLeft(name, at)
 			return false, nil
 		}
 		if seen[at.camera] || c.isCurrent(owner{camera: at.camera}) {

@@ -1,6 +1,13 @@
 package postprocess
 
-import "strconv"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/edge-infer/edge-infer/internal/spelling"
+)
 
 // Label returns the name of a class, or "class N" without a name.
 func Label(labels []string, class int) string {
@@ -8,4 +15,49 @@ func Label(labels []string, class int) string {
 		return labels[class]
 	}
 	return "class " + strconv.Itoa(class)
+}
+
+// synonyms are words for the same class. Data sets differ in which one they use.
+var synonyms = [...][]string{
+	{"person", "people", "human", "pedestrian"},
+	{"bicycle", "bike", "cycle"},
+	{"motorcycle", "motorbike", "moped"},
+	{"car", "automobile", "vehicle", "auto"},
+	{"truck", "lorry"},
+	{"airplane", "aeroplane", "plane", "aircraft"},
+	{"tv", "tvmonitor", "television", "monitor"},
+	{"couch", "sofa"},
+	{"cell phone", "mobile phone", "phone", "smartphone"},
+	{"license plate", "number plate", "plate", "license_plate"},
+}
+
+// NearestLabel returns the label that was probably meant by name: a word for the same class, or one of a similar spelling. It returns "" if
+// there is none.
+func NearestLabel(name string, labels []string) string {
+	name = strings.ToLower(strings.TrimSpace(name))
+	for _, words := range synonyms {
+		if !slices.Contains(words, name) {
+			continue
+		}
+		for _, label := range labels {
+			if slices.Contains(words, strings.ToLower(label)) {
+				return label
+			}
+		}
+	}
+	return spelling.Nearest(name, labels)
+}
+
+// UnknownLabelError returns the error for a label that the model does not have: with the one that was probably meant, or the first ones
+// there are.
+func UnknownLabelError(name string, labels []string) error {
+	if near := NearestLabel(name, labels); near != "" {
+		return fmt.Errorf("label %q is not one of the model's %d, did you mean %q?", name, len(labels), near)
+	}
+	const most = 10
+	list := strings.Join(labels[:min(len(labels), most)], ", ")
+	if len(labels) > most {
+		list += fmt.Sprintf(" and %d more", len(labels)-most)
+	}
+	return fmt.Errorf("label %q is not one of the model's: %s", name, list)
 }

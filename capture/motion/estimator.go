@@ -46,8 +46,8 @@ type pyramid [levels]level
 // corner is a point of the previous image and its position in the current one, in thumbnail pixels.
 type corner struct{ x, y, toX, toY, weight, off float64 }
 
-// Estimate returns the map from the previous image to this one, ignoring what lies in the boxes of moving objects in the previous image. It
-// reports false for the first image, and if too few corners are found or agree.
+// Estimate returns the map from the previous image to this one. It ignores the boxes of moving objects in the previous image. It returns
+// false for the first image, and if too few corners are found or agree.
 func (c *Estimator) Estimate(image *engine.Image, moving []Box) (Affine, bool) {
 	c.reducer.LongestSide = longestSide
 	small, err := c.reducer.Reduce(image)

@@ -3,6 +3,7 @@
 package motion
 
 import (
+	rectangle "image"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,7 @@ type Settings struct {
 // DefaultSensitivity is a medium sensitivity.
 const DefaultSensitivity = 0.5
 
-// holdTime is how long images still count as moving after the last motion: what came to rest gets another inference, and motion in a
+// holdTime is how long the gate stays open after the last motion, so that an object that stops gets another inference and motion in a
 // dropped image is not lost.
 const holdTime = time.Second
 
@@ -91,8 +92,7 @@ func (g *Gate) reduce(image *engine.Image, s *Settings) (*Thumbnail, error) {
 		x, y := int(s.X*float64(image.Width))&^1, int(s.Y*float64(image.Height))
 		width, height := max(2, int(s.Width*float64(image.Width))&^1), max(1, int(s.Height*float64(image.Height)))
 		x, y = min(x, max(0, image.Width-width)&^1), min(y, max(0, image.Height-height))
-		part.Width, part.Height = min(width, image.Width-x), min(height, image.Height-y)
-		part.Data = part.Data[y*part.Stride+part.Format.RowBytes(x):]
+		part = part.Part(rectangle.Rect(x, y, min(x+width, image.Width), min(y+height, image.Height)))
 		return g.reducer.Reduce(&part)
 	}
 	return g.reducer.Reduce(image)

@@ -14,6 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture/motion"
 	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
 )
 
 const rate = 10 // frames per second
@@ -140,6 +141,37 @@ func TestGateAnalysesRegionOnly(t *testing.T) {
 		assert.Equal(t, rate, stills(g, f, rate, bright(100, 60)), "%v: outside", format)
 		assert.Zero(t, stills(g, f, rate, bright(400, 240)), "%v: inside", format)
 	}
+}
+
+// TestGateRegionOfDeviceImage: only the region of an image in a GPU's memory is analysed, and copied.
+func TestGateRegionOfDeviceImage(t *testing.T) {
+	const width, height = 640, 360
+	memory := &enginetest.DeviceMemory{Data: make([]byte, width*height*3/2)}
+	img := memory.Image(engine.NV12, width, height, width)
+	g := gate(motion.Settings{Sensitivity: motion.DefaultSensitivity, X: 0.5, Y: 0.5, Width: 0.5, Height: 0.5})
+	at := int64(time.Hour)
+	still := func() bool {
+		at += int64(time.Second) / rate
+		return g.Still(img, at)
+	}
+	for range 10 * rate {
+		still()
+	}
+	assert.True(t, still())
+	fill := func(x, y int, value byte) {
+		for row := y; row < y+60; row++ {
+			for column := x; column < x+60; column++ {
+				memory.Data[row*width+column] = value
+			}
+		}
+	}
+	fill(100, 60, 200)
+	assert.True(t, still(), "outside")
+	fill(400, 240, 200)
+	assert.False(t, still(), "inside")
+	before := memory.Copied
+	still()
+	assert.LessOrEqual(t, memory.Copied-before, width/2*height/2)
 }
 
 func TestDisabledGateReportsMotion(t *testing.T) {

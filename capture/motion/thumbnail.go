@@ -29,16 +29,24 @@ type Reducer struct {
 	columns []int32      // byte offsets of the samples in a source row, left to right
 	rows    []int32      // source rows of the samples, top to bottom
 	sums    []uint32     // of one row of the thumbnail
+	copied  []byte       // rows of the first plane of an image in a GPU's memory
+	host    engine.Image // those rows as an image
+	spacing int          // of rows, which is the same between all; 0 if it is not
+	inHost  []int32      // rows of the samples in host
 }
 
 // Reduce returns the thumbnail of a frame of any format. Colours weigh blue 1, green 2, red 1; luma samples are used as they are. The error
-// is that of engine.Image.Check.
+// is that of engine.Image.Check, or of a GPU that holds the frame.
 func (r *Reducer) Reduce(image *engine.Image) (*Thumbnail, error) {
 	if err := image.Check(); err != nil {
 		return nil, err
 	}
 	if image.Width != r.source.Width || image.Height != r.source.Height || image.Format != r.source.Format {
 		r.prepare(image)
+	}
+	image, rows, err := r.onHost(image)
+	if err != nil {
+		return nil, err
 	}
 	samples := r.samples()
 	colour := image.Format == engine.BGR || image.Format == engine.BGRx
@@ -50,7 +58,7 @@ func (r *Reducer) Reduce(image *engine.Image) (*Thumbnail, error) {
 	scale := (1<<24 + count/2) / count
 	for y := range r.img.Height {
 		clear(r.sums)
-		for _, row := range r.rows[y*samples : (y+1)*samples] {
+		for _, row := range rows[y*samples : (y+1)*samples] {
 			source := image.Data[int(row)*image.Stride:]
 			source = source[:image.Format.RowBytes(image.Width)]
 			if colour {
@@ -65,6 +73,26 @@ func (r *Reducer) Reduce(image *engine.Image) (*Thumbnail, error) {
 		}
 	}
 	return &r.img, nil
+}
+
+// onHost returns an image in host memory and the rows of the samples in it. Of an image in a GPU's memory it copies the first plane, or
+// only the sampled rows of it where these are evenly spaced, as at the usual sizes.
+func (r *Reducer) onHost(image *engine.Image) (*engine.Image, []int32, error) {
+	if !image.OnDevice() {
+		return image, r.rows, nil
+	}
+	row := image.Format.RowBytes(image.Width)
+	from, pitch, count, rows := image.Device.Address, image.Stride, image.Height, r.rows
+	if r.spacing > 0 {
+		from += uint64(int(r.rows[0]) * image.Stride)
+		pitch, count, rows = r.spacing*image.Stride, len(r.rows), r.inHost
+	}
+	if size := row * count; cap(r.copied) < size {
+		r.copied = make([]byte, size)
+	}
+	r.host = *image
+	r.host.Data, r.host.Stride, r.host.Device = r.copied[:row*count], row, engine.Device{}
+	return &r.host, rows, image.Device.Memory.Copy(r.host.Data, from, pitch, row, count)
 }
 
 func (r *Reducer) addColours(row []byte, samples int) {
@@ -126,13 +154,17 @@ func (r *Reducer) prepare(image *engine.Image) {
 	}
 	step := map[engine.PixelFormat]int{engine.BGR: 3, engine.BGRx: 4, engine.YUYV: 2}[image.Format]
 	r.columns, r.rows = samplePositions(width*samples, image.Width, max(step, 1)), samplePositions(height*samples, image.Height, 1)
+	r.spacing, r.inHost = evenSpacing(r.rows), make([]int32, len(r.rows))
+	for i := range r.inHost {
+		r.inHost[i] = int32(i)
+	}
 	r.sums = make([]uint32, width)
 	r.img = Thumbnail{
 		Pix: make([]byte, width*height), Width: width, Height: height,
 		ScaleX: float64(image.Width) / float64(width), ScaleY: float64(image.Height) / float64(height),
 	}
 	r.source = *image
-	r.source.Data = nil
+	r.source.Data, r.source.Device = nil, engine.Device{}
 }
 
 // samplePositions spreads samples evenly over the pixels of a side, each in the middle of its share; step is the number of bytes per pixel.
@@ -142,4 +174,18 @@ func samplePositions(samples, pixels, step int) []int32 {
 		all[i] = int32((2*i+1)*pixels/(2*samples)) * int32(step)
 	}
 	return all
+}
+
+// evenSpacing returns the distance of increasing positions if it is the same between all of them, otherwise 0.
+func evenSpacing(positions []int32) int {
+	if len(positions) < 2 {
+		return 0
+	}
+	spacing := positions[1] - positions[0]
+	for i := 2; i < len(positions); i++ {
+		if positions[i]-positions[i-1] != spacing {
+			return 0
+		}
+	}
+	return int(spacing)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture/motion"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
 )
 
 var formats = []engine.PixelFormat{engine.BGR, engine.BGRx, engine.NV12, engine.YUYV, engine.GRAY8}
@@ -150,5 +151,28 @@ func BenchmarkReduce1080p(b *testing.B) {
 				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N)/1e3, "cpu-us/op")
 			})
 		}
+	}
+}
+
+// A thumbnail of an image in a GPU's memory is that of the same image in host memory; of even rows only those that are sampled are copied.
+func TestThumbnailOfDeviceImage(t *testing.T) {
+	for size, copied := range map[[2]int]int{{1920, 1080}: 1920 * 180, {640, 360}: 640 * 180, {322, 242}: 322 * 242, {4, 2}: 4 * 2} {
+		width, height := size[0], size[1]
+		memory := &enginetest.DeviceMemory{Data: make([]byte, (width+32)*height*3/2)}
+		for i := range memory.Data {
+			memory.Data[i] = byte(i * i >> 7)
+		}
+		onDevice := memory.Image(engine.NV12, width, height, width+32)
+		onHost := onDevice
+		onHost.Data, onHost.Device = memory.Data, engine.Device{}
+		var a, b motion.Reducer
+		want, err := a.Reduce(&onHost)
+		require.NoError(t, err)
+		for range 2 {
+			got, err := b.Reduce(&onDevice)
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+		}
+		assert.Equal(t, 2*copied, memory.Copied, "%v", size)
 	}
 }

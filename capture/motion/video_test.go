@@ -23,8 +23,8 @@ var (
 	truthPath = flag.String("truth", "", "who is where in it, in the form of the MOTChallenge")
 )
 
-// sight is what a video shows of a person in one image: the pixels of the box.
-type sight struct {
+// cutout is a person in one image of a video: the pixels of the box.
+type cutout struct {
 	x, y int
 	seen engine.Image
 }
@@ -75,7 +75,7 @@ func TestGateMissesNoPedestrian(t *testing.T) {
 }
 
 // draw paints a person at the same feet, so much smaller and paler.
-func (s *sight) draw(im *engine.Image, smaller, strength float64, mirrored bool) {
+func (s *cutout) draw(im *engine.Image, smaller, strength float64, mirrored bool) {
 	width, height := int(float64(s.seen.Width)/smaller), int(float64(s.seen.Height)/smaller)
 	left, top := s.x+(s.seen.Width-width)/2, s.y+s.seen.Height-height
 	for y := range height {
@@ -97,13 +97,13 @@ func (s *sight) draw(im *engine.Image, smaller, strength float64, mirrored bool)
 }
 
 // readPedestrians returns the median of a video's images and the paths of all pedestrians, at half the video's size.
-func readPedestrians(t *testing.T, path, truth string) (empty engine.Image, people [][]sight) {
+func readPedestrians(t *testing.T, path, truth string) (empty engine.Image, people [][]cutout) {
 	t.Helper()
 	video, err := gocv.VideoCaptureFile(path)
 	require.NoError(t, err)
 	defer video.Close()
 	boxes := readTruth(t, truth)
-	ways := map[int][]sight{}
+	ways := map[int][]cutout{}
 	var samples [][]byte
 	img := gocv.NewMat()
 	defer img.Close()
@@ -119,7 +119,7 @@ func readPedestrians(t *testing.T, path, truth string) (empty engine.Image, peop
 			if x1 <= x0 || y1 <= y0 {
 				continue
 			}
-			s := sight{x0, y0, engine.Image{Width: x1 - x0, Height: y1 - y0, Stride: 3 * (x1 - x0), Format: engine.BGR}}
+			s := cutout{x0, y0, engine.Image{Width: x1 - x0, Height: y1 - y0, Stride: 3 * (x1 - x0), Format: engine.BGR}}
 			for y := y0; y < y1; y++ {
 				s.seen.Data = append(s.seen.Data, im.Data[y*im.Stride+3*x0:y*im.Stride+3*x1]...)
 			}

@@ -11,7 +11,7 @@ type sprite struct {
 	area             int    // pixels of the mask
 }
 
-// light is what shades the parts.
+// light is the direction and intensity of the light that shades the parts.
 type light struct {
 	x, y, z  float64 // direction towards the lamp, in image axes, of length 1
 	colour   rgb

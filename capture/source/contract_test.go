@@ -34,8 +34,8 @@ var (
 // stands are the kinds of sources that can come and go.
 func stands() map[string]func(t *testing.T) *stand {
 	return map[string]func(t *testing.T) *stand{
-		"rtsp with ffmpeg":    func(t *testing.T) *stand { return rtspStand(t, ffmpeg) },
-		"rtsp with gstreamer": func(t *testing.T) *stand { return rtspStand(t, gstreamer) },
+		"rtsp with ffmpeg":    func(t *testing.T) *stand { return rtspStand(t, byFFmpeg) },
+		"rtsp with gstreamer": func(t *testing.T) *stand { return rtspStand(t, byGStreamer) },
 		"http":                func(t *testing.T) *stand { return httpStand(t, true) },
 		"http without length": func(t *testing.T) *stand { return httpStand(t, false) },
 		"pipeline":            pipelineStand,
@@ -48,8 +48,8 @@ func rtspStand(t *testing.T, backend backend) *stand {
 	server := newRTSPServer(t)
 	server.kill()
 	videos := map[size]string{
-		small: barcodeVideo(t, "small.mp4", 1500, small.width, small.height, 50),
-		large: barcodeVideo(t, "large.mp4", 1500, large.width, large.height, 50),
+		small: barcodeVideo(t, "small.ts", 1500, small.width, small.height, 50),
+		large: barcodeVideo(t, "large.ts", 1500, large.width, large.height, 50),
 	}
 	return &stand{
 		uri: server.uri(), backend: backend, kill: server.kill, silence: server.stop,

@@ -43,7 +43,7 @@ func TestVideoContinuesAfterDamage(t *testing.T) {
 		}
 	}
 	require.NoError(t, os.WriteFile(path, video, 0o600))
-	opened, err := open(context.Background(), path, settings{Options: capture.Options{EveryFrame: true}, backend: ffmpeg})
+	opened, err := open(context.Background(), path, settings{Options: capture.Options{EveryFrame: true}, backend: byFFmpeg})
 	require.NoError(t, err)
 	defer opened.Close()
 	pool := &capture.Pool{}

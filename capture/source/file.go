@@ -51,7 +51,7 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		return nil, u.NewError("open", capture.ErrUnavailable, "", "", err)
 	}
 	api := gocv.VideoCaptureFFmpeg
-	if options.backend == gstreamer || !gocv.VideoRegistry.HasBackend(api) {
+	if options.backend == byGStreamer || !gocv.VideoRegistry.HasBackend(api) {
 		api = gocv.VideoCaptureGstreamer
 	}
 	v, err := openVideo(u, path, api, options)

@@ -67,8 +67,8 @@ func TestFormChangesMidStream(t *testing.T) {
 		"size of grey":         {two("", few+"GRAY8", many+"GRAY8"), "", []run{{small, engine.GRAY8, 10}, {large, engine.GRAY8, 10}}},
 		"format":               {two("", few+"BGR", few+"GRAY8"), "", []run{{small, engine.BGR, 10}, {small, engine.GRAY8, 10}}},
 		"both":                 {two("", few+"GRAY8", many+"BGR"), "", []run{{small, engine.GRAY8, 10}, {large, engine.BGR, 10}}},
-		"video with ffmpeg":    {video, ffmpeg, []run{{small, engine.BGR, 60}}},
-		"video with gstreamer": {video, gstreamer, []run{{small, engine.BGR, 30}, {large, engine.BGR, 30}}},
+		"video with ffmpeg":    {video, byFFmpeg, []run{{small, engine.BGR, 60}}},
+		"video with gstreamer": {video, byGStreamer, []run{{small, engine.BGR, 30}, {large, engine.BGR, 30}}},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, runs(t, c.uri, c.backend)) })
 	}

@@ -1,17 +1,18 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"gocv.io/x/gocv"
+	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/capture/gstreamer"
 )
 
 // The GStreamer plugins of JetPack, by file name: hardware decoding, and CSI cameras through the image signal processor.
@@ -57,27 +58,9 @@ func toNV12(jetson bool) string {
 }
 
 func rtspPipeline(address string, every, jetson bool) string {
-	// media=video, because an audio track would stop decodebin from linking.
-	return "rtspsrc location=" + quote(address) + " protocols=tcp latency=100 ! application/x-rtp,media=video ! decodebin ! " +
+	// media=video, because an audio track would stop decodebin from linking. No jitter buffer, because TCP delivers in order.
+	return "rtspsrc location=" + quote(address) + " protocols=tcp latency=0 ! application/x-rtp,media=video ! decodebin ! " +
 		toNV12(jetson) + " ! " + appsink(every, false)
-}
-
-func csiPipeline(u capture.URI, every bool) string {
-	width, height, fps := 1280, 720, 30.0
-	if u.Width > 0 {
-		width, height = u.Width, u.Height
-	}
-	if u.FPS > 0 {
-		fps = u.FPS
-	}
-	mode := ""
-	if u.Mode >= 0 {
-		mode = fmt.Sprintf(" sensor-mode=%d", u.Mode)
-	}
-	const pipeline = "nvarguscamerasrc sensor-id=%s%s ! video/x-raw(memory:NVMM),width=%d,height=%d,framerate=%s,format=NV12 ! " +
-		"nvvidconv flip-method=%d ! video/x-raw,format=NV12 ! %s"
-	return fmt.Sprintf(pipeline,
-		u.Address, mode, width, height, fraction(fps), u.Flip, appsink(every, false))
 }
 
 // fraction formats a rate as GStreamer does, rounded to a thousandth.
@@ -88,86 +71,81 @@ func fraction(fps float64) string {
 	return fmt.Sprintf("%d/1000", int(fps*1000+0.5))
 }
 
-// openGStreamer opens a pipeline that ends in an appsink.
-func openGStreamer(u capture.URI, pipeline string, options settings) (*video, error) {
-	v, err := openVideo(u, pipeline, gocv.VideoCaptureGstreamer, options)
+// pipeline is a GStreamer pipeline as a source.
+type pipeline struct {
+	*gstreamer.Pipeline
+	uri         capture.URI
+	live        bool
+	info        gstreamer.Info // of the first image; zero before
+	readTimeout time.Duration
+	reached     time.Duration // position of the newest image
+}
+
+// openGStreamer starts a pipeline that ends in an appsink and waits for the first image.
+func openGStreamer(ctx context.Context, u capture.URI, description string, options settings) (*pipeline, error) {
+	opened, err := gstreamer.Open(ctx, description, gstreamer.Options{MaxPixels: options.MaxPixels})
 	if err != nil {
-		return nil, err
+		return nil, withURI(u, err)
 	}
-	declared := declaredFormat(pipeline)
-	height := int(v.capture.Get(gocv.VideoCaptureFrameHeight)) // of the first image, even if later ones differ
-	grey := declared == "GRAY8"
-	v.decoder.interpret = func(f matLayout) (engine.PixelFormat, size, error) {
-		// OpenCV requests BGR or grey, and other formats only if the pipeline offers neither.
-		grey = grey || f.pixel == gocv.MatTypeCV8UC3 || f.rows == height
-		return interpretPipeline(f, declared, grey)
+	p := &pipeline{Pipeline: opened, uri: u, live: true, readTimeout: options.ReadTimeout}
+	p.info, err = opened.Await(options.OpenTimeout)
+	if err != nil {
+		_ = opened.Close()
+		return nil, p.readError(err)
 	}
-	return v, nil
+	return p, nil
 }
 
-var formatField = regexp.MustCompile(`format\s*=\s*(?:\(\s*string\s*\)\s*)?"?([A-Za-z0-9_]+)`)
+// Live implements capture.Source.
+func (p *pipeline) Live() bool { return p.live }
 
-// declaredFormat returns the pixel format in the last caps of a pipeline, "" if there is none.
-func declaredFormat(pipeline string) string {
-	all := formatField.FindAllStringSubmatch(pipeline, -1)
-	if len(all) == 0 {
-		return ""
+// FPS implements capture.Source.
+func (p *pipeline) FPS() float64 { return p.info.FPS }
+
+// Next implements capture.Source.
+func (p *pipeline) Next(lend capture.Lender) (capture.Frame, error) {
+	f, err := p.Pipeline.Next(lend, p.readTimeout)
+	if err != nil {
+		return capture.Frame{}, p.readError(err)
 	}
-	return all[len(all)-1][1]
+	if p.live {
+		f.Position, f.FPS = 0, 0
+	}
+	p.reached = max(p.reached, f.Position)
+	return f, nil
 }
 
-// interpretPipeline interprets an appsink's matrix. Several pixel formats share a layout, so that the pipeline must declare which one it
-// is; otherwise GStreamer and OpenCV negotiate BGR or grey.
-func interpretPipeline(f matLayout, declared string, grey bool) (engine.PixelFormat, size, error) {
-	whole := size{f.columns, f.rows}
+// readError adds the camera's URI. The end of a live pipeline is a failure.
+func (p *pipeline) readError(err error) error {
 	switch {
-	case f.pixel == gocv.MatTypeCV8UC3:
-		return engine.BGR, whole, nil
-	case f.pixel == gocv.MatTypeCV8UC4 && (declared == "BGRx" || declared == "BGRA"):
-		return engine.BGRx, whole, nil
-	case f.pixel == gocv.MatTypeCV8UC2 && declared == "YUY2":
-		return engine.YUYV, whole, nil
-	case f.pixel == gocv.MatTypeCV8UC1 && declared == "NV12" && f.rows%3 == 0:
-		return engine.NV12, size{f.columns, f.rows / 3 * 2}, nil
-	case f.pixel == gocv.MatTypeCV8UC1 && grey:
-		return engine.GRAY8, whole, nil
+	case !errors.Is(err, io.EOF):
+		return withURI(p.uri, err)
+	case p.info.Width == 0:
+		return p.uri.NewError("read", capture.ErrUnavailable, "it opened but returned no image", "", nil)
+	case p.live:
+		return p.uri.NewError("read", capture.ErrUnavailable, "the stream ended", "", nil)
 	}
-	if declared == "" {
-		declared = "that it does not name"
-	}
-	return 0, size{}, &capture.Error{
-		Op: "read", Kind: capture.ErrFormat, Message: "the pipeline ends in pixel format " + declared,
-		Hint: "put 'videoconvert ! video/x-raw,format=NV12' (or BGR, BGRx, YUY2, GRAY8) before the appsink",
-	}
+	return err
 }
+
+// Progress implements capture.Video.
+func (p *pipeline) Progress() (reached, declared time.Duration) { return p.reached, p.info.Duration }
 
 // finite matches pipelines that end by themselves; the end of any other is a failure.
 var finite = regexp.MustCompile(`num-buffers|filesrc|file://|videoparse`)
 
-func openPipeline(u capture.URI, options settings) (capture.Source, error) {
-	pipeline := u.Address
-	if !strings.Contains(pipeline, "appsink") {
+func openPipeline(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
+	description := u.Address
+	if !strings.Contains(description, "appsink") {
 		// The pipeline's clock sets the pace, as with gst-launch-1.0.
-		pipeline += " ! " + appsink(options.EveryFrame, true)
+		description += " ! " + appsink(options.EveryFrame, true)
 	}
-	v, err := openGStreamer(u, pipeline, options)
+	p, err := openGStreamer(ctx, u, description, options)
 	if err != nil {
 		return nil, withHint(err, "try the pipeline with gst-launch-1.0, with fakesink in place of the appsink")
 	}
-	v.live = !finite.MatchString(pipeline)
-	return v, nil
-}
-
-func openCSI(u capture.URI, options settings) (capture.Source, error) {
-	if FindPlugin(pluginCSI) == "" {
-		return nil, u.NewError("open", capture.ErrNotFound, "CSI cameras need GStreamer's nvarguscamerasrc, which is not installed",
-			"it is part of JetPack; elsewhere name a /dev/videoN, or use --camera demo", nil)
-	}
-	v, err := openGStreamer(u, csiPipeline(u, options.EveryFrame), options)
-	if err != nil {
-		return nil, withHint(err, "check the ribbon cable and restart nvargus-daemon")
-	}
-	return v, nil
+	p.live = !finite.MatchString(description)
+	return p, nil
 }
 
 func withHint(err error, hint string) error {

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -30,6 +31,7 @@ type mjpeg struct {
 	parts multipart
 	image encodedImage
 	seq   uint64
+	ring  *capture.Ring // nil without KeepUnits
 }
 
 var errReadTimeout = errors.New("no image in time")
@@ -49,6 +51,9 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	m := &mjpeg{uri: u, options: options, ctx: ctx, cancel: cancel}
 	m.client = &http.Client{Transport: transport, CheckRedirect: checkRedirect}
 	m.image.decoder.limit = sizeLimit(options.MaxPixels)
+	if options.KeepUnits > 0 {
+		m.ring = &capture.Ring{Keep: options.KeepUnits, Bytes: capture.KeptRingBytes}
+	}
 	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
 	response, err := m.request()
 	var file bool // finite
@@ -65,7 +70,7 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		return nil, err
 	}
 	api := gocv.VideoCaptureFFmpeg
-	if options.backend == gstreamer || !gocv.VideoRegistry.HasBackend(api) {
+	if options.backend == byGStreamer || !gocv.VideoRegistry.HasBackend(api) {
 		api = gocv.VideoCaptureGstreamer
 	}
 	v, err := openVideo(u, u.Address, api, options)
@@ -78,8 +83,8 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 
 // checkRedirect bounds the redirects of a request.
 func checkRedirect(_ *http.Request, before []*http.Request) error {
-	if len(before) > maxRedirects {
-		return errRedirects
+	if len(before) > capture.MaxRedirects {
+		return capture.ErrRedirects
 	}
 	return nil
 }
@@ -98,10 +103,10 @@ func (m *mjpeg) request() (*http.Response, error) {
 		return nil, err
 	}
 	target := response.Request.URL // after redirects
-	asked := given && sameHost(target, start)
+	asked := given && capture.SameHost(target, start)
 	// Some servers answer 403 instead of 401.
 	if asked && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden) {
-		authorization := login.authorization(response.Header, http.MethodGet, target.RequestURI())
+		authorization := login.authorization(response.Header, target.RequestURI())
 		if authorization == "" {
 			return nil, m.uri.NewError("open", capture.ErrUnavailable, "the camera requires an unsupported authentication scheme", "", nil)
 		}
@@ -115,7 +120,7 @@ func (m *mjpeg) request() (*http.Response, error) {
 	case http.StatusOK:
 		return response, nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, denied(m.uri, asked, response.Status)
+		return nil, m.uri.Denied(asked, response.Status)
 	}
 	return nil, m.uri.NewError("open", capture.ErrUnavailable, "the server answers "+response.Status, "check the path", nil)
 }
@@ -131,8 +136,8 @@ func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, erro
 	}
 	response, err := m.client.Do(request)
 	switch {
-	case errors.Is(err, errRedirects):
-		return nil, m.uri.NewError("open", capture.ErrUnavailable, "", "use the camera's final address", errRedirects)
+	case errors.Is(err, capture.ErrRedirects):
+		return nil, m.uri.NewError("open", capture.ErrUnavailable, "", "use the camera's final address", capture.ErrRedirects)
 	case err != nil:
 		return nil, m.uri.NewError("open", capture.ErrUnavailable, "", "check the address and that the camera is on", m.reason(err))
 	}
@@ -163,7 +168,7 @@ func (m *mjpeg) reason(err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return networkError(err)
+	return capture.NetworkCause(err)
 }
 
 func (m *mjpeg) Live() bool   { return true }
@@ -201,13 +206,28 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 		return capture.Frame{}, withURI(m.uri, err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
+	m.keep(captured)
 	return f, nil
 }
+
+// keep adds the image to the ring. The time of arrival is all that is known of its time.
+func (m *mjpeg) keep(captured int64) {
+	if m.ring != nil {
+		unit := capture.Unit{Codec: capture.MJPEG, Data: bytes.Clone(m.image.data), Key: true, PTS: time.Duration(captured), Received: captured}
+		m.ring.Put(unit)
+	}
+}
+
+// Ring implements capture.Packets.
+func (m *mjpeg) Ring() *capture.Ring { return m.ring }
 
 // Close implements capture.Source.
 func (m *mjpeg) Close() error {
 	m.timer.Stop()
 	m.cancel(nil)
+	if m.ring != nil {
+		m.ring.End(io.EOF)
+	}
 	if m.body != nil {
 		_ = m.body.Close()
 	}

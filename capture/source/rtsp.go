@@ -1,220 +1,154 @@
 package source
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
-	"io"
-	"net"
-	"net/http"
-	"net/textproto"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
-	"gocv.io/x/gocv"
-
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/rtsp"
 )
 
 const streamHint = "check whether ffplay or VLC can play it"
 
-// openRTSP uses FFmpeg, which has timeouts of its own, or GStreamer if that has JetPack's hardware decoder.
+// maxRefusals is how often a camera may refuse package rtsp's client before the decoder's own is used; refusalPause is the time between.
+const (
+	maxRefusals  = 3
+	refusalPause = 200 * time.Millisecond
+)
+
+// stream is an RTSP camera: package rtsp reads it once, and the first decoder that works decodes it.
+type stream struct {
+	capture.Source // of the decoder's images
+
+	ctx        context.Context
+	uri        capture.URI
+	options    settings
+	camera     *rtsp.Stream // nil if the decoder has connected to the camera itself
+	connection string
+	decoder    string     // how the video is decoded
+	ways       []decoding // that have not been tried
+	reasons    []string   // why the ways before decoder are not used
+}
+
 func openRTSP(ctx context.Context, u capture.URI, options settings) (capture.Source, error) {
-	address, err := describe(ctx, u, options.OpenTimeout)
+	camera, err := connect(ctx, u, options)
 	if err != nil {
-		return nil, err
+		return openWithoutClient(ctx, u, options, err)
 	}
-	jetson := FindPlugin(pluginDecoder) != "" && gocv.VideoRegistry.HasBackend(gocv.VideoCaptureGstreamer)
-	var v *video
-	if options.backend == gstreamer || options.backend == "" && (jetson || !gocv.VideoRegistry.HasBackend(gocv.VideoCaptureFFmpeg)) {
-		v, err = openGStreamer(u, rtspPipeline(address, options.EveryFrame, jetson), options)
-	} else {
-		v, err = openVideo(u, address, gocv.VideoCaptureFFmpeg, options)
-	}
-	if err != nil {
+	s := &stream{ctx: ctx, uri: u, options: options, camera: camera, connection: camera.Connection()}
+	s.ways = s.decodings()
+	if err := s.openDecoder(nil); err != nil {
+		_ = camera.Close()
 		return nil, withHint(err, streamHint)
 	}
-	return v, nil
+	return s, nil
 }
 
-// describe queries the server before a decoder does, and returns the stream's final address. It distinguishes what OpenCV only reports as a
-// failure to open: a server that is down, refused credentials, and endless redirects, which FFmpeg would follow without a pause. It also
-// protects GStreamer from a silent server: OpenCV 4.6 then hangs in about 1 % of its opens.
-func describe(ctx context.Context, u capture.URI, timeout time.Duration) (string, error) {
-	start, err := url.Parse(u.Address)
-	if err != nil {
-		return "", u.NewError("open", capture.ErrURI, "not a valid URL", "", nil)
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	login, given := credentialsOf(start)
-	for at, hops := start, 0; hops <= maxRedirects; hops++ {
-		given := given && sameHost(at, start)
-		reply, err := describeRTSP(ctx, at, login, given)
-		switch {
-		case ctx.Err() != nil:
-			return "", u.NewError("open", capture.ErrUnavailable, "the server does not answer", "check that the camera is on", nil)
-		case errors.Is(err, errNotRTSP):
-			return "", u.NewError("open", capture.ErrUnavailable, "", "check that this is an RTSP server", err)
-		case err != nil:
-			return "", u.NewError("open", capture.ErrUnavailable, "", "check the address and that the camera is on", networkError(err))
-		case reply.code == 401 && reply.unsupportedAuth:
-			return decoderAddress(at, start), nil // FFmpeg may support it
-		case reply.code == 401 || reply.code == 403:
-			return "", denied(u, given, reply.status())
-		case reply.code >= 300 && reply.code < 400:
-			at, err = redirected(at, reply.header.Get("Location"))
-			if err != nil {
-				return "", u.NewError("open", capture.ErrUnavailable, "", "", err)
-			}
-		case reply.code >= 400:
-			return "", u.NewError("open", capture.ErrUnavailable, "the server answers "+reply.status(), "check the path", nil)
-		default:
-			return decoderAddress(at, start), nil
+// connect tries maxRefusals times while the camera refuses.
+func connect(ctx context.Context, u capture.URI, options settings) (camera *rtsp.Stream, err error) {
+	for range maxRefusals {
+		camera, err = rtsp.Open(ctx, u, rtsp.Options{
+			OpenTimeout: options.OpenTimeout, ReadTimeout: options.ReadTimeout, KeepUnits: options.KeepUnits,
+		})
+		if err == nil || !errors.Is(err, rtsp.ErrRefused) {
+			return camera, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(refusalPause):
 		}
 	}
-	return "", u.NewError("open", capture.ErrUnavailable, "", "use the camera's final address", errRedirects)
+	return nil, err
 }
 
-// redirected returns the target of a redirect.
-func redirected(from *url.URL, location string) (*url.URL, error) {
-	to, err := from.Parse(location)
-	if err != nil || location == "" || to.Hostname() == "" || to.Scheme != "rtsp" && to.Scheme != "rtsps" {
-		return nil, errors.New("the server redirects to an address that is not RTSP")
+// openWithoutClient lets the decoder connect to a camera that has refused package rtsp's client, unless that would leave a certificate
+// unverified.
+func openWithoutClient(ctx context.Context, u capture.URI, options settings, refusal error) (capture.Source, error) {
+	var why *capture.Error
+	if !errors.Is(refusal, rtsp.ErrRefused) || !errors.As(refusal, &why) {
+		return nil, refusal
 	}
-	return to, nil
-}
-
-// decoderAddress returns the address, with the credentials if the host is still the same.
-func decoderAddress(at, start *url.URL) string {
-	to := *at
-	if sameHost(at, start) {
-		to.User = start.User
+	refusal = withHint(refusal, streamHint)
+	if u.Scheme() == "rtsps" && u.Certificate != "insecure" {
+		return nil, refusal
 	}
-	return to.String()
-}
-
-// rtspReply is a server's response.
-type rtspReply struct {
-	code            int
-	reason          string
-	header          http.Header
-	unsupportedAuth bool // the authentication scheme is not supported
-}
-
-func (r rtspReply) status() string { return strings.TrimSpace(strconv.Itoa(r.code) + " " + r.reason) }
-
-var errNotRTSP = errors.New("the answer is not RTSP")
-
-// describeRTSP requests the description of a stream, first without credentials and again with them if the server wants them.
-func describeRTSP(ctx context.Context, address *url.URL, login credentials, given bool) (rtspReply, error) {
-	target := *address
-	target.User = nil
-	connection, err := dialRTSP(ctx, &target)
+	opened, library, err := decodeURL(ctx, u, u.Address, options)
 	if err != nil {
-		return rtspReply{}, err
+		return nil, refusal // more specific than the decoder's error
 	}
-	defer connection.Close()
-	reply, err := connection.describe(target.String(), "")
-	if err != nil || reply.code != 401 || !given {
-		return reply, err
-	}
-	authorization := login.authorization(reply.header, "DESCRIBE", target.String())
-	if authorization == "" {
-		reply.unsupportedAuth = true
-		return reply, nil
-	}
-	// A challenge may be valid for one connection only. If the server has closed it, a new connection is tried.
-	reply, err = connection.describe(target.String(), authorization)
-	if err == nil || ctx.Err() != nil {
-		return reply, err
-	}
-	another, err := dialRTSP(ctx, &target)
-	if err != nil {
-		return rtspReply{}, err
-	}
-	defer another.Close()
-	return another.describe(target.String(), authorization)
+	connection := "RTSP client of the decoder, because the camera refused ours: " + why.Err.Error()
+	return &stream{Source: opened, ctx: ctx, uri: u, connection: connection, decoder: library}, nil
 }
 
-// rtspConnection is a connection to an RTSP server that closes with its context.
-type rtspConnection struct {
-	net.Conn
-	reader   *textproto.Reader
-	requests int
+// Connection describes how the camera is read.
+func (s *stream) Connection() string { return s.connection }
+
+// Decoder names what decodes the video, and why nothing better does.
+func (s *stream) Decoder() string {
+	if len(s.reasons) == 0 {
+		return s.decoder
+	}
+	return s.decoder + " (" + strings.Join(s.reasons, "; ") + ")"
 }
 
-// maxReplies bounds the bytes read per connection.
-const maxReplies = 128 << 10
-
-func dialRTSP(ctx context.Context, target *url.URL) (*rtspConnection, error) {
-	port := target.Port()
-	if port == "" {
-		port = map[string]string{"rtsp": "554", "rtsps": "322"}[target.Scheme]
+// Ring implements capture.Packets.
+func (s *stream) Ring() *capture.Ring {
+	if s.camera == nil {
+		return nil
 	}
-	plain, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(target.Hostname(), port))
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, func() { _ = plain.Close() }) // describe cancels the context
-	connection := plain
-	if target.Scheme == "rtsps" {
-		// Cameras use self-signed certificates, and FFmpeg does not check them either.
-		connection = tls.Client(connection, &tls.Config{ServerName: target.Hostname(), InsecureSkipVerify: true})
-	}
-	return &rtspConnection{Conn: connection, reader: textproto.NewReader(bufio.NewReader(io.LimitReader(connection, maxReplies)))}, nil
+	return s.camera.Ring()
 }
 
-// describe sends a request and reads the response.
-func (c *rtspConnection) describe(address, authorization string) (rtspReply, error) {
-	c.requests++
-	request := "DESCRIBE " + address + " RTSP/1.0\r\nCSeq: " + strconv.Itoa(c.requests) +
-		"\r\nAccept: application/sdp\r\nUser-Agent: edge-infer\r\n"
-	if authorization != "" {
-		request += "Authorization: " + authorization + "\r\n"
+// Next implements capture.Source. When a decoder fails, the next one goes on with the stream.
+func (s *stream) Next(lend capture.Lender) (capture.Frame, error) {
+	f, err := s.Source.Next(lend)
+	var failed *decoderError
+	if errors.As(err, &failed) {
+		return capture.Frame{}, s.replaceDecoder(failed)
 	}
-	if _, err := io.WriteString(c, request+"\r\n"); err != nil {
-		return rtspReply{}, err
-	}
-	return readReply(c.reader)
-}
-
-// readReply reads status, header and body of a response. An error response may consist of the status only.
-func readReply(reader *textproto.Reader) (rtspReply, error) {
-	line, err := reader.ReadLine()
-	if err != nil && !errors.Is(err, io.EOF) {
-		return rtspReply{}, err
-	}
-	reply, err := parseStatus(line)
-	if err != nil {
-		return rtspReply{}, err
-	}
-	header, err := reader.ReadMIMEHeader()
-	reply.header = http.Header(header)
-	if err != nil {
-		return reply, nil //nolint:nilerr // the status is enough
-	}
-	if length, err := strconv.ParseInt(reply.header.Get("Content-Length"), 10, 64); err == nil && length > 0 {
-		_, _ = io.CopyN(io.Discard, reader.R, length) // the next response begins after the body
-	}
-	return reply, nil
-}
-
-func parseStatus(line string) (rtspReply, error) {
-	version, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-	number, reason, _ := strings.Cut(rest, " ")
-	code, err := strconv.Atoi(number)
-	if !strings.HasPrefix(version, "RTSP/") || err != nil || code < 100 || code > 599 {
-		return rtspReply{}, errNotRTSP
-	}
-	printable := func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return -1
+	if errors.Is(err, capture.ErrUnavailable) && s.camera != nil {
+		if ended := s.camera.Err(); ended != nil {
+			err = s.uri.NewError("read", capture.ErrUnavailable, "", "", ended)
 		}
-		return r
 	}
-	return rtspReply{code: code, reason: strings.Map(printable, reason)}, nil
+	return f, err
+}
+
+// closeGrace is how long a decoder that has failed may take to close; one that hangs in a driver is left behind.
+const closeGrace = 500 * time.Millisecond
+
+// replaceDecoder goes on with the next decoder. The image that the last one failed at counts as damaged.
+func (s *stream) replaceDecoder(failed *decoderError) error {
+	closed := make(chan struct{})
+	go func(broken capture.Source) {
+		_ = broken.Close()
+		close(closed)
+	}(s.Source)
+	select {
+	case <-closed:
+	case <-time.After(closeGrace):
+	}
+	s.Source = noSource{}
+	s.fail(failed)
+	if err := s.openDecoder(failed); err != nil {
+		return withHint(err, streamHint)
+	}
+	return s.uri.NewError("read", capture.ErrImage, failed.Error(), "", nil)
+}
+
+// noSource is what a stream has after its last decoder.
+type noSource struct{ capture.Source }
+
+// Close implements capture.Source.
+func (noSource) Close() error { return nil }
+
+// Close implements capture.Source.
+func (s *stream) Close() error {
+	if s.camera != nil { // first, so that a read that waits for packets returns
+		_ = s.camera.Close()
+	}
+	return s.Source.Close()
 }

@@ -2,41 +2,34 @@ package source
 
 import (
 	"bufio"
+	"bytes"
+	"io"
 	"net"
 	"net/textproto"
-	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/bluenviron/gortsplib/v5"
+	"github.com/bluenviron/gortsplib/v5/pkg/base"
+	"github.com/bluenviron/gortsplib/v5/pkg/description"
+	"github.com/bluenviron/gortsplib/v5/pkg/format"
+	"github.com/pion/rtp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/rtsp/rtsptest"
 )
 
 // answering is a server that reads one request and answers it.
 func answering(t *testing.T, answer string) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = textproto.NewReader(bufio.NewReader(connection)).ReadMIMEHeader() // all of it: what is not read resets the connection
-			_, _ = connection.Write([]byte(answer))
-			_ = connection.Close()
-		}
-	}()
-	t.Cleanup(func() {
-		_ = listener.Close()
-		<-done
+	return serveTCP(t, func(connection net.Conn) {
+		_, _ = textproto.NewReader(bufio.NewReader(connection)).ReadMIMEHeader() // all of it: what is not read resets the connection
+		_, _ = connection.Write([]byte(answer))
 	})
-	return listener.Addr().String()
 }
 
 func TestDescribe(t *testing.T) {
@@ -69,25 +62,113 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func FuzzRTSPReply(f *testing.F) {
-	f.Add("RTSP/1.0 200 OK\r\n")
-	f.Add("RTSP/1.0 401 Unauthorized\r\nWWW-Authenticate: Digest realm=\"a\", nonce=\"b\", qop=\"auth\"\r\nContent-Length: 3\r\n\r\nabc")
-	f.Add("RTSP/1.0 302 Found\r\nLocation: rtsp://b/\r\n\r\n")
-	from, login := &url.URL{Scheme: "rtsp", Host: "a"}, credentials{"user", "hunter2"}
-	f.Fuzz(func(t *testing.T, text string) {
-		reply, err := readReply(textproto.NewReader(bufio.NewReader(strings.NewReader(text))))
+// TestCameraThatRefusesOurClient: after three attempts the decoder connects itself, and Connection reports why.
+func TestCameraThatRefusesOurClient(t *testing.T) {
+	server := newRTSPServer(t)
+	var refused atomic.Int32
+	address := serveTCP(t, func(client net.Conn) {
+		request := make([]byte, 4096)
+		n, err := client.Read(request)
 		if err != nil {
 			return
 		}
-		if reply.code < 100 || reply.code > 599 || strings.ContainsAny(reply.status(), "\r\n") {
-			t.Fatalf("%+v", reply)
+		if bytes.Contains(request[:n], []byte("User-Agent: edge-infer")) {
+			refused.Add(1)
+			return
 		}
-		if to, err := redirected(from, reply.header.Get("Location")); err == nil && to.Scheme != "rtsp" && to.Scheme != "rtsps" {
-			t.Fatal(to)
+		camera, err := net.Dial("tcp", "127.0.0.1:"+server.port)
+		if err != nil {
+			return
 		}
-		answer := login.authorization(reply.header, "DESCRIBE", "rtsp://a/")
-		if strings.ContainsAny(answer, "\r\n") || strings.Contains(answer, "hunter2") {
-			t.Fatal(answer)
+		defer camera.Close()
+		_, _ = camera.Write(request[:n])
+		go func() {
+			_, _ = io.Copy(camera, client)
+			_ = camera.Close()
+		}()
+		_, _ = io.Copy(client, camera)
+	})
+	c := watch(t, &capture.Camera{Open: Open, URI: "rtsp://" + address + "/0", Retry: quick})
+	c.waitForChange("that it runs", state(capture.Running))
+	c.moves(5)
+	assert.Equal(t, int32(maxRefusals), refused.Load())
+	assert.Equal(t, "RTSP client of the decoder, because the camera refused ours: the answer is not RTSP", c.Stats().Connection)
+}
+
+// describedAs is a description of a camera's only video.
+func describedAs(codec, attributes string) string {
+	return "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 " + codec + "/90000\r\n" + attributes
+}
+
+// forward sends what a camera sends to another client, until either is gone or stop is closed.
+func forward(t *testing.T, from string, send func(packet *rtp.Packet) error, stop <-chan struct{}) {
+	at, err := base.ParseURL(from)
+	require.NoError(t, err)
+	tcp := gortsplib.ProtocolTCP
+	client := &gortsplib.Client{Scheme: at.Scheme, Host: at.Host, Protocol: &tcp}
+	require.NoError(t, client.Start())
+	defer client.Close()
+	described, _, err := client.Describe(at)
+	require.NoError(t, err)
+	require.NoError(t, client.SetupAll(described.BaseURL, described.Medias))
+	gone := make(chan struct{})
+	var once sync.Once
+	client.OnPacketRTPAny(func(_ *description.Media, _ format.Format, packet *rtp.Packet) {
+		if send(packet) != nil {
+			once.Do(func() { close(gone) })
 		}
 	})
+	_, err = client.Play(nil)
+	require.NoError(t, err)
+	select {
+	case <-gone:
+	case <-stop:
+	}
+}
+
+// TestFallback: a camera that FFmpeg reads and our client does not is opened by the decoder's after three attempts, and Connection says
+// why.
+func TestFallback(t *testing.T) {
+	server := newRTSPServer(t)
+	var number atomic.Int32
+	for name, test := range map[string]struct {
+		camera *rtsptest.Raw
+		why    string
+	}{
+		"description that the library refuses": {
+			&rtsptest.Raw{SDP: describedAs("H264", "a=key-mgmt:sdes x\r\n")},
+			"invalid SDP: media 1 is invalid: unsupported key-mgmt: sdes x",
+		},
+		"a new challenge for each request": {
+			&rtsptest.Raw{
+				SDP: describedAs("H264", ""),
+				Headers: map[string]string{ // without a status of 401, the challenge means nothing
+					"DESCRIBE": "WWW-Authenticate: Digest realm=\"r\", nonce=\"n\", stale=TRUE\r\nContent-Type: application/sdp\r\n",
+					"SETUP": "WWW-Authenticate: Digest realm=\"r\", nonce=\"n\", stale=TRUE\r\nSession: 1\r\n" +
+						"Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n",
+				},
+				Status: func(method string, header textproto.MIMEHeader) string {
+					ours := header.Get("User-Agent") == "edge-infer"
+					switch {
+					case method == "DESCRIBE" && header.Get("Authorization") == "", method == "SETUP" && ours, // never again
+						method == "SETUP" && number.Add(1)%2 == 1: // FFmpeg's first one of a connection
+						return "401 Unauthorized"
+					}
+					return "200 OK"
+				},
+			},
+			"it wants the credentials again for each request",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.camera.Play = func(send func(packet *rtp.Packet) error) { forward(t, server.uri(), send, t.Context().Done()) }
+			require.NoError(t, test.camera.Start())
+			t.Cleanup(test.camera.Close)
+			uri := strings.Replace(test.camera.URL(), "rtsp://", "rtsp://me:secret@", 1)
+			c := watch(t, &capture.Camera{Open: Open, URI: uri, Retry: quick})
+			c.waitForChange("that it runs", state(capture.Running))
+			c.moves(5)
+			assert.Equal(t, "RTSP client of the decoder, because the camera refused ours: "+test.why, c.Stats().Connection)
+		})
+	}
 }

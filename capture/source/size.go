@@ -18,23 +18,9 @@ func (s size) String() string { return fmt.Sprintf("%dx%d", s.width, s.height) }
 // sizeLimit is the maximum number of pixels of an image.
 type sizeLimit int
 
-// check refuses images that are too large or that no engine accepts. The error is an *Error of kind ErrImage without a URI.
+// check is capture.CheckSize with this limit.
 func (l sizeLimit) check(s size, format engine.PixelFormat) error {
-	bad := func(message, hint string) error {
-		return &capture.Error{Op: "read", Kind: capture.ErrImage, Message: "image of " + s.String() + message, Hint: hint}
-	}
-	switch {
-	case s.width < 1 || s.height < 1 || s.width > engine.MaxSide || s.height > engine.MaxSide:
-		return bad(fmt.Sprintf(", sides must be 1 to %d", engine.MaxSide), "")
-	case l > 0 && s.width*s.height > int(l):
-		return bad(
-			fmt.Sprintf(" has more than %d pixels", l),
-			"lower the camera's resolution or raise max_pixels; a file may take half of the free memory",
-		)
-	case format == engine.NV12 && (s.width%2 != 0 || s.height%2 != 0), format == engine.YUYV && s.width%2 != 0:
-		return bad(" needs even sides in "+format.String(), "")
-	}
-	return nil
+	return capture.CheckSize(format, s.width, s.height, int(l))
 }
 
 var (

@@ -1,5 +1,5 @@
 // Package source opens everything that delivers images: V4L2 and CSI cameras, RTSP and HTTP streams, video files, directories of images,
-// GStreamer pipelines and the rendered demo scene. OpenCV decodes directly into lent buffers.
+// GStreamer pipelines and the rendered demo scene. Images are decoded directly into lent buffers or copied there once.
 package source
 
 import (
@@ -27,8 +27,8 @@ func (s *settings) setDefaults() {
 	}
 }
 
-// Open is a capture.Opener. Cancelling the context ends an HTTP source, a directory and the demo; a decoder that hangs cannot be
-// interrupted, which capture.Camera handles.
+// Open is a capture.Opener. Cancelling the context ends an HTTP source, a directory, a GStreamer pipeline and the demo; a decoder that
+// hangs inside OpenCV or a driver cannot be interrupted, which capture.Camera handles.
 func Open(ctx context.Context, uri string, options capture.Options) (capture.Source, error) {
 	return open(ctx, uri, settings{Options: options})
 }
@@ -49,9 +49,9 @@ func open(ctx context.Context, uri string, options settings) (capture.Source, er
 	case capture.Device:
 		return openDevice(u, options)
 	case capture.CSI:
-		return openCSI(u, options)
+		return openCSI(ctx, u, options)
 	case capture.RTSP:
 		return openRTSP(ctx, u, options)
 	}
-	return openPipeline(u, options)
+	return openPipeline(ctx, u, options)
 }

@@ -60,7 +60,7 @@ func upTo(n int) []int {
 
 func TestVideoFile(t *testing.T) {
 	path := barcodeVideo(t, "a video ?#%.mp4", 90, 320, 240, 30)
-	for _, backend := range []backend{"", ffmpeg, gstreamer} {
+	for _, backend := range []backend{"", byFFmpeg, byGStreamer} {
 		t.Run("backend "+string(backend), func(t *testing.T) {
 			numbers := readAll(t, opener(backend), path, capture.Options{EveryFrame: true}, func(f capture.Frame) {
 				assert.Equal(t, []int{320, 240}, []int{f.Width, f.Height})
@@ -191,7 +191,7 @@ func TestOpenErrors(t *testing.T) {
 				": no image in this directory (known: .jpg .jpeg .png .bmp .webp .tif .tiff .pgm .ppm)",
 		},
 		{text, capture.ErrFormat, "open " + text + ": not a video that OpenCV can read (check whether ffprobe recognizes it)"},
-		{"gst:nosuchelement", capture.ErrUnavailable, "open gst:nosuchelement: GSTREAMER cannot open it (" + pipelines + ")"},
+		{"gst:nosuchelement", capture.ErrUnavailable, "open gst:nosuchelement: no element \"nosuchelement\" (" + pipelines + ")"},
 		{"demo?width=10&height=10", capture.ErrURI, `parse demo?width=10&height=10: height "10" is not a whole number of 64 to 8192`},
 	} {
 		t.Run(c.uri, func(t *testing.T) {
@@ -205,14 +205,11 @@ func TestOpenErrors(t *testing.T) {
 
 func TestUnsupportedPipelineFormat(t *testing.T) {
 	tool(t, "gst-launch-1.0")
-	for _, caps := range []string{"I420", "UYVY", "RGBx"} {
-		source, err := Open(context.Background(), "gst:videotestsrc num-buffers=3 ! video/x-raw,format="+caps+",width=64,height=48",
+	for _, caps := range []string{"Y42B", "UYVY", "RGBx"} {
+		_, err := Open(context.Background(), "gst:videotestsrc num-buffers=3 ! video/x-raw,format="+caps+",width=64,height=48",
 			capture.Options{})
-		require.NoError(t, err)
-		_, err = source.Next(&capture.Pool{})
 		require.ErrorIs(t, err, capture.ErrFormat)
 		assert.Contains(t, err.Error(), "the pipeline ends in pixel format "+caps+" (put 'videoconvert ! video/x-raw,format=NV12'")
-		require.NoError(t, source.Close())
 	}
 }
 
@@ -224,7 +221,6 @@ func TestDecodesInPlace(t *testing.T) {
 	}
 	for _, uri := range []string{
 		barcodeVideo(t, "v.mp4", 6, 320, 240, 30),
-		"gst:videotestsrc num-buffers=6 ! video/x-raw,format=NV12,width=320,height=240 ! appsink sync=false",
 		dir,
 	} {
 		source, err := Open(context.Background(), uri, capture.Options{EveryFrame: true})

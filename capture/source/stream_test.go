@@ -93,7 +93,7 @@ func watch(t *testing.T, c *capture.Camera) *watched {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		assert.Equal(t, capture.Ended, w.changes[len(w.changes)-1].State, "the last event")
-		assert.Equal(t, stats.Captured, w.taken+stats.Dropped, "every frame is taken or displaced")
+		assert.Equal(t, stats.Captured, w.taken+stats.Dropped, "every frame is taken or dropped")
 	})
 	return w
 }
@@ -114,6 +114,29 @@ func (w *watched) counted(open capture.Opener) capture.Opener {
 type countedSource struct {
 	capture.Source
 	captures *atomic.Int32
+}
+
+// Connection describes how a network camera is read; "" for others.
+func (s *countedSource) Connection() string {
+	if connected, ok := s.Source.(interface{ Connection() string }); ok {
+		return connected.Connection()
+	}
+	return ""
+}
+
+func (s *countedSource) Decoder() string {
+	if connected, ok := s.Source.(interface{ Decoder() string }); ok {
+		return connected.Decoder()
+	}
+	return ""
+}
+
+// Ring implements capture.Packets.
+func (s *countedSource) Ring() *capture.Ring {
+	if packets, ok := s.Source.(capture.Packets); ok {
+		return packets.Ring()
+	}
+	return nil
 }
 
 func (s *countedSource) Close() error {
@@ -184,10 +207,22 @@ func (w *watched) consume() {
 		w.nextSeq = f.Seq + 1
 		w.taken++
 		w.size = size{f.Width, f.Height}
-		w.newest = readBarcode(f)
+		w.newest = readBarcode(onHost(w.t, f))
 		w.mu.Unlock()
 		f.Release()
 	}
+}
+
+// onHost returns a frame whose pixels are in host memory.
+func onHost(t *testing.T, f capture.Frame) capture.Frame {
+	img := f.Image()
+	if !img.OnDevice() {
+		return f
+	}
+	host, err := img.ToHost(make([]byte, img.HostBytes()))
+	assert.NoError(t, err)
+	f.Data, f.Stride = host.Data, host.Stride
+	return f
 }
 
 func (w *watched) seen() uint64 {
@@ -203,26 +238,25 @@ func (w *watched) moves(frames uint64) {
 	require.Eventually(w.t, func() bool { return w.seen() >= from+frames }, patience, 5*time.Millisecond, "no frames; %+v", w.Stats())
 }
 
+// serverDir is the directory of the RTSP server, which TestMain removes.
+var serverDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "rtsp-server") })
+
 // compiled builds the RTSP server once.
 var compiled = sync.OnceValues(func() (string, error) {
-	flags, err := exec.Command("pkg-config", "--cflags", "--libs", "gstreamer-rtsp-server-1.0").Output()
-	if err != nil {
-		return "", nil // the library is not installed
-	}
-	dir, err := os.MkdirTemp("", "rtspserver")
+	dir, err := serverDir()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "rtspserver")
-	arguments := append([]string{"-o", path, "testdata/rtspserver.c"}, strings.Fields(string(flags))...)
-	output, err := exec.Command("cc", arguments...).CombinedOutput()
-	if err != nil {
+	path := filepath.Join(dir, "rtsp-server")
+	command := exec.Command("go", "build", "-o", path, "github.com/edge-infer/edge-infer/cmd/rtsp-server")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, output)
 	}
 	return path, nil
 })
 
-// rtspServer is a process that streams a video.
+// rtspServer is a process that streams a video. It is a process so that it can be stopped and killed.
 type rtspServer struct {
 	t       *testing.T
 	video   string
@@ -232,14 +266,8 @@ type rtspServer struct {
 }
 
 func newRTSPServer(t *testing.T) *rtspServer {
-	tool(t, "cc")
-	tool(t, "pkg-config")
-	path, err := compiled()
-	require.NoError(t, err)
-	if path == "" {
-		t.Skip("libgstrtspserver-1.0-dev is not installed: run make deps")
-	}
-	s := &rtspServer{t: t, video: barcodeVideo(t, "stream.mp4", 1500, 160, 120, 50), port: "0"}
+	tool(t, "go")
+	s := &rtspServer{t: t, video: barcodeVideo(t, "stream.ts", 1500, 160, 120, 50), port: "0"}
 	s.start()
 	t.Cleanup(s.kill)
 	return s
@@ -252,20 +280,28 @@ func (s *rtspServer) show(video string) {
 	s.start()
 }
 
-func (s *rtspServer) uri() string { return "rtsp://127.0.0.1:" + s.port + "/test" }
+func (s *rtspServer) uri() string { return "rtsp://127.0.0.1:" + s.port + "/0" }
 
 func (s *rtspServer) start() {
 	path, err := compiled()
 	require.NoError(s.t, err)
-	pipeline := "( filesrc location=" + s.video + " ! qtdemux ! h264parse ! rtph264pay name=pay0 pt=96 config-interval=1 )"
-	s.process = exec.Command(path, append([]string{s.port, pipeline}, s.login...)...)
+	arguments := []string{"-listen", "127.0.0.1:" + s.port}
+	environment := os.Environ()
+	if s.login != nil {
+		arguments = append(arguments, "-authentication", s.login[0], "-user", s.login[1])
+		environment = append(environment, "RTSP_PASSWORD="+s.login[2])
+	}
+	s.process = exec.Command(path, append(arguments, s.video)...)
+	s.process.Env = environment
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	s.process.Stderr = os.Stderr
 	out, err := s.process.StdoutPipe()
 	require.NoError(s.t, err)
 	require.NoError(s.t, s.process.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(s.t, err)
-	s.port = strings.TrimSpace(line)
+	_, s.port, err = net.SplitHostPort(strings.TrimSpace(line))
+	require.NoError(s.t, err)
 }
 
 func (s *rtspServer) stop() { require.NoError(s.t, s.process.Process.Signal(syscall.SIGSTOP)) }
@@ -276,6 +312,30 @@ func (s *rtspServer) kill() {
 		_ = s.process.Wait()
 		s.process = nil
 	}
+}
+
+// serveTCP passes each connection to handle, in a goroutine of its own, and closes it afterwards. It returns the address.
+func serveTCP(t *testing.T, handle func(connection net.Conn)) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer connection.Close()
+				handle(connection)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		all.Wait()
+	})
+	return listener.Addr().String()
 }
 
 // mjpegServer streams numbered JPEG images and can be stopped, restarted on its port and silenced.

@@ -11,12 +11,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// backend is the library that reads and decodes a stream for OpenCV.
+// backend is the library that reads and decodes a stream.
 type backend string
 
 const (
-	ffmpeg    backend = "ffmpeg"
-	gstreamer backend = "gstreamer"
+	byFFmpeg    backend = "ffmpeg"
+	byGStreamer backend = "gstreamer"
 )
 
 // OpenCV's numbers of its timeouts, which gocv does not define. Only the FFmpeg backend supports them; others refuse to open.
@@ -25,7 +25,7 @@ const (
 	propertyReadTimeout = 54 // ms
 )
 
-// video is a cv::VideoCapture: a file, a stream, a device or a pipeline.
+// video is a cv::VideoCapture: a file, a stream or a device.
 type video struct {
 	uri         capture.URI
 	live        bool
@@ -168,16 +168,16 @@ func (v *video) skipDamaged() bool {
 }
 
 // Progress implements capture.Video.
-func (v *video) Progress() (reached, told time.Duration) {
+func (v *video) Progress() (reached, declared time.Duration) {
 	if v.capture == nil || v.fps == 0 {
 		return v.position, 0
 	}
 	seconds := v.capture.Get(gocv.VideoCaptureFrameCount) / v.fps
 	const longest = 1e6 // FFmpeg reports larger values for an unknown length
 	if seconds > 0 && seconds < longest {
-		told = time.Duration(seconds * float64(time.Second))
+		declared = time.Duration(seconds * float64(time.Second))
 	}
-	return v.position, told
+	return v.position, declared
 }
 
 // endError returns the meaning of a missing image. After a timeout FFmpeg first returns the images that it still holds.

@@ -31,9 +31,7 @@ func (g *gpu) parts() []part {
 		{"B15", g.cameras},
 		{"B9", g.letterbox},
 		{"sweep", func(ctx context.Context, s *report) error { return g.sweep(ctx, s, "yolov8n-half", "yolov8n-fp16") }},
-		{"sweep-int8", func(ctx context.Context, s *report) error { return g.sweep(ctx, s, "yolov8n-int8") }},
 		{"engines", g.engines},
-		{"layers", g.layers},
 	}
 }
 
@@ -51,10 +49,6 @@ func (g *gpu) all() []plan {
 		{"yolov8n-fp32", 1, []string{g.model, "--precision", "fp32", "--opt-level", "0"}},
 		{"demo-fp16", 1, []string{"--precision", "fp16", "--opt-level", "0"}},
 		{"yolov8n-half", 16, []string{halfOf(g.model), "--precision", "fp16", "--opt-level", level}},
-		{"yolov8n-int8", 16, []string{
-			g.model, "--precision", "int8", "--opt-level", level, "--images", filepath.Join(g.work, "scenes"), "--count", "16",
-			"--method", "tensorrt-minmax", "--layer-loss", "0",
-		}},
 	}
 }
 
@@ -65,12 +59,6 @@ func (g *gpu) path(name string) string { return filepath.Join(g.work, name+".pla
 
 // build builds the named plans that do not exist yet.
 func (g *gpu) build(ctx context.Context, s *report, names ...string) error {
-	scenes := filepath.Join(g.work, "scenes")
-	if _, err := os.Stat(scenes); err != nil {
-		if _, err := output(ctx, nil, g.program, "dataset", "--out", scenes, "--count", "16", "--seed", "1"); err != nil {
-			return err
-		}
-	}
 	var failed []error
 	for _, p := range g.all() {
 		if _, err := os.Stat(g.path(p.name)); err == nil || !slices.Contains(names, p.name) {
@@ -363,28 +351,6 @@ func (g *gpu) engines(ctx context.Context, s *report) error {
 		fmt.Printf("TensorRT and ONNX Runtime, batch %s:\n%s", batch, data)
 		if err != nil {
 			s.skip("engines", "batch "+batch+": "+err.Error())
-		}
-	}
-	return nil
-}
-
-// layers prints the slowest layers of the plans for batches of 16 that exist.
-func (g *gpu) layers(ctx context.Context, s *report) error {
-	for _, name := range []string{"yolov8n-half", "yolov8n-fp16", "yolov8n-int8"} {
-		if _, err := os.Stat(g.path(name)); err != nil {
-			s.skip("layers", name+": no such plan, -only sweep builds it")
-			continue
-		}
-		data, err := output(ctx, nil, g.program, "bench", "--layers", "--engine", "tensorrt", "--library", g.library, "--model", g.path(name),
-			"--batch", "16", "--width", "640", "--height", "640", "--images", "16")
-		if err != nil {
-			s.skip("layers", name+": "+err.Error())
-			continue
-		}
-		lines := strings.SplitAfter(string(data), "\n")
-		fmt.Printf("%s, the slowest layers:\n%s", name, strings.Join(lines[:min(16, len(lines))], ""))
-		if err := os.WriteFile(filepath.Join(g.work, "layers-"+name+".txt"), data, 0o644); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/engine/onnx"
-	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 )
 
 // The kernel tests need EDGE_INFER_TEST_GPU=1, and log their figures even if they fail.
@@ -53,23 +51,4 @@ func TestHalfNetworkTakesFloat16(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "float16", inputs[0].Type.String())
 	require.Error(t, writeNetwork([]string{path, "64", "quarter"}))
-}
-
-// One convolution of 3x3 from 3 to 16 channels at stride 2, then the network that is measured: YOLOv8n has 8.7 billion operations at 640.
-func TestLimit(t *testing.T) {
-	b := testnet.NewBuilder(1)
-	x := b.Input("images", -1, 3, 8, 8)
-	b.Output(b.Conv("conv", x, testnet.Convolution{In: 3, Out: 16, Kernel: 3, Stride: 2, NoBias: true}), -1, 16, 4, 4)
-	got, err := limit(b.Model(17), 2, 1e12, 1e9)
-	require.NoError(t, err)
-	require.Equal(t, bound{
-		layers: 1, operations: 2 * 2 * 16 * 4 * 4 * 27, bytes: 2 * (2*3*8*8 + 16*27 + 2*16*4*4),
-		arithmetic: 27648e-12, memory: 2656e-9, both: 2656e-9,
-	}, got)
-
-	got, err = limit(testnet.YOLO{Dynamic: true}.V8(), 16, 1e12, 1e12)
-	require.NoError(t, err)
-	require.InDelta(t, 8.74, got.operations/16/1e9, 0.01)
-	var text bytes.Buffer
-	require.ErrorIs(t, printLimit(&text, []string{"x.onnx"}), usage{})
 }

@@ -21,10 +21,11 @@ type usage struct{}
 func (usage) Error() string {
 	return `usage: acceptance cpu     -program EDGE-INFER -baselines DIR [-rounds N] [-only B2,B10] [-json FILE]
        acceptance gpu     -program EDGE-INFER -baseline PROGRAM -library DIR -kernels FILE.ptx -model NET.onnx -work DIR [-only plans,B1] [-limit 9m]
-       acceptance soak    -program EDGE-INFER [-duration 10m] [-cameras 4] [-size 640x480] [-fps 30 or -rates 30,20,10] [-faults=false] [-mosquitto '']
+       acceptance soak    -program EDGE-INFER [-duration 10m] [-cameras 4] [-size 640x480] [-fps 30] [-faults=false] [-mosquitto '']
                     [-json FILE]
+       acceptance rtsp    -program EDGE-INFER -video FILE.ts -model MODEL [-engine ENGINE] [-cameras 16,50] [-parameters '#decoder=software']
+                    [-duration 20s] [-json FILE]
        acceptance network OUT.onnx [SIDE [half]]
-       acceptance limit   NET.onnx BATCH TFLOP/S TB/S
 
 cpu must run in the root of a checkout: some targets are Go benchmarks. gpu needs neither Go nor a checkout. soak needs mosquitto, or with
 -mosquitto '' starts this program's own broker ("acceptance broker").`
@@ -84,10 +85,10 @@ func run(ctx context.Context, args []string) error {
 		return o.measure(ctx, g.parts())
 	case "soak":
 		return runSoak(ctx, args[1:])
+	case "rtsp":
+		return runRTSP(ctx, args[1:])
 	case "broker":
 		return serveBroker(ctx)
-	case "limit":
-		return printLimit(os.Stdout, args[1:])
 	case "network":
 		if len(args) < 2 {
 			return usage{}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -46,11 +45,6 @@ func runSoak(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "duration of the whole run")
 	flags.BoolVar(&o.faults, "faults", true, "inject faults")
 	flags.BoolVar(&o.gpu, "gpu", false, "also watch the memory of the first GPU")
-	rates := flags.String(
-		"rates",
-		"",
-		"several frame rates instead of -fps, largest first: each runs for -duration, until (almost) no frame is late",
-	)
 	flags.StringVar(&o.json, "json", "", "write the verdicts to a file")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -64,7 +58,7 @@ func runSoak(ctx context.Context, args []string) error {
 		return err
 	}
 	o.program = program
-	s, err := o.measureRates(ctx, *rates)
+	s, err := o.run(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,38 +66,6 @@ func runSoak(ctx context.Context, args []string) error {
 		return err
 	}
 	return s.print(os.Stdout)
-}
-
-// measureRates finds the largest of the given frame rates that the machine can process. Without any it measures at o.fps.
-func (o *soak) measureRates(ctx context.Context, rates string) (*report, error) {
-	if rates == "" {
-		s, _, err := o.run(ctx)
-		return s, err
-	}
-	all := &report{Time: time.Now(), Before: loadAverage()}
-	busy, begun, found := watchLoad(), time.Now(), false
-	for rate := range strings.SplitSeq(rates, ",") {
-		var err error
-		if o.fps, err = strconv.ParseFloat(rate, 64); err != nil || !(o.fps > 0) {
-			return nil, fmt.Errorf("rate %q: must be a positive number", rate)
-		}
-		s, late, err := o.run(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all.info("soak", fmt.Sprintf("%d cameras at %g fps: frames late or lost", o.cameras, o.fps), figures{late.lateShare()}, "share",
-			fmt.Sprintf("%d of %d, CPUs %.0f %% busy", late.late+late.lost, late.frames+late.lost, 100*s.Busy))
-		if late.lateShare() <= soakLate {
-			all.info("soak", "largest frame rate", figures{o.fps}, "/s", fmt.Sprintf("of %s, with at most %g late", rates, soakLate))
-			found = true
-			break
-		}
-	}
-	if !found {
-		all.skip("soak", "too many frames are late at all of the rates "+rates)
-	}
-	all.Busy, all.After, all.Took = busy(), loadAverage(), time.Since(begun).Seconds()
-	return all, nil
 }
 
 // leastSoak is the shortest meaningful run: each window lasts a few seconds.
@@ -122,36 +84,36 @@ type window struct {
 	begin, end func(context.Context) error // may be nil
 }
 
-// run measures at one frame rate and returns the counters of the steady cameras in late. The time before the first window is not counted.
-func (o *soak) run(ctx context.Context) (_ *report, late span, _ error) {
+// run measures. The time before the first window is not counted.
+func (o *soak) run(ctx context.Context) (*report, error) {
 	dir, err := os.MkdirTemp("", "soak")
 	if err != nil {
-		return nil, late, err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	broker, err := o.openBroker(ctx, dir)
 	if err != nil {
-		return nil, late, err
+		return nil, err
 	}
 	defer broker.close()
 	bad, err := openFaultyCameras(dir)
 	if err != nil {
-		return nil, late, err
+		return nil, err
 	}
 	defer bad.close()
 	s := &report{Time: time.Now(), Before: loadAverage()}
 	busy, begun := watchLoad(), time.Now()
 	subject := &subject{program: o.program, dir: dir, broker: broker.address, seen: newRecord(o.fps)}
 	if err := subject.configure(o.steady(), o.faulty(bad, false)); err != nil {
-		return nil, late, err
+		return nil, err
 	}
 	if err := subject.start(ctx); err != nil {
-		return nil, late, err
+		return nil, err
 	}
 	defer subject.kill()
 	settle := min(longestSettling, max(shortestSettling, o.duration/8))
 	if err := sleep(ctx, settle); err != nil {
-		return nil, late, err
+		return nil, err
 	}
 	watched := []*memoryWatch{watchMemory(func() (float64, bool) { return resident(subject.pid()) })}
 	if o.gpu {
@@ -163,7 +125,7 @@ func (o *soak) run(ctx context.Context) (_ *report, late span, _ error) {
 	for i, w := range windows {
 		fmt.Fprintf(os.Stderr, "soak: %s for %v\n", w.name, each.Round(time.Second))
 		if counted[i], err = o.watch(ctx, w, each, subject, watched); err != nil {
-			return nil, late, fmt.Errorf("%s: %w", w.name, err)
+			return nil, fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
 	var used []memory
@@ -172,13 +134,14 @@ func (o *soak) run(ctx context.Context) (_ *report, late span, _ error) {
 	}
 	lent, err := subject.lent(ctx, o.steady(), o.faulty(bad, false))
 	if err != nil {
-		return nil, late, err
+		return nil, err
 	}
 	if err := subject.stop(); err != nil {
-		return nil, late, err
+		return nil, err
 	}
 	s.Busy, s.After, s.Took = busy(), loadAverage(), time.Since(begun).Seconds()
-	return s, o.judge(s, windows, counted, used, lent, subject.seen), nil
+	o.judge(s, windows, counted, used, lent, subject.seen)
+	return s, nil
 }
 
 // judge compares the growth of memory with the target.
@@ -280,8 +243,8 @@ func (o *soak) faulty(bad *faultyCameras, reopened bool) (cameras [][2]string) {
 	return cameras
 }
 
-// judge adds the verdicts to the report and returns the sum of the steady cameras' counters.
-func (o *soak) judge(s *report, windows []window, counted []map[string]span, used []memory, lent map[string]int, seen *record) span {
+// judge adds the verdicts to the report.
+func (o *soak) judge(s *report, windows []window, counted []map[string]span, used []memory, lent map[string]int, seen *record) {
 	var total span
 	served, rate := figures{}, 0.0
 	all := seen.spans()
@@ -320,7 +283,7 @@ func (o *soak) judge(s *report, windows []window, counted []map[string]span, use
 	}
 	s.atMost("soak", "frame buffers never returned", figures{float64(leaked)}, 0, 0, "", fmt.Sprintf("%d cameras", len(lent)))
 	if !o.faults {
-		return total
+		return
 	}
 	quiet := (o.slowest(counted[0]) + o.slowest(counted[len(counted)-1])) / 2
 	for i, w := range windows {
@@ -331,7 +294,6 @@ func (o *soak) judge(s *report, windows []window, counted []map[string]span, use
 	}
 	opened := all["reopened"]
 	s.judge("soak", "openings of a camera", figures{float64(opened.frames + opened.lost)}, soakOpenings, 0, "", "one frame each", true)
-	return total
 }
 
 // slowest returns the rate of the least served steady camera.

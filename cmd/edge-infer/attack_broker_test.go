@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -117,6 +118,15 @@ func (a *arena) attackSlowSubscriber() {
 		text = append(text, mqttPacket(head, append(body, make([]byte, a.random.IntN(32<<10))...))...)
 	}
 	a.send(a.broker, text, true)
+}
+
+// attackSmallPackets sends thousands of packets that cost more to handle than to send: pings, acknowledgements, subscriptions, empty
+// messages.
+func (a *arena) attackSmallPackets() {
+	text := mqttLogin(4, 0xc2, fmt.Sprint("small", a.random.IntN(200)), attackPassword)
+	packet := choose(a, []byte{0xc0, 0}, []byte{0x40, 2, 0, 1}, mqttPacket(mqttPublish, mqttText("a")),
+		mqttPacket(mqttSubscribe, append(append([]byte{0, 1}, mqttText("+/#")...), 0)))
+	a.send(a.broker, append(text, bytes.Repeat(packet, 20_000)...), true)
 }
 
 // attackCommands floods the topics of the remote control of a camera that is there for it, with right and wrong values.

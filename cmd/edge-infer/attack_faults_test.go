@@ -224,6 +224,9 @@ func (a *arena) attackDescriptors() {
 // attackKill kills a daemon with events in flight.
 func (a *arena) attackKill() { a.storage.kill(a.random) }
 
+// attackPowerCut cuts the power of a daemon's disk.
+func (a *arena) attackPowerCut() { a.storage.cut(a.random) }
+
 // attackBitRot damages files of a daemon's state directory between two runs.
 func (a *arena) attackBitRot() { a.storage.rot(a) }
 

@@ -25,11 +25,13 @@ type storage struct {
 	state  string      // directory of the daemon that is killed
 	events *eventCheck // its events
 	kills  int
+	power  *powerCuts
 }
 
 func newStorage(t *testing.T) *storage {
 	s := &storage{t: t, state: t.TempDir(), broker: mqtttest.StartMosquitto(t, "allow_anonymous true", "max_queued_messages 0")}
 	s.events = newEventCheck(t, s.broker.Address, "killed", "owner", "", "")
+	s.power = newPowerCuts(t, s.broker.Address)
 	return s
 }
 

@@ -50,15 +50,19 @@ func attacks() []attack {
 		{"MQTT: bytes before login", (*arena).attackLogin, 20},
 		{"MQTT: packets after login", (*arena).attackSession, 20},
 		{"MQTT: subscribers that do not read", (*arena).attackSlowSubscriber, 20},
+		{"MQTT: small packets", (*arena).attackSmallPackets, 5},
 		{"MQTT: commands", (*arena).attackCommands, 3},
 		{"web page: requests", (*arena).attackPage, 20},
 		{"serve: HTTP", (*arena).attackServeHTTP, 20},
 		{"serve: gRPC", (*arena).attackServeGRPC, 20},
 		{"camera: damaged streams", (*arena).attackCamera, 5},
 		{"inference server: damaged answers", (*arena).attackInference, 5},
+		{"second networks: invalid, contradictory, slow", (*arena).attackSecondNetworks, 5},
+		{"clock jumps", (*arena).attackClock, 5},
 		{"reloads", (*arena).attackReloads, 5},
 		{"file descriptors exhausted", (*arena).attackDescriptors, 2},
 		{"kills with events in flight", (*arena).attackKill, 2},
+		{"power cuts with events in flight", (*arena).attackPowerCut, 3},
 		{"bit rot in the state directory", (*arena).attackBitRot, 1},
 		{"full disk", (*arena).attackFullDisk, 1},
 	}
@@ -94,6 +98,7 @@ func TestAttack(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	a := newArena(t, rand.New(rand.NewPCG(seed, 0)))
+	a.timed = duration > 0
 	all := attacks()
 	outcomes := make([]outcome, len(all))
 	rounds := 1

@@ -143,5 +143,5 @@ func showBench(stdout io.Writer, asJSON bool, document any, text printed) error 
 	if asJSON {
 		return json.NewEncoder(stdout).Encode(document)
 	}
-	return tell(stdout, text)
+	return printSafely(stdout, text)
 }

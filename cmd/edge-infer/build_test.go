@@ -113,10 +113,6 @@ func TestBuild(t *testing.T) {
 			assert.Equal(t, 1, written.Count, "as quantize keeps them")
 			if typed {
 				assert.NotContains(t, plan, "int8")
-				_, text, err = buildOf(t, environment, model, "--precision", "int8", "--images", calibration, "--method", "tensorrt-minmax",
-					"-o", out)
-				require.Error(t, err)
-				assert.Equal(t, "edge-infer: TensorRT 11.1.0.30 has no calibrators for --method tensorrt-minmax (choose one of [minmax percentile entropy mse])", text)
 				return
 			}
 			tables := map[quantize.Method]string{}
@@ -137,44 +133,21 @@ func TestBuild(t *testing.T) {
 				assert.Contains(t, plan, table, method)
 			}
 
-			// TensorRT's own algorithms see the images, in batches of their own size, and keep a table that is taken as it is.
-			more, table := programtest.Scenes(t, 5, 8), filepath.Join(dir, "table")
-			for method, algorithm := range map[string]string{"tensorrt-minmax": "3", "tensorrt-entropy": "2"} {
-				require.NoError(t, os.RemoveAll(table))
-				own := []string{"--batch", "1,4,8", "--images", more, "--calibration-batch", "2", "--calibration-cache", table, "--method", method}
-				_, plan = int8(own...)
-				assert.Contains(t, plan, "note calibration algorithm "+algorithm+" batch 2 batches 2 ")
-				assert.Contains(t, plan, "range images 1 4 3 416 416\n")
-				kept, err := os.ReadFile(table)
-				require.NoError(t, err)
-				for _, args := range [][]string{own, {"--calibration-cache", table}} { // whatever the method
-					_, plan = int8(args...)
-					assert.Contains(t, plan, "note calibration algorithm "+algorithm+" cache "+strings.ReplaceAll(string(kept), "\n", "|"))
-				}
-			}
-			_, text, err = buildOf(t, environment, model, "--precision", "int8", "--images", more, "--calibration-cache", ranges, "--method",
-				"tensorrt-minmax", "-o", out)
-			require.Error(t, err)
-			assert.Equal(t, "edge-infer: calibration cache "+ranges+" holds ranges that ONNX Runtime measured, which --method tensorrt-minmax does not use"+
-				" (name another file, or another method)", text)
+			// A calibration cache of TensorRT is used as it is, whatever the method.
+			table := filepath.Join(dir, "table")
+			require.NoError(t, os.WriteFile(table, []byte("TRT-8601-EntropyCalibration2\nimages: 3c010a14\n"), 0o600))
+			_, plan = int8("--calibration-cache", table, "--batch", "1,4,8", "--method", "minmax")
+			assert.Contains(t, plan, "-EntropyCalibration2|images: 3c010a14|\n")
+			assert.Contains(t, plan, "range images 1 4 3 416 416\n")
 
-			// Without ONNX Runtime, TensorRT's own calibrator is better than nothing, but nothing of it is kept for later.
-			none := filepath.Join(dir, "none")
-			for method, algorithm := range map[string]string{"mse": "3", "entropy": "2"} {
-				c := programtest.CommandWith(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none"), "build", model, "--precision", "int8",
-					"--images", more,
-					"--calibration-cache", none, "--method", method, "-o", out)
-				output, err := c.CombinedOutput()
-				require.NoError(t, err, string(output))
-				assert.Equal(t, 1, strings.Count(string(output),
-					`level=WARN msg="ONNX Runtime not available, using TensorRT's own calibrator, which may lose accuracy"`), string(output))
-				_, plan = planText(t, out)
-				assert.Contains(t, plan, "note calibration algorithm "+algorithm+" batch 1 batches 5 ")
-				assert.NoFileExists(t, none)
-			}
+			// ONNX Runtime has to measure the ranges.
+			_, text, err = buildOf(t, append(environment, "EDGE_INFER_ONNXRUNTIME=/none"), model, "--precision", "int8", "--images", calibration,
+				"-o", out)
+			require.Error(t, err)
+			assert.Contains(t, text, "/none")
 
 			// The other route.
-			result, plan = int8("--qdq", "--images", more, "--count", "3")
+			result, plan = int8("--qdq", "--images", calibration, "--count", "1")
 			assert.Empty(t, result.Unquantized)
 			assert.NotContains(t, plan, "calibration")
 			assert.Contains(t, plan, "note flag 1\n", "INT8 all the same")
@@ -341,15 +314,11 @@ func TestBuildMistakes(t *testing.T) {
 		},
 		{
 			"garbage table", "", model + " --precision int8 --calibration-cache " + garbage,
-			"garbage: quantize calibration cache: neither JSON nor a TensorRT calibration cache",
+			"garbage: quantize calibration cache: it is not JSON",
 		},
 		{
 			"foreign table", "", model + " --precision int8 --calibration-cache " + foreign,
 			"was measured on another model (remove the file to calibrate again)",
-		},
-		{
-			"few images", "", model + " --precision int8 --batch 1,4,4 --method tensorrt-entropy --images " + images,
-			"2 calibration images do not fill one batch of 4 (add images, or lower --calibration-batch)",
 		},
 		{
 			"overlap", "", model + " --images " + images + " --data " + images,

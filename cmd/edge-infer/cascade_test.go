@@ -116,7 +116,7 @@ func TestCascadesThatCannotBe(t *testing.T) {
 	for want, arguments := range map[string][]string{
 		`cascade "colour" must be NAME=MODEL.onnx, with the name that the attribute gets`:                                   {"--cascade", "colour"},
 		`cascade helmet: model none.onnx: no such file (name an ONNX file, or demo for the embedded model)`:                 {"--cascade", "helmet=none.onnx"},
-		`cascade colour: label "bus" is not one of the first model's`:                                                       {"--config", file},
+		`cascade colour: first model: label "bus" is not one of the model's`:                                                {"--config", file},
 		`outputs box, class and score of each object (a cascade needs a classifier, a text reader or an embedding network)`: {"--cascade", "parts=demo"},
 	} {
 		output, err := programtest.Command(t, append([]string{"infer", "--model", "demo", "none.jpg"}, arguments...)...).CombinedOutput()

@@ -15,7 +15,7 @@ import (
 type checked struct {
 	Version  int      `json:"v"`
 	File     string   `json:"file"`
-	Cameras  int      `json:"cameras"` // 0 while there are mistakes
+	Cameras  int      `json:"cameras"` // 0 also while there are mistakes
 	Mistakes []string `json:"mistakes"`
 }
 
@@ -23,6 +23,10 @@ type checked struct {
 func (c checked) Print(out io.Writer) error {
 	if len(c.Mistakes) > 0 {
 		return nil
+	}
+	if c.Cameras == 0 {
+		_, err := fmt.Fprintf(out, "%s: no mistakes, but no cameras: add cameras to it, or start run with --camera\n", c.File)
+		return err
 	}
 	_, err := fmt.Fprintf(out, "%s: no mistakes, %d cameras\n", c.File, c.Cameras)
 	return err

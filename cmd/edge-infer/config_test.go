@@ -39,12 +39,12 @@ func TestConfigCheckFindsWhatAReloadRefuses(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, "edge-infer: config "+path+` line 3: detect.max_detections "many" must be a whole number`+"\n"+
 		"config "+path+` line 4: log "[loud]" must be one piece of text`+"\n", said)
-	require.NoError(t, os.WriteFile(path, []byte(sound+"detect: {max_detections: 0, maximum: 3}\n"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(sound+"detect: {max_detections: 0, surplus: 3}\n"), 0o600))
 	command := programtest.Command(t, "config", "check", path, "--confidence", "high")
 	command.Env = append(command.Environ(), "EDGE_INFER_BATCH=-1")
 	output, err := command.CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1")
-	require.Equal(t, "edge-infer: config "+path+` line 3: unknown key "maximum"`+"\n"+
+	require.Equal(t, "edge-infer: config "+path+` line 3: unknown key "surplus"`+"\n"+
 		"config "+path+` line 3: detect.max_detections "0" must be 1 to 30000`+"\n"+
 		`environment EDGE_INFER_BATCH: engine.batch "-1" must be 0 to 256`+"\n"+
 		`--confidence: detect.confidence "high" must be a number`+"\n", string(output))

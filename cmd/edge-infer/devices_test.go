@@ -3,14 +3,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/onvif"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/onvif/onviftest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
@@ -100,4 +104,42 @@ func TestDevicesWithoutGPU(t *testing.T) {
 	assert.Contains(t, text, "GPU                     no  ")
 	assert.Contains(t, text, "onnxruntime on the CPU")
 	assert.False(t, found.Backends[0].Usable)
+}
+
+// TestDiscover: what is printed of an ONVIF camera is a configuration that works with the variables which the command reads too.
+func TestDiscover(t *testing.T) {
+	t.Parallel()
+	camera := &onviftest.Camera{User: "viewer", Password: "p@ss/word", Digest: true}
+	camera.Start()
+	t.Cleanup(camera.Close)
+	login := []string{"CAMERA_USER=viewer", "CAMERA_PASSWORD=p@ss/word"}
+	output := programtest.OutputWith(t, login, "devices", "--discover", camera.Host())
+	assert.NotContains(t, string(output), "p@ss")
+	file := filepath.Join(t.TempDir(), "edge-infer.yaml")
+	require.NoError(t, os.WriteFile(file, append([]byte("model: {path: demo}\n"), output...), 0o600))
+	shown := programtest.OutputWith(t, login, "config", "show", "--config", file)
+	assert.Contains(t, string(shown), "@127.0.0.1:554/sub?a=1&b=2")
+
+	var found onvif.Result
+	require.NoError(t, json.Unmarshal(programtest.OutputWith(t, login, "devices", "--discover", "--json", camera.Host()), &found))
+	require.Len(t, found.Cameras, 1)
+	assert.Len(t, found.Cameras[0].Profiles, 2)
+
+	refused := programtest.Command(t, "devices", "--discover", camera.Host())
+	text, err := refused.CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(text), "it requires a user name and password (set CAMERA_USER and CAMERA_PASSWORD)\n")
+	assert.Contains(t, string(text), "no camera has given a stream")
+
+	asking := programtest.Command(t, "devices", "--discover", camera.Host())
+	terminal, err := pty.Start(asking)
+	require.NoError(t, err)
+	for _, answer := range []string{"viewer\n", "p@ss/word\n"} {
+		_, err = terminal.WriteString(answer)
+		require.NoError(t, err)
+	}
+	text, _ = io.ReadAll(terminal) // a closed terminal is an error
+	require.NoError(t, asking.Wait(), "%s", text)
+	assert.Contains(t, string(text), "@127.0.0.1:554/sub?a=1&b=2")
+	require.NoError(t, terminal.Close())
 }

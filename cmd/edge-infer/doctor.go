@@ -42,7 +42,7 @@ systemd runs, everything above.
 			var failed error // of writing
 			show := func(check diagnose.Check) {
 				if !asJSON {
-					failed = errors.Join(failed, tell(stdout, check))
+					failed = errors.Join(failed, printSafely(stdout, check))
 				}
 			}
 			var all diagnose.Checks

@@ -121,7 +121,7 @@ func TestDoctorLogsInAsTheDaemonWould(t *testing.T) {
 	t.Cleanup(func() { _ = broker.Close() })
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mqtt-password"), []byte("right\n"), 0o600))
-	for _, test := range []struct{ name, environment, status string }{
+	for i, test := range []struct{ name, environment, status string }{
 		{"the environment's", "EDGE_INFER_MQTT_PASSWORD=right", "OK"},
 		{"a wrong one of the environment", "EDGE_INFER_MQTT_PASSWORD=wrong", "FAIL"},
 		{"none", "", "FAIL"},
@@ -130,7 +130,9 @@ func TestDoctorLogsInAsTheDaemonWould(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := programtest.Command(t, "doctor", "--json", "--root", t.TempDir(), "--mqtt-user", "edge")
+			// Names of their own: a broker ends the connection of a client whose identifier another one uses.
+			name := fmt.Sprintf("doctor%d", i)
+			c := programtest.Command(t, "doctor", "--json", "--root", t.TempDir(), "--name", name, "--mqtt-user", "edge")
 			c.Env = append(c.Env, "EDGE_INFER_MQTT="+broker.URL(), "EDGE_INFER_LIBCUDA=/none/libcuda.so.1", test.environment)
 			output, _ := c.CombinedOutput()
 			assert.Contains(t, string(output), `"check":"MQTT broker","status":"`+test.status+`"`, "%s", output)

@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 )
 
-// reasons are what an error tells, a line for each error that was joined in it. What stands in one, a file's name or a server's words,
+// reasons returns the text of an error, a line for each error that was joined in it. What stands in one, a file's name or a server's words,
 // cannot begin another line, move the cursor or change the terminal.
 func reasons(err error) (lines []string) {
 	parts := []error{err}

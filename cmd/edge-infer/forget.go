@@ -17,7 +17,7 @@ type forgotten struct {
 	Removed int    `json:"removed"` // retained messages
 }
 
-// Print says it in a line.
+// Print prints it in one line.
 func (f forgotten) Print(out io.Writer) error {
 	_, err := fmt.Fprintf(out, "%s: %d retained messages removed\n", f.Device, f.Removed)
 	return err

@@ -3,8 +3,11 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,11 +23,16 @@ const (
 // table says which rooms of the project each room may import; a room stands for its own directories as well, internal/ for those of this
 // command, and an indented line goes on with the one before. The command itself may import everything.
 const table = `
+cmd/rtsp-server: capture/rtsp/rtsptest
 cmd/track-benchmark: capture/motion engine engine/onnx postprocess postprocess/track
 capture: capture/scene engine internal/backoff internal/clock
+capture/gstreamer: capture engine engine/cuda
 capture/motion: engine
 capture/scene:
-capture/source: capture capture/scene engine
+capture/nvdec: capture engine engine/cuda
+capture/rtsp: capture
+capture/rtsp/rtsptest:
+capture/source: capture capture/gstreamer capture/nvdec capture/rtsp capture/scene engine engine/isolate
 cross:
 engine:
 engine/*: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess
@@ -33,74 +41,93 @@ engine/cuda: engine
 engine/demo:
 engine/enginetest: engine
 engine/isolate:
-engine/kserve: engine engine/onnx
+engine/kserve: engine engine/onnx internal/inflight
 engine/onnx: engine internal/atomicfile
 engine/onnxruntime: engine engine/onnx engine/preprocess engine/worker internal/clock
 engine/preprocess: engine engine/cuda
 engine/quantize: engine internal/atomicfile engine/onnx
-engine/tensorrt: engine internal/atomicfile engine/cuda engine/isolate engine/preprocess
+engine/tensorrt: engine internal/atomicfile internal/meminfo engine/cuda engine/isolate engine/preprocess
 engine/standby: engine
-engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker internal/clock
+engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker internal/clock internal/inflight
 engine/worker: engine internal/clock
-cmd/acceptance: capture/scene engine/onnx engine/quantize mqtt/broker
+cmd/acceptance: capture/rtsp/rtsptest capture/scene engine/onnx engine/quantize mqtt/broker
 internal/access: internal/atomicfile
 internal/accuracy: capture engine internal/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
 	internal/media internal/network internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
 	postprocess/predict
-internal/aspect: capture capture/source engine internal/atomicfile
+internal/aspect: capture capture/source engine internal/atomicfile internal/process
 internal/bench: capture capture/scene engine internal/atomicfile engine/onnx engine/tensorrt internal/config internal/network
 	internal/pipeline internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
 	postprocess postprocess/evaluate postprocess/predict
 internal/atomicfile:
+internal/audit:
 internal/backoff:
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
+internal/bundle: engine engine/onnx engine/quantize engine/tensorrt internal/atomicfile internal/catalogue internal/progress
 internal/catalogue: engine internal/atomicfile internal/progress
 internal/clock:
-internal/config: capture engine internal/atomicfile internal/yamldepth engine/triton internal/process mqtt/address mqtt/spool
+internal/config: capture engine internal/atomicfile internal/spelling internal/yamldepth engine/triton internal/process mqtt/address mqtt/payload mqtt/spool
 	postprocess/head postprocess/predict/ensemble postprocess/predict/tile postprocess/track postprocess/zone
 internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
-internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/broker
+internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/audit internal/broker
 	internal/config internal/daemon/camera internal/daemon/device internal/history internal/network internal/pipeline internal/diagnose
-	internal/process internal/progress internal/report internal/sink internal/site internal/stage internal/telemetry internal/terminal
-	internal/web mqtt mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade
+	internal/process internal/progress internal/record internal/report internal/sink internal/site internal/stage internal/store
+	internal/telemetry internal/terminal
+	internal/upload internal/web internal/webhook mqtt mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload
+	postprocess/predict postprocess/predict/cascade
 	postprocess/zone systemd
 internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
 	internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
 internal/config/manual: internal/config
-internal/diagnose: internal/site mqtt/command capture capture/scene capture/source engine internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime
-	engine/preprocess engine/tensorrt internal/broker internal/config internal/network internal/progress internal/telemetry internal/web mqtt
+internal/diagnose: internal/site mqtt/command capture capture/gstreamer capture/nvdec capture/rtsp/rtsptest capture/scene capture/source engine
+	internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime engine/preprocess engine/tensorrt internal/broker
+	internal/config internal/network internal/process internal/progress internal/telemetry internal/upload internal/web internal/webhook mqtt
 	mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
-internal/history: internal/atomicfile internal/pipeline postprocess postprocess/zone
+internal/crashtest:
+internal/httperror:
+internal/history: internal/pipeline postprocess postprocess/zone
 internal/infer: capture capture/source engine internal/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
 	internal/network internal/pipeline internal/progress internal/report internal/terminal mqtt/payload postprocess postprocess/draw
 	postprocess/evaluate postprocess/format postprocess/predict postprocess/predict/window postprocess/track postprocess/zone
-internal/media: capture capture/source engine internal/telemetry postprocess/predict
+internal/media: capture capture/source engine internal/meminfo postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress internal/site
 	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/tile
-internal/jpegimage: engine
+internal/jpegimage: capture engine internal/pipeline postprocess postprocess/zone
+internal/onvif: capture mqtt/credentials
+internal/onvif/onviftest:
 internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/predict/cascade postprocess/track
 	postprocess/zone
 internal/process:
 internal/progress:
 internal/report: capture engine/onnx internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone
 	systemd
+internal/mp4: capture
+internal/mp4/mp4test: capture internal/mp4
+internal/record: capture internal/atomicfile internal/jpegimage internal/mp4 internal/pipeline postprocess postprocess/zone
 internal/repository: engine internal/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
 	postprocess/predict
 internal/serve: engine engine/kserve internal/access internal/config internal/network internal/process internal/progress internal/terminal
 	postprocess/predict
-internal/sink: capture internal/atomicfile internal/jpegimage internal/pipeline internal/report internal/stage mqtt mqtt/payload postprocess
+internal/sink: capture internal/jpegimage internal/pipeline internal/report internal/stage internal/store internal/webhook mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/site: internal/config mqtt/command postprocess/track postprocess/zone
+internal/spelling:
 internal/stage:
-internal/telemetry: engine/cuda
+internal/store: internal/atomicfile internal/history internal/pipeline internal/record postprocess postprocess/zone
+internal/telemetry: engine/cuda internal/meminfo
+internal/inflight:
+internal/meminfo:
 internal/terminal:
 internal/tritoncheck:
-internal/web: capture internal/access internal/backoff internal/history internal/pipeline internal/stage internal/web/live
+internal/web: capture internal/access internal/audit internal/backoff internal/history internal/inflight internal/pipeline internal/stage internal/store
+	internal/web/live internal/upload internal/webhook postprocess/zone
+internal/upload: internal/backoff internal/config internal/httperror internal/store mqtt/spool
+internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror mqtt/credentials mqtt/payload mqtt/spool
+internal/web/live: capture internal/inflight internal/jpegimage internal/mp4 internal/pipeline internal/report internal/stage mqtt/payload postprocess
 	postprocess/zone
-internal/web/live: internal/jpegimage internal/pipeline internal/report internal/stage mqtt/payload postprocess postprocess/zone
 internal/yamldepth:
 mqtt: internal/atomicfile internal/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
 	mqtt/transport
@@ -114,12 +141,12 @@ mqtt/payload:
 mqtt/spool: internal/atomicfile mqtt/ledger
 mqtt/topic:
 mqtt/transport: mqtt/address mqtt/credentials
-postprocess:
+postprocess: internal/spelling
 postprocess/draw: postprocess
 postprocess/evaluate: engine internal/yamldepth postprocess
 postprocess/format: postprocess
 postprocess/head: engine postprocess postprocess/scan
-postprocess/predict: engine engine/auto engine/cuda engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/head
+postprocess/predict: engine engine/auto engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/head
 postprocess/predict/cascade: engine postprocess postprocess/predict
 postprocess/predict/ensemble: engine postprocess postprocess/head postprocess/predict
 postprocess/predict/window: engine
@@ -141,7 +168,10 @@ var rooms = func() map[string][]string {
 }()
 
 // cgo says which rooms may hold C.
-var cgo = []string{"capture/source", "engine/cuda", "engine/preprocess", "engine/tensorrt", "internal/process", "postprocess/scan"}
+var cgo = []string{
+	"capture/gstreamer", "capture/nvdec", "capture/source", "engine/cuda", "engine/preprocess", "engine/tensorrt", "internal/process",
+	"postprocess/scan",
+}
 
 type listed struct {
 	ImportPath string
@@ -208,4 +238,25 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 			require.Contains(t, cgo, from, "C belongs to a few rooms only")
 		}
 	}
+}
+
+// TestImagesLeaveThroughOnePlace: nothing that gets results of the frame loop reads the pixels of their frames itself, because package
+// jpegimage hides what nobody may recognise.
+func TestImagesLeaveThroughOnePlace(t *testing.T) {
+	pixels := regexp.MustCompile(`\bFrame\.(Image\(|Data\b)`)
+	readers := map[string]bool{}
+	for _, place := range []string{"daemon", "history", "jpegimage", "record", "sink", "store", "web"} {
+		err := filepath.WalkDir(filepath.Join("internal", place), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if pixels.Match(text) {
+				readers[path] = true
+			}
+			return err
+		})
+		require.NoError(t, err)
+	}
+	require.Equal(t, map[string]bool{"internal/jpegimage/pixels.go": true}, readers)
 }

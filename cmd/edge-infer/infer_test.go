@@ -285,7 +285,7 @@ func TestConfigurationFileFromTheProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge-infer.yaml")
 	require.NoError(t, os.WriteFile(path, output, 0o600))
 	output = programtest.Output(t, "config", "check", path)
-	require.Contains(t, string(output), "no mistakes, 0 cameras")
+	require.Contains(t, string(output), "no mistakes, but no cameras")
 }
 
 func TestDevicesAndVersion(t *testing.T) {

@@ -52,6 +52,8 @@ func TestSmallResultsAsJSON(t *testing.T) {
 	require.Equal(t, "config "+path+` line 1: detect.max_detections "many" must be a whole number`, found["mistakes"].([]any)[0])
 
 	write("web: {listen: off}\n")
+	require.Equal(t, map[string]any{"v": 1.0, "file": path, "cameras": 0.0, "mistakes": []any{}}, document(0, "config", "check", path))
+	require.Contains(t, string(programtest.Output(t, "config", "check", path)), "no cameras")
 	require.Equal(t, map[string]any{"v": 1.0, "files": []any{map[string]any{"file": path, "changes": []any{}}}},
 		document(0, "config", "migrate", path))
 	require.Equal(t, map[string]any{"v": 1.0, "files": []any{}}, document(1, "config", "migrate", path+".none"))

@@ -14,10 +14,12 @@ import (
 	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
+	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 func main() {
+	cuda.ReserveStaticTLS()
 	process.SetDefaultProcessors()
 	os.Exit(start(os.Args[1:]))
 }
@@ -35,7 +37,7 @@ func start(args []string) int {
 // execute runs one command line and returns the exit status: 0 done, 1 failed, 2 wrong usage. The first SIGINT or SIGTERM ends the work
 // in order, the second one at once.
 func execute(args []string, stdout, stderr io.Writer) int {
-	source.SilenceDecoders() // what OpenCV has to say becomes part of an error
+	source.SilenceDecoders() // what OpenCV would print becomes part of an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -43,13 +45,13 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	said := strings.Join(reasons(ended(ctx, err)), "\n")
+	text := strings.Join(reasons(ended(ctx, err)), "\n")
 	var usage config.UsageError
 	if errors.As(err, &usage) || errors.Is(err, predict.ErrSetting) {
-		fmt.Fprintf(stderr, "%s: %s; see %s --help\n", command.Root().Name(), said, command.CommandPath())
+		fmt.Fprintf(stderr, "%s: %s; see %s --help\n", command.Root().Name(), text, command.CommandPath())
 		return 2
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", command.Root().Name(), said)
+	fmt.Fprintf(stderr, "%s: %s\n", command.Root().Name(), text)
 	return 1
 }
 

@@ -72,6 +72,7 @@ func newModelPull(stdout, stderr io.Writer) *cobra.Command {
 	flags.StringVar(&p.SHA256, "sha256", "", "SHA-256 that the file must have")
 	flags.StringVar(&p.Mirror, "mirror", "", "URL of a directory with copies of the catalogue's files")
 	flags.StringVar(&p.Name, "name", "", "name on this machine (default: the catalogue's name for that hash, else the file name)")
+	flags.Int64Var(&p.MaxBytes, "max-size", catalogue.DefaultMaxBytes, "largest download in bytes")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command
 }
@@ -98,7 +99,7 @@ type removed struct {
 	Name    string `json:"name"`
 }
 
-// Print says it in a line.
+// Print prints it in one line.
 func (r removed) Print(out io.Writer) error {
 	_, err := fmt.Fprintf(out, "%s removed\n", r.Name)
 	return err

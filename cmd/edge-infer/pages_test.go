@@ -32,7 +32,7 @@ type fence struct {
 var (
 	fenceForm  = regexp.MustCompile("(?ms)^```([a-z]+) ?([a-z]*)\n(.*?)^```$")
 	fileName   = regexp.MustCompile(`^# (\S+\.yaml)\n`)
-	settingKey = regexp.MustCompile("`((?:model|engine|remote|detect|mqtt|snapshots|web|motion|thermal)\\.[a-z_]+)[`:]")
+	settingKey = regexp.MustCompile("`((?:model|engine|remote|detect|mqtt|events|web|motion|thermal)\\.[a-z_]+)[`:]")
 	variable   = regexp.MustCompile(`EDGE_INFER_[A-Z_]+[A-Z]`)
 	flagInText = regexp.MustCompile("`(--[a-z][a-z0-9_-]+)")
 	extension  = regexp.MustCompile(`\.(go|onnx|plan|py|md|yaml|json|cc|c|h|cu|ptx|txt)$`)

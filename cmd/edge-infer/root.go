@@ -9,17 +9,22 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/engine/isolate"
+	"github.com/edge-infer/edge-infer/internal/spelling"
 )
 
 // newRoot gives the command tree. Without a subcommand it runs the daemon.
@@ -55,11 +60,12 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetUsageFunc(usage(root.UsageFunc()))
 	root.PersistentPreRun = func(command *cobra.Command, _ []string) { notice(stderr, command) }
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr),
-		newDevices(stdout), newInspect(stdout), newServe(stdout, stderr), newExport(stdout, stderr), newModel(stdout, stderr),
-		newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newSelftest(stdout, stderr), newConfig(stdout),
-		newVersion(stdout))
+		newDevices(stdout, stderr), newInspect(stdout), newServe(stdout, stderr), newExport(stdout, stderr), newModel(stdout, stderr),
+		newBundle(stdout, stderr), newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newSelftest(stdout, stderr),
+		newConfig(stdout), newVersion(stdout))
 	root.AddCommand(
 		newHidden(network.BuildCommand, network.ServePlanBuild),
+		newHidden(process.CameraCommand, source.ServeCamera),
 		newHidden(diagnose.Command, diagnose.Serve),
 	)
 	return root
@@ -76,10 +82,13 @@ func newHidden(name string, serve func(ctx context.Context, in io.Reader, out io
 	}}
 }
 
-// noArguments refuses words behind the flags and says which command was meant.
+// noArguments rejects arguments and names the command that was meant.
 func noArguments(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
+	}
+	if command.Flags().Lookup("model") != nil && isModelFile(args[0]) {
+		return config.Usagef("unexpected argument %q, did you mean --model %s?", args[0], args[0])
 	}
 	from := command
 	if !from.HasSubCommands() {
@@ -90,6 +99,11 @@ func noArguments(command *cobra.Command, args []string) error {
 		return config.Usagef("unknown command %q, did you mean %s?", args[0], strings.Join(near, " or "))
 	}
 	return config.Usagef("unknown command %q", args[0])
+}
+
+// isModelFile reports whether a word on the command line is the name of a model file.
+func isModelFile(word string) bool {
+	return slices.Contains([]string{".onnx", ".engine", ".plan", ".trt"}, strings.ToLower(filepath.Ext(word)))
 }
 
 // nearestFlag adds a suggestion to the error about an unknown flag.
@@ -108,7 +122,7 @@ func nearestFlag(command *cobra.Command, err error) error {
 	if hint := config.FlagHint(name); hint != "" {
 		return fmt.Errorf("%w (%s)", err, hint)
 	}
-	if near := config.NearestName(name, names); near != "" {
+	if near := spelling.Nearest(name, names); near != "" {
 		return fmt.Errorf("%w, did you mean --%s?", err, near)
 	}
 	return err
@@ -140,11 +154,11 @@ func show(out io.Writer, asJSON bool, result printed, err error) error {
 	if asJSON {
 		return errors.Join(err, json.NewEncoder(out).Encode(result))
 	}
-	return errors.Join(err, tell(out, result))
+	return errors.Join(err, printSafely(out, result))
 }
 
-// tell prints for a person. Labels, files' names and servers' words in it cannot move the cursor or change the terminal.
-func tell(out io.Writer, result printed) error {
+// printSafely prints for a person. Labels, files' names and servers' words in it cannot move the cursor or change the terminal.
+func printSafely(out io.Writer, result printed) error {
 	var text bytes.Buffer
 	if err := result.Print(&text); err != nil {
 		return err

@@ -31,7 +31,8 @@ func TestSelftest(t *testing.T) {
 			nil,
 			map[string]diagnose.Status{
 				"image kernels": diagnose.Skip, "graphs": diagnose.Skip, "zero copy": diagnose.Skip, "network in fp32": diagnose.Skip,
-				"DLA": diagnose.Skip, "video decoder": diagnose.Skip, "CSI camera": diagnose.Skip, "ONNX Runtime": diagnose.OK,
+				"DLA": diagnose.Skip, "CSI camera": diagnose.Skip, "load": diagnose.OK,
+				"RTSP H.264, opened again": diagnose.OK, "RTSP H.265, opened again": diagnose.OK, "ONNX Runtime": diagnose.OK,
 				"model": diagnose.OK, "camera": diagnose.Skip, "MQTT broker": diagnose.Skip,
 			},
 			"",
@@ -41,6 +42,7 @@ func TestSelftest(t *testing.T) {
 			[]string{"--model", model},
 			map[string]diagnose.Status{
 				"image kernels": diagnose.OK, "graphs": diagnose.OK, "zero copy": diagnose.OK, "network in fp32": diagnose.Fail,
+				"network in int8": diagnose.Fail,
 			},
 			"boxes of ONNX Runtime on the CPU found",
 		},
@@ -48,7 +50,8 @@ func TestSelftest(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "selftest.md")
-			c := programtest.CommandWith(t, test.environment, append([]string{"selftest", "--json", "--report", file}, test.arguments...)...)
+			arguments := append([]string{"selftest", "--json", "--load", "1s", "--report", file}, test.arguments...)
+			c := programtest.CommandWith(t, test.environment, arguments...)
 			var stderr bytes.Buffer
 			c.Stderr = &stderr
 			output, err := c.Output()
@@ -66,11 +69,18 @@ func TestSelftest(t *testing.T) {
 			for check, status := range test.want {
 				require.Equal(t, status, checks[check].Status, "%s: %s", check, checks[check].Detail)
 			}
+			if test.want["zero copy"] == diagnose.OK {
+				require.Regexp(t, `letterbox of 1920x1080 NV12 mapped \d+ us, copied \d+ us$`, checks["zero copy"].Detail)
+			}
 			if test.failed != "" {
 				require.Contains(t, checks["network in fp32"].Detail, test.failed)
+				require.Contains(t, checks["network in int8"].Detail, test.failed)
 			}
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
+			require.Regexp(t, `1280x720 at [0-9.]+ of 30 fps, first image after [0-9.]+ s, \w+`, checks["RTSP H.264, 1 at once"].Detail)
+			require.Regexp(t, `1280x720 at [0-9.]+ of 30 fps, first image after [0-9.]+ s, \w+`, checks["RTSP H.265, 8 at once"].Detail)
+			require.Regexp(t, `images a second for \d+s; least memory available \d+ of \d+ MiB`, checks["load"].Detail)
 			require.Contains(t, string(text), "| image kernels | "+string(test.want["image kernels"])+" |")
 		})
 	}

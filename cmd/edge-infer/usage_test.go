@@ -30,7 +30,7 @@ func TestHelpIsInGroups(t *testing.T) {
 		names = append(names, name)
 	}
 	require.Equal(t, common(), names, "in this order")
-	for _, section := range []string{"model", "engine", "remote", "detect", "mqtt", "snapshots", "web", "motion"} {
+	for _, section := range []string{"model", "engine", "remote", "detect", "mqtt", "events", "web", "motion"} {
 		require.Contains(t, rest, "\nSection "+section+" of the configuration:\n")
 	}
 	own, _, _ := strings.Cut(rest, "\nSection ")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ var retired = map[*regexp.Regexp]string{
 	regexp.MustCompile(`(?i)\bdisplaced\b`):           "dropped (newer)",
 	regexp.MustCompile(`(?i)\bturned box(es)?\b`):     "oriented box",
 	regexp.MustCompile(`(?i)\b(attendant|dossier)\b`): "secondary network, support bundle",
+	regexp.MustCompile(`(?i)\b(bell|sight|survey)\b`): "wakeup, predictor builder, zone statistics",
 	regexp.MustCompile(`(?i)\blooked at\b`):           "processed, inferred or checked",
 }
 
@@ -29,7 +31,7 @@ var retired = map[*regexp.Regexp]string{
 func allowedWords(text string) bool {
 	for _, known := range []string{
 		"fps_displaced", "entity_picture",
-		"such as picture, film and folder",
+		"such as picture, film and folder", "group of pictures",
 	} {
 		if strings.Contains(text, known) {
 			return true
@@ -38,8 +40,8 @@ func allowedWords(text string) bool {
 	return false
 }
 
-// TestRetiredWords reads every string of the program (help, messages, logs, the configuration reference), the web page and the
-// documentation.
+// TestRetiredWords reads every string of the program (help, messages, logs, the configuration reference), its identifiers and comments, the
+// web page and the documentation.
 func TestRetiredWords(t *testing.T) {
 	check := func(where, text string) {
 		for word, use := range retired {
@@ -56,13 +58,13 @@ func TestRetiredWords(t *testing.T) {
 		require.NoError(t, err)
 		files := token.NewFileSet()
 		var s scanner.Scanner
-		s.Init(files.AddFile(path, -1, len(data)), data, nil, 0)
+		s.Init(files.AddFile(path, -1, len(data)), data, nil, scanner.ScanComments)
 		for {
 			at, kind, literal := s.Scan()
 			if kind == token.EOF {
 				break
 			}
-			if kind == token.STRING && !strings.HasPrefix(literal, `"github.com/`) {
+			if slices.Contains([]token.Token{token.STRING, token.IDENT, token.COMMENT}, kind) && !strings.HasPrefix(literal, `"github.com/`) {
 				check(files.Position(at).String(), literal)
 			}
 		}

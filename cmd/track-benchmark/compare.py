@@ -1,9 +1,10 @@
 """Runs the trackers of `trackers`, and of `boxmot` if installed, on the sequences written by main.go, and scores all with TrackEval:
-python3 compare.py DIRECTORY [--json FILE].
+python3 compare.py DIRECTORY [--half tuning] [--json FILE].
 
-All trackers get the same boxes and thresholds; a track is reported on its second detection, and lost tracks are kept equally long. If the camera
-moves, the BoT-SORTs get the camera motion of this project's tracker instead of estimating it from images. `supervision` has moved its trackers to
-`trackers`.
+All trackers get the same boxes, and each runs twice: with the thresholds of this project's defaults, a track being reported on its second detection
+and lost tracks kept equally long, and ("own") with the defaults of its package. The scores of a group are those of all its sequences together, as
+TrackEval combines them. If the camera moves and its motion is known, the BoT-SORTs get it instead of estimating it from images. `supervision` has
+moved its trackers to `trackers`.
 """
 
 import argparse
@@ -27,6 +28,9 @@ except ImportError:
     boxmot = None
 
 
+OWN = ", own"
+
+
 def trackers_for(limits, rate):
     """The trackers of `trackers` for a frame rate. They count lost_track_buffer in frames at 30 fps."""
     kept = dict(lost_track_buffer=round(30 * limits["keep"]), frame_rate=rate, minimum_consecutive_frames=2)
@@ -38,6 +42,11 @@ def trackers_for(limits, rate):
         "SORT": trackers.SORTTracker(**kept, **new),
         "OC-SORT": trackers.OCSORTTracker(**kept, **scores),
         "C-BIoU": trackers.CBIoUTracker(**kept, **scores, **new),
+        "ByteTrack" + OWN: trackers.ByteTrackTracker(frame_rate=rate),
+        "BoT-SORT" + OWN: trackers.BoTSORTTracker(frame_rate=rate),
+        "SORT" + OWN: trackers.SORTTracker(frame_rate=rate),
+        "OC-SORT" + OWN: trackers.OCSORTTracker(frame_rate=rate),
+        "C-BIoU" + OWN: trackers.CBIoUTracker(frame_rate=rate),
     }
 
 
@@ -79,14 +88,18 @@ def boxmots(limits, rate, size, embeddings):
         return BoxMOT(boxmot.BotSort(track_high_thresh=limits["high"], track_low_thresh=limits["low"], new_track_thresh=limits["new"],
                                      track_buffer=buffer, frame_rate=30, use_embeddings=embeddings, use_cmc=False, **more), size)
 
-    return {
+    found = {
         "boxmot ByteTrack": BoxMOT(byte, size),
         "boxmot BoT-SORT": bot(),
-        "boxmot BoT-SORT with embeddings": bot(embeddings=embeddings),
-        "boxmot BoT-SORT with embeddings, anywhere":
-            bot(round(limits["max_lost_age"] * rate), embeddings, proximity_thresh=1.0) if embeddings else bot(),
         "boxmot OC-SORT": BoxMOT(boxmot.OcSort(min_conf=limits["low"], use_byte=True, **whole), size),
+        "boxmot ByteTrack" + OWN: BoxMOT(boxmot.ByteTrack(frame_rate=rate), size),
+        "boxmot BoT-SORT" + OWN: BoxMOT(boxmot.BotSort(frame_rate=rate, use_embeddings=False, use_cmc=False), size),
+        "boxmot OC-SORT" + OWN: BoxMOT(boxmot.OcSort(), size),
     }
+    if embeddings:
+        found["boxmot BoT-SORT with embeddings"] = bot(embeddings=True)
+        found["boxmot BoT-SORT with embeddings, anywhere"] = bot(round(limits["max_lost_age"] * rate), True, proximity_thresh=1.0)
+    return found
 
 
 class GivenMotion:
@@ -146,35 +159,51 @@ def follow(tracker, video, directory, path):
     return 1e6 * spent / video["frames"]
 
 
+METRICS = {"HOTA": trackeval.metrics.HOTA(), "CLEAR": trackeval.metrics.CLEAR(dict(PRINT_CONFIG=False)),
+           "Identity": trackeval.metrics.Identity(dict(PRINT_CONFIG=False))}
+
+
 def score(directory, videos, names):
-    """HOTA, IDF1, MOTA and identity switches of each tracker on each sequence."""
+    """TrackEval's results of each tracker on each sequence."""
     evaluator = trackeval.Evaluator(dict(PRINT_RESULTS=False, PRINT_CONFIG=False, TIME_PROGRESS=False, OUTPUT_SUMMARY=False,
                                          OUTPUT_DETAILED=False, PLOT_CURVES=False, OUTPUT_EMPTY_CLASSES=False))
     dataset = trackeval.datasets.MotChallenge2DBox(dict(
         GT_FOLDER=str(directory / "videos"), TRACKERS_FOLDER=str(directory / "trackers"), TRACKERS_TO_EVAL=names, SKIP_SPLIT_FOL=True,
         SEQ_INFO={video["name"]: video["frames"] for video in videos}, DO_PREPROC=False, PRINT_CONFIG=False))
-    quiet = dict(PRINT_CONFIG=False)
-    metrics = [trackeval.metrics.HOTA(), trackeval.metrics.CLEAR(quiet), trackeval.metrics.Identity(quiet)]
     with contextlib.redirect_stdout(io.StringIO()):
-        results, _ = evaluator.evaluate([dataset], metrics)
-    found = {}
-    for name in names:
-        for video in videos:
-            r = results["MotChallenge2DBox"][name][video["name"]]["pedestrian"]
-            found[name, video["name"]] = dict(HOTA=float(np.mean(r["HOTA"]["HOTA"])), IDF1=float(r["Identity"]["IDF1"]),
-                                             MOTA=float(r["CLEAR"]["MOTA"]), IDSW=float(r["CLEAR"]["IDSW"]))
-    return found
+        results, _ = evaluator.evaluate([dataset], list(METRICS.values()))
+    return {name: {video["name"]: results["MotChallenge2DBox"][name][video["name"]]["pedestrian"] for video in videos} for name in names}
+
+
+def combined(results, videos):
+    """HOTA, IDF1, MOTA and identity switches of a tracker on several sequences together."""
+    all = {name: metric.combine_sequences({video["name"]: results[video["name"]][name] for video in videos}) for name, metric in METRICS.items()}
+    return dict(HOTA=float(np.mean(all["HOTA"]["HOTA"])), IDF1=float(all["Identity"]["IDF1"]), MOTA=float(all["CLEAR"]["MOTA"]),
+                IDSW=int(all["CLEAR"]["IDSW"]))
+
+
+def printed(means, names, measure):
+    """Prints a table of a measure; the best value of a row is bold."""
+    print(f"\n| {measure} | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
+    for group, of in means.items():
+        values = [of[name][measure] if name in of else None for name in names]
+        known = [v for v in values if v is not None]
+        best = min(known) if measure == "IDSW" else max(known)
+        show = "{:.0f}" if measure == "IDSW" else "{:.3f}"
+        print(f"| {group} | " + " | ".join("" if v is None else f"**{show.format(v)}**" if v == best else show.format(v) for v in values) + " |")
 
 
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("directory", type=pathlib.Path)
+    arguments.add_argument("--half", default="held out", help="of the real sequences: tuning or held out")
     arguments.add_argument("--json", type=pathlib.Path)
     arguments = arguments.parse_args()
     limits = json.loads((arguments.directory / "videos.json").read_text())
-    videos = limits["sequences"]
+    videos = [video for video in limits["sequences"] if video["half"] in ("", arguments.half)]
     spent = collections.defaultdict(list)
     for video in videos:
+        video["names"] = list(video["microseconds"])
         for name, took in video["microseconds"].items():
             spent[name].append(took)
         embeddings = (arguments.directory / "videos" / video["name"] / "embeddings.f16").stat().st_size > 0
@@ -183,23 +212,19 @@ def main():
             path = arguments.directory / "trackers" / name / "data" / (video["name"] + ".txt")
             path.parent.mkdir(parents=True, exist_ok=True)
             spent[name].append(follow(tracker, video, arguments.directory / "videos" / video["name"], path))
-    names = list(spent)
-    results = score(arguments.directory, videos, names)
+            video["names"].append(name)
 
-    scenes = list(dict.fromkeys(video["scene"] for video in videos))
     means = {}
+    for group in dict.fromkeys(video["scene"] for video in videos):
+        of = [video for video in videos if video["scene"] == group]
+        results = score(arguments.directory, of, of[0]["names"])
+        means[group] = {name: combined(results[name], of) for name in of[0]["names"]}
     for measure in ("HOTA", "IDF1", "MOTA", "IDSW"):
-        print(f"\n| {measure} | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
-        for scene in scenes:
-            mean = [np.mean([results[name, f["name"]][measure] for f in videos if f["scene"] == scene]) for name in names]
-            means.setdefault(scene, {})[measure] = dict(zip(names, mean))
-            best = min(mean) if measure == "IDSW" else max(mean)
-            print(f"| {scene} | " + " | ".join(
-                (f"**{v:.3f}**" if v == best else f"{v:.3f}") if measure != "IDSW" else f"{v:.0f}" for v in mean) + " |")
-    print("\n| us per frame | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
-    print("| mean | " + " | ".join(f"{np.mean(spent[name]):.0f}" for name in names) + " |")
+        printed(means, list(spent), measure)
+    print("\n| us per frame | " + " | ".join(spent) + " |\n|---" + "|---" * len(spent) + "|")
+    print("| mean | " + " | ".join(f"{np.mean(took):.0f}" for took in spent.values()) + " |")
     if arguments.json:
-        arguments.json.write_text(json.dumps(dict(scenes=means, microseconds={n: float(np.mean(spent[n])) for n in names}), indent=1))
+        arguments.json.write_text(json.dumps(dict(groups=means, microseconds={n: float(np.mean(t)) for n, t in spent.items()}), indent=1))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-// Command track-benchmark writes the sequences on which trackers are compared, simulated scenes and videos of real people, in the format
-// of the MOTChallenge, together with this project's tracks. If the camera moves, its motion is measured on rendered images. compare.py runs
-// the trackers of other projects on the same boxes with the same thresholds and scores all of them; `make track-bench` runs both.
+// Command track-benchmark writes the sequences on which trackers are compared, simulated scenes and real ones, in the format of the
+// MOTChallenge, together with this project's tracks. If a simulated camera moves, its motion is measured on rendered images. compare.py
+// runs the trackers of other projects on the same boxes and scores all of them; `make track-bench` runs both.
 package main
 
 import (
@@ -48,7 +48,8 @@ type summary struct {
 	Rate   float64 `json:"rate"`
 	Size   [2]int  `json:"size"` // width and height
 	Frames int     `json:"frames"`
-	Moving bool    `json:"moving"` // the camera moves
+	Moving bool    `json:"moving"` // the camera moves, and its motion is known
+	Half   string  `json:"half"`   // of the real sequences: "tuning" or "held out"; empty for sequences that are not split
 	// Microseconds is the mean time of this project's trackers per frame.
 	Microseconds map[string]float64 `json:"microseconds"`
 }
@@ -56,12 +57,12 @@ type summary struct {
 func main() {
 	out := flag.String("out", "", "directory to write to")
 	videos := flag.String("videos", "", "directory of sequences of real people, as written by sequences.py")
-	seeds := flag.Uint64("seeds", 2, "sequences per scene")
+	seeds := flag.Uint64("seeds", 2, "sequences per simulated scene")
 	exact := flag.Bool("exact", false, "use the true camera motion instead of measuring it on rendered images")
 	var limits thresholds
-	flag.Float64Var(&limits.High, "high", 0.5, "minimum score of the first stage")
-	flag.Float64Var(&limits.Low, "low", simulation.MinScore, "minimum score of the second stage")
-	flag.Float64Var(&limits.New, "new", 0.6, "minimum score of a new track")
+	flag.Float64Var(&limits.High, "high", track.DefaultHighThreshold, "minimum score of the first stage")
+	flag.Float64Var(&limits.Low, "low", track.DefaultLowThreshold, "minimum score of the second stage")
+	flag.Float64Var(&limits.New, "new", track.DefaultHighThreshold+0.1, "minimum score of a new track")
 	flag.Float64Var(&limits.Keep, "keep", 1, "track buffer in seconds")
 	flag.Float64Var(&limits.EmbeddingInterval, "embedding-interval", 0.5, "seconds between two embeddings of an object")
 	flag.Float64Var(&limits.MaxLostAge, "max-lost-age", track.DefaultMaxLostAge.Seconds(), "seconds to re-identify lost objects")
@@ -84,7 +85,11 @@ func run(out, videos string, seeds uint64, exact bool, limits thresholds) error 
 	each := func(f sequence) error {
 		spent := map[string]float64{}
 		var errs []error
-		for _, name := range []string{plain, withEmbeddings} {
+		names := []string{plain}
+		if f.embedded() {
+			names = append(names, withEmbeddings)
+		}
+		for _, name := range names {
 			took, err := follow(filepath.Join(out, "trackers", name, "data", f.name+".txt"), f, limits, name == withEmbeddings)
 			spent[name] = took
 			errs = append(errs, err)
@@ -92,7 +97,7 @@ func run(out, videos string, seeds uint64, exact bool, limits thresholds) error 
 		err := errors.Join(append(errs, describe(filepath.Join(out, "videos", f.name), f.frames))...)
 		list.Sequences = append(list.Sequences, summary{
 			Name: f.name, Scene: f.scene, Rate: f.rate, Size: [2]int{f.width, f.height}, Frames: len(f.frames), Moving: f.moving,
-			Microseconds: spent,
+			Half: f.half, Microseconds: spent,
 		})
 		return err
 	}
@@ -138,9 +143,6 @@ func follow(path string, f sequence, limits thresholds, embeddings bool) (float6
 		HighThreshold: float32(limits.High), LowThreshold: float32(limits.Low), NewTrackThreshold: float32(limits.New),
 		TrackBuffer: time.Duration(limits.Keep * float64(time.Second)), Width: f.width, Height: f.height,
 		MaxLostAge: time.Duration(limits.MaxLostAge * float64(time.Second)),
-	}
-	if f.rate < 10 {
-		tracker.BufferScale = track.LowRate.BufferScale()
 	}
 	if err := tracker.Open(); err != nil {
 		return 0, err

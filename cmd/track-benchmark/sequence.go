@@ -20,12 +20,13 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/track/simulation"
 )
 
-// sequence is one video: a simulated scene, or real people in the format of the MOTChallenge.
+// sequence is one video: a simulated scene, or a real one in the format of the MOTChallenge.
 type sequence struct {
 	name, scene   string
+	half          string // see summary
 	rate          float64
 	width, height int
-	moving        bool // the camera moves
+	moving        bool // the camera moves, and its motion is known
 	frames        []simulation.Frame
 }
 
@@ -47,8 +48,15 @@ func simulated(seeds uint64, exact bool, do func(sequence) error) error {
 	return nil
 }
 
-// recorded reads the sequences of a directory, as written by sequences.py: NAME/seqinfo.ini, NAME/gt/gt.txt, NAME/det.txt. Their cameras
-// are fixed.
+// embedded reports whether there are embeddings.
+func (f *sequence) embedded() bool {
+	return slices.ContainsFunc(f.frames, func(frame simulation.Frame) bool {
+		return slices.ContainsFunc(frame.Detections, func(d postprocess.Detection) bool { return d.Detail != nil })
+	})
+}
+
+// recorded reads the sequences of a directory, as written by sequences.py: NAME/seqinfo.ini, NAME/gt/gt.txt, NAME/det.txt. Without images
+// the motion of their cameras is unknown.
 func recorded(dir string, do func(sequence) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -121,7 +129,7 @@ func readEmbeddings(path string) (all []*postprocess.Detail, err error) {
 	return all, err
 }
 
-// readInfo reads the frame rate, the number of frames and their size.
+// readInfo reads group, half, frame rate, number of frames and their size.
 func (f *sequence) readInfo(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -132,6 +140,10 @@ func (f *sequence) readInfo(path string) error {
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		key, value, _ := strings.Cut(lines.Text(), "=")
 		switch key {
+		case "group":
+			f.scene = value
+		case "heldOut":
+			f.half = map[string]string{"0": "tuning", "1": "held out"}[value]
 		case "frameRate":
 			f.rate, err = strconv.ParseFloat(value, 64)
 		case "seqLength":

@@ -150,14 +150,14 @@ func TestOpen(t *testing.T) {
 		{
 			name: "none", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", missing), fails("onnxruntime", "ort", missing)}, logged: 2,
 			err: "engine open: no backend runs the model: tensorrt and ort: no libnvinfer " +
-				"(edge-infer devices says what is missing and where it was looked for)",
+				"(edge-infer devices lists what is missing and where it was searched)",
 			kind: engine.ErrUnavailable,
 		},
 		{
 			name: "unsupported by all", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", strange), fails("onnxruntime", "ort", strange)},
 			logged: 2,
 			err: "engine open: no backend runs the model: tensorrt and ort: no such layer " +
-				"(edge-infer devices says what is missing and where it was looked for)",
+				"(edge-infer devices lists what is missing and where it was searched)",
 			kind: engine.ErrUnsupported,
 		},
 		{
@@ -168,7 +168,7 @@ func TestOpen(t *testing.T) {
 				Op: "open", Backend: "onnxruntime", Kind: engine.ErrUnavailable, Message: "no such layer", Hint: strings.Repeat("do this\nor ", 99),
 			})},
 			err: "engine open: no backend runs the model: tensorrt: no CUDA driver: libcuda.so.1" + strings.Repeat(", tried /a", 10)[:92] +
-				" ...; ort: no such layer (do this; edge-infer devices says what is missing and where it was looked for)",
+				" ...; ort: no such layer (do this; edge-infer devices lists what is missing and where it was searched)",
 		},
 		{
 			name: "what a backend that is there says of the model", logged: 2, kind: engine.ErrUnsupported,
@@ -177,7 +177,7 @@ func TestOpen(t *testing.T) {
 				Err: errors.New("max IR version: 13"), Hint: "lower it, or wait",
 			})},
 			err: "engine open: no backend runs the model: tensorrt: no such layer; ort: the model is refused: max IR version: 13 " +
-				"(lower it; edge-infer devices says what is missing and where it was looked for)",
+				"(lower it; edge-infer devices lists what is missing and where it was searched)",
 		},
 		{
 			name: "a broken file is told once", candidates: []auto.Candidate{fails("tensorrt", "tensorrt", broken), works("onnxruntime", "ort")},

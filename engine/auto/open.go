@@ -92,7 +92,7 @@ func none(refused []error, candidates []Candidate) error {
 	}
 	return &engine.Error{
 		Op: "open", Backend: "engine", Kind: shared(refused), Message: "no backend runs the model: " + strings.Join(reasons, "; "),
-		Hint: remedy(refused) + "edge-infer devices says what is missing and where it was looked for",
+		Hint: remedy(refused) + "edge-infer devices lists what is missing and where it was searched",
 	}
 }
 

@@ -38,8 +38,8 @@ func (d *Device) NewModule(ptx string) (*Module, error) {
 	err := d.Do(func() error {
 		subject := "compiling kernels for " + d.facts.ComputeCapability()
 		code := C.load_module((*C.ei_cuda_module)(unsafe.Pointer(&m.module)), text, log, size)
-		if complaint := strings.TrimSpace(C.GoString(log)); code != 0 && complaint != "" {
-			subject += ": " + complaint
+		if message := strings.TrimSpace(C.GoString(log)); code != 0 && message != "" {
+			subject += ": " + message
 		}
 		return failure("open", subject, int(code))
 	})

@@ -81,8 +81,8 @@ var throttles = [...]struct {
 	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"},
 }
 
-// asked calls an NVML function after a look-up of its symbol, since calling a function that the library lacks ends the process.
-func asked[T any](m *Management, symbol string, call func() (T, nvml.Return)) (T, nvml.Return) {
+// available calls an NVML function if the library has its symbol: calling a missing function would end the process.
+func available[T any](m *Management, symbol string, call func() (T, nvml.Return)) (T, nvml.Return) {
 	if m.library.Extensions().LookupSymbol(symbol) != nil {
 		var none T
 		return none, nvml.ERROR_FUNCTION_NOT_FOUND
@@ -93,15 +93,15 @@ func asked[T any](m *Management, symbol string, call func() (T, nvml.Return)) (T
 // Read returns the state of every GPU.
 func (m *Management) Read() NVML {
 	var n NVML
-	n.DriverVersion, _ = asked(m, "nvmlSystemGetDriverVersion", m.library.SystemGetDriverVersion)
-	count, code := asked(m, "nvmlDeviceGetCount_v2", m.library.DeviceGetCount)
+	n.DriverVersion, _ = available(m, "nvmlSystemGetDriverVersion", m.library.SystemGetDriverVersion)
+	count, code := available(m, "nvmlDeviceGetCount_v2", m.library.DeviceGetCount)
 	if code != nvml.SUCCESS {
 		n.Reason = "NVML cannot list GPUs: error " + strconv.Itoa(int(code))
 		return n
 	}
 	for index := range count {
 		handle := func() (nvml.Device, nvml.Return) { return m.library.DeviceGetHandleByIndex(index) }
-		device, code := asked(m, "nvmlDeviceGetHandleByIndex_v2", handle)
+		device, code := available(m, "nvmlDeviceGetHandleByIndex_v2", handle)
 		if code == nvml.SUCCESS { // fails for GPUs of other users
 			n.Devices = append(n.Devices, m.device(device))
 		}
@@ -111,36 +111,37 @@ func (m *Management) Read() NVML {
 
 func (m *Management) device(device nvml.Device) NVMLDevice {
 	d := NVMLDevice{MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Temperature: -1, Limit: -1, Power: -1, Hertz: -1, MaxHertz: -1}
-	d.Name, _ = asked(m, "nvmlDeviceGetName", device.GetName)
-	d.UUID, _ = asked(m, "nvmlDeviceGetUUID", device.GetUUID)
-	if memory, code := asked(m, "nvmlDeviceGetMemoryInfo", device.GetMemoryInfo); code == nvml.SUCCESS {
+	d.Name, _ = available(m, "nvmlDeviceGetName", device.GetName)
+	d.UUID, _ = available(m, "nvmlDeviceGetUUID", device.GetUUID)
+	if memory, code := available(m, "nvmlDeviceGetMemoryInfo", device.GetMemoryInfo); code == nvml.SUCCESS {
 		d.MemoryUsed, d.MemoryTotal = int64(memory.Used), int64(memory.Total)
 	}
-	if rates, code := asked(m, "nvmlDeviceGetUtilizationRates", device.GetUtilizationRates); code == nvml.SUCCESS {
+	if rates, code := available(m, "nvmlDeviceGetUtilizationRates", device.GetUtilizationRates); code == nvml.SUCCESS {
 		d.Utilization = float64(rates.Gpu)
 	}
 	temperature := func() (uint32, nvml.Return) { return device.GetTemperature(nvml.TEMPERATURE_GPU) }
-	if celsius, code := asked(m, "nvmlDeviceGetTemperature", temperature); code == nvml.SUCCESS {
+	if celsius, code := available(m, "nvmlDeviceGetTemperature", temperature); code == nvml.SUCCESS {
 		d.Temperature = float64(celsius)
 	}
 	limit := func() (uint32, nvml.Return) {
 		return device.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN)
 	}
-	if celsius, code := asked(m, "nvmlDeviceGetTemperatureThreshold", limit); code == nvml.SUCCESS {
+	if celsius, code := available(m, "nvmlDeviceGetTemperatureThreshold", limit); code == nvml.SUCCESS {
 		d.Limit = float64(celsius)
 	}
-	if milliwatts, code := asked(m, "nvmlDeviceGetPowerUsage", device.GetPowerUsage); code == nvml.SUCCESS {
+	if milliwatts, code := available(m, "nvmlDeviceGetPowerUsage", device.GetPowerUsage); code == nvml.SUCCESS {
 		d.Power = float64(milliwatts) / 1000
 	}
 	clock := func() (uint32, nvml.Return) { return device.GetClockInfo(nvml.CLOCK_SM) }
-	if megahertz, code := asked(m, "nvmlDeviceGetClockInfo", clock); code == nvml.SUCCESS {
+	if megahertz, code := available(m, "nvmlDeviceGetClockInfo", clock); code == nvml.SUCCESS {
 		d.Hertz = int64(megahertz) * 1e6
 	}
 	highest := func() (uint32, nvml.Return) { return device.GetMaxClockInfo(nvml.CLOCK_SM) }
-	if megahertz, code := asked(m, "nvmlDeviceGetMaxClockInfo", highest); code == nvml.SUCCESS {
+	if megahertz, code := available(m, "nvmlDeviceGetMaxClockInfo", highest); code == nvml.SUCCESS {
 		d.MaxHertz = int64(megahertz) * 1e6
 	}
-	if reasons, code := asked(m, "nvmlDeviceGetCurrentClocksThrottleReasons", device.GetCurrentClocksThrottleReasons); code == nvml.SUCCESS {
+	reasons, code := available(m, "nvmlDeviceGetCurrentClocksThrottleReasons", device.GetCurrentClocksThrottleReasons)
+	if code == nvml.SUCCESS {
 		for _, t := range throttles {
 			if reasons&t.reason != 0 {
 				d.Throttled = append(d.Throttled, t.name)

@@ -13,8 +13,8 @@ import (
 type Death struct {
 	Signal   syscall.Signal // signal that killed it, or 0
 	Status   int            // exit status
-	LastLine string         // last line of standard error
-	Crash    string         // what Go's runtime said of a signal that C code raised, "segmentation violation (SIGSEGV)"; else empty
+	LastLine string         // last line of its output
+	Crash    string         // what Go's runtime printed about a signal that C code raised, "segmentation violation (SIGSEGV)"; else empty
 }
 
 // Error returns a predicate whose subject is the child.

@@ -34,6 +34,8 @@ type order struct {
 type told struct {
 	Number int `json:"number"`
 	Bytes  int `json:"bytes"`
+	// Score is the child's /proc/self/oom_score_adj.
+	Score string `json:"score"`
 }
 
 func TestMain(m *testing.M) {
@@ -47,7 +49,8 @@ func TestMain(m *testing.M) {
 		err = isolate.Serve(context.Background(), os.Stdin, out, &o, func(ctx context.Context, payload []byte, tell func(any)) error {
 			fmt.Println(`{"number": -1}`) // as libraries do
 			for i := range o.Count {
-				tell(told{i, len(payload)})
+				score, _ := os.ReadFile("/proc/self/oom_score_adj")
+				tell(told{i, len(payload), strings.TrimSpace(string(score))})
 			}
 			if o.Announce {
 				if !o.Tidy {
@@ -78,6 +81,7 @@ func TestAnswersComeInOrder(t *testing.T) {
 	err := process(t).Run(t.Context(), order{Count: 500}, payload, func(line json.RawMessage) {
 		var a told
 		require.NoError(t, json.Unmarshal(line, &a))
+		require.Equal(t, "1000", a.Score, "memory that runs out costs the child first")
 		require.Equal(t, len(payload), a.Bytes)
 		numbers = append(numbers, a.Number)
 	})

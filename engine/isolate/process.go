@@ -27,7 +27,12 @@ type Process struct {
 	Timeout     time.Duration // 0 for no limit
 	// Grace is the time a cancelled child has to clean up before it is killed.
 	Grace time.Duration
+	// Files are further open files of the child, whose descriptors begin with FirstFile.
+	Files []*os.File
 }
+
+// FirstFile is the descriptor of the first of Process.Files in the child.
+const FirstFile = answersDescriptor + 1
 
 // header is the first line of the child's input.
 type header struct {
@@ -56,8 +61,9 @@ func (p Process) Run(ctx context.Context, request any, payload []byte, each func
 	defer write.Close()
 	command := exec.Command(p.Program[0], p.Program[1:]...)
 	command.Env = append(append(os.Environ(), "GOTRACEBACK=none"), p.Environment...)
-	command.ExtraFiles = []*os.File{write}
+	command.ExtraFiles = append([]*os.File{write}, p.Files...)
 	var output tail
+	command.Stdout = &output // where libraries explain themselves, too
 	command.Stderr = &output
 	command.WaitDelay = killGrace
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // to kill it together with its children

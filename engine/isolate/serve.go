@@ -34,6 +34,7 @@ func Serve(
 	ctx context.Context, in io.Reader, out io.Writer, request any,
 	work func(ctx context.Context, payload []byte, answer func(answer any)) error,
 ) error {
+	yieldMemory()
 	reader := bufio.NewReader(in)
 	head, payload, err := readRequest(reader)
 	if err != nil {
@@ -61,8 +62,13 @@ func Serve(
 		}
 	}()
 	answers := &answers{encoder: json.NewEncoder(out)}
-	err = work(ctx, payload, answers.tell)
+	err = work(ctx, payload, answers.send)
 	return errors.Join(err, answers.failed)
+}
+
+// yieldMemory makes the kernel's out-of-memory killer choose this process before its parent, which runs cameras.
+func yieldMemory() {
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) // a process may always raise its own
 }
 
 // answers writes whole lines from several goroutines.
@@ -72,7 +78,7 @@ type answers struct {
 	failed  error // first error
 }
 
-func (a *answers) tell(answer any) {
+func (a *answers) send(answer any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.encoder.Encode(answer); err != nil && a.failed == nil {

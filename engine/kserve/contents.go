@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// unpack turns the numbers of InferTensorContents, one list for each kind of number, into the memory of a tensor. Lists of fixed width are
-// that memory already. FP16 has no list in the protocol.
+// unpack converts InferTensorContents, which has one list per kind of number, to the memory of a tensor. Fixed-width lists have that layout
+// already. The protocol has no list for FP16.
 func unpack(datatype string, contents []byte) ([]byte, error) {
 	t, ok := ElementType(datatype)
 	if !ok {

@@ -6,15 +6,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ModelRequest asks about a model; an empty version is the server's choice.
+// ModelRequest is a request about a model; with an empty version the server chooses it.
 type ModelRequest struct{ Name, Version string }
 
-// Marshal writes the question.
+// Marshal encodes the request.
 func (n *ModelRequest) Marshal(b []byte) []byte {
 	return appendText(appendText(b, 1, n.Name), 2, n.Version)
 }
 
-// Unmarshal reads the question.
+// Unmarshal decodes the request.
 func (n *ModelRequest) Unmarshal(b []byte) error {
 	return each(b, func(f *field) error {
 		switch f.number {
@@ -27,13 +27,13 @@ func (n *ModelRequest) Unmarshal(b []byte) error {
 	})
 }
 
-// BoolResponse is the answer to whether a server lives or is ready.
+// BoolResponse is the response to ServerLive, ServerReady and ModelReady.
 type BoolResponse bool
 
-// Marshal writes the answer.
+// Marshal encodes the response.
 func (t *BoolResponse) Marshal(b []byte) []byte { return appendBool(b, 1, bool(*t)) }
 
-// Unmarshal reads the answer.
+// Unmarshal decodes the response.
 func (t *BoolResponse) Unmarshal(b []byte) error {
 	*t = false
 	return each(b, func(f *field) error {
@@ -44,18 +44,18 @@ func (t *BoolResponse) Unmarshal(b []byte) error {
 	})
 }
 
-// Registration makes shared memory known to a server by a name.
+// Registration registers shared memory with a server under a name.
 type Registration struct {
 	Name string
 	Size int64
-	// Key is the operating system's name of it; empty for memory of a GPU.
+	// Key is the name of POSIX shared memory; empty for GPU memory.
 	Key string
-	// Handle is the result of cuIpcGetMemHandle for memory of GPU number Device, in the server's order.
+	// Handle is the result of cuIpcGetMemHandle for memory of GPU number Device, as the server numbers it.
 	Handle []byte
 	Device int
 }
 
-// Marshal writes the registration: a SystemSharedMemoryRegisterRequest, or a CudaSharedMemoryRegisterRequest where there is a handle.
+// Marshal encodes a SystemSharedMemoryRegisterRequest, or a CudaSharedMemoryRegisterRequest if Handle is set.
 func (r *Registration) Marshal(b []byte) []byte {
 	b = appendText(b, 1, r.Name)
 	if r.Handle != nil {
@@ -66,7 +66,7 @@ func (r *Registration) Marshal(b []byte) []byte {
 	return appendNumber(b, 4, uint64(r.Size))
 }
 
-// Unmarshal reads what Marshal writes, of memory of a GPU where cuda is set.
+// Unmarshal decodes a registration; cuda is set for GPU memory.
 func (r *Registration) Unmarshal(b []byte, cuda bool) error {
 	return each(b, func(f *field) error {
 		switch {
@@ -94,7 +94,7 @@ func (m *ServerMetadata) Marshal(b []byte) []byte {
 	return b
 }
 
-// Unmarshal reads it.
+// Unmarshal decodes server metadata.
 func (m *ServerMetadata) Unmarshal(b []byte) error {
 	return each(b, func(f *field) (err error) {
 		switch f.number {
@@ -109,7 +109,7 @@ func (m *ServerMetadata) Unmarshal(b []byte) error {
 	})
 }
 
-// appendEntry appends to a list that another machine makes as long as it likes.
+// appendEntry appends to a list whose length another machine determines, and limits it.
 func appendEntry[T any](list []T, entry T) ([]T, error) {
 	if len(list) == maxEntries {
 		return list, fmt.Errorf("%w: more than %d entries of a list", errMalformed, maxEntries)
@@ -134,7 +134,7 @@ func (m *ModelMetadata) Marshal(b []byte) []byte {
 	return b
 }
 
-// Unmarshal reads it.
+// Unmarshal decodes model metadata.
 func (m *ModelMetadata) Unmarshal(b []byte) error {
 	return each(b, func(f *field) (err error) {
 		switch f.number {
@@ -179,13 +179,13 @@ func orDamaged(err error) error {
 	return err
 }
 
-// elementTypes are the names of element types in a model's configuration, by number.
+// elementTypes are the names of element types in a model's configuration, indexed by their number.
 var elementTypes = []string{
 	"TYPE_INVALID", "TYPE_BOOL", "TYPE_UINT8", "TYPE_UINT16", "TYPE_UINT32", "TYPE_UINT64", "TYPE_INT8", "TYPE_INT16", "TYPE_INT32",
 	"TYPE_INT64", "TYPE_FP16", "TYPE_FP32", "TYPE_FP64", "TYPE_STRING", "TYPE_BF16",
 }
 
-// ConfigType is the name of a datatype in a model's configuration.
+// ConfigType returns the name of a datatype in a model's configuration.
 func ConfigType(datatype string) string {
 	if datatype == "BYTES" {
 		return "TYPE_STRING"
@@ -193,7 +193,7 @@ func ConfigType(datatype string) string {
 	return "TYPE_" + datatype
 }
 
-// Marshal writes a model's configuration in the envelope of the answer to ModelConfig.
+// Marshal encodes the response to ModelConfig.
 func (c *ModelConfig) Marshal(b []byte) []byte { return appendMessage(b, 1, c.append) }
 
 func (c *ModelConfig) append(b []byte) []byte {
@@ -228,7 +228,7 @@ func (t *ConfigTensor) append(b []byte, dims protowire.Number) []byte {
 	return appendNumbers(b, dims, t.Dims)
 }
 
-// Unmarshal reads the answer to ModelConfig.
+// Unmarshal decodes the response to ModelConfig.
 func (c *ModelConfig) Unmarshal(b []byte) error {
 	return each(b, func(f *field) error {
 		if f.number == 1 {
@@ -282,7 +282,7 @@ func (c *ModelConfig) parameter(entry []byte) error {
 	return nil
 }
 
-// MarshalStatistics writes the answer to ModelStatistics.
+// MarshalStatistics encodes the response to ModelStatistics.
 func MarshalStatistics(b []byte, models []ModelStatistics) []byte {
 	for i := range models {
 		b = appendMessage(b, 1, models[i].append)
@@ -320,7 +320,7 @@ func appendDurations(b []byte, durations ...Duration) []byte {
 
 func (d Duration) append(b []byte) []byte { return appendNumber(appendNumber(b, 1, d.Count), 2, d.Ns) }
 
-// AppendIndex writes one model of the answer to RepositoryIndex.
+// AppendIndex appends one model to the response to RepositoryIndex.
 func AppendIndex(b []byte, name, version, state, reason string) []byte {
 	return appendMessage(b, 1, func(b []byte) []byte {
 		return appendText(appendText(appendText(appendText(b, 1, name), 2, version), 3, state), 4, reason)

@@ -12,10 +12,10 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 )
 
-// HeaderLength is the HTTP header with the number of JSON bytes of a body; binary tensors follow them.
+// HeaderLength is the HTTP header with the length of the JSON part of a body in bytes; binary tensors follow it.
 const HeaderLength = "Inference-Header-Content-Length"
 
-// ContentType is the content type of a body with tensors in binary behind its JSON.
+// ContentType is the content type of a body with binary tensors after its JSON.
 const ContentType = "application/octet-stream"
 
 // parameters are the supported parameters of a tensor or a request.
@@ -92,7 +92,7 @@ func decodeList[T any](b []byte, limit int, what string) (all []T, err error) {
 	return all, nil
 }
 
-// placed are the parameters of a tensor in a region, nil for one that is in none.
+// placed returns the parameters of a tensor in a region, nil for other tensors.
 func (r *Region) placed() *parameters {
 	if r.Name == "" {
 		return nil
@@ -107,7 +107,7 @@ func (p *parameters) region() Region {
 	return Region{p.Region, p.RegionOffset, p.RegionSize}
 }
 
-// MarshalHead writes the JSON of a request whose inputs of so many bytes follow it in binary, in order, but for those in a Region.
+// MarshalHead encodes a request as JSON. Inputs that are in no Region follow it in binary, in order; sizes are their lengths in bytes.
 func (r *InferRequest) MarshalHead(sizes []int64) ([]byte, error) {
 	body := jsonRequest{ID: r.ID, Parameters: &parameters{BinaryOutput: &r.BinaryOutput}}
 	for i := range r.Inputs {
@@ -128,7 +128,7 @@ func (r *InferRequest) MarshalHead(sizes []int64) ([]byte, error) {
 	return json.Marshal(&body)
 }
 
-// MarshalJSONOnly writes a request with its tensors as JSON, for servers that do not take them in binary.
+// MarshalJSONOnly encodes a request with its tensors as JSON, for servers without the binary extension.
 func (r *InferRequest) MarshalJSONOnly() ([]byte, error) {
 	body := jsonRequest{ID: r.ID}
 	for i := range r.Inputs {
@@ -142,7 +142,7 @@ func (r *InferRequest) MarshalJSONOnly() ([]byte, error) {
 	return json.Marshal(&body)
 }
 
-// UnmarshalHTTP reads a request as a server gets it: head bytes of JSON, all of b where head is under 0, and tensors behind it.
+// UnmarshalHTTP decodes a request in a server: head bytes of JSON, or all of b if head is negative, and the tensors after it.
 func (r *InferRequest) UnmarshalHTTP(b []byte, head int) error {
 	text, binary, err := cut(b, head)
 	if err != nil {
@@ -229,7 +229,7 @@ func (r *InferResponse) UnmarshalHTTP(b []byte, head int) error {
 	return nil
 }
 
-// plain returns an error of the JSON decoder without the text that it read.
+// plain returns a JSON decoder's error without the text that it decoded.
 func plain(err error) error {
 	if errors.Is(err, errMalformed) {
 		return err
@@ -255,7 +255,7 @@ func cut(b []byte, head int) (text, binary []byte, err error) {
 	return b[:head], b[head:], nil
 }
 
-// take fills a tensor from its JSON and takes its data off the binary part.
+// take fills a tensor from its JSON and removes its data from the binary part.
 func (j *jsonTensor) take(t *Tensor, binary []byte) (rest []byte, err error) {
 	t.Name, t.Datatype = j.Name, j.Datatype
 	t.Shape = append(t.Shape[:0], j.Shape...)
@@ -276,7 +276,7 @@ func (j *jsonTensor) take(t *Tensor, binary []byte) (rest []byte, err error) {
 	return binary, nil
 }
 
-// parseNumbers reads numbers and truths of a list, nested or not, into the memory of a tensor. The text is JSON.
+// parseNumbers decodes the numbers and booleans of a list, nested or not, into the memory of a tensor. The text is valid JSON.
 func parseNumbers(datatype string, text []byte) ([]byte, error) {
 	t, ok := ElementType(datatype)
 	if !ok {
@@ -304,7 +304,7 @@ func parseNumbers(datatype string, text []byte) ([]byte, error) {
 	return data, nil
 }
 
-// parseNumber returns the bits of a number.
+// parseNumber returns the bits of a number in the given element type.
 func parseNumber(datatype, word string) (uint64, error) {
 	switch datatype {
 	case "FP32":
@@ -327,7 +327,7 @@ func parseNumber(datatype, word string) (uint64, error) {
 	return uint64(v), err
 }
 
-// appendJSON writes a tensor's numbers as one flat list. JSON has no infinity and no number that is none.
+// appendJSON encodes a tensor's numbers as one flat list. It fails for infinities and NaN, which JSON does not have.
 func appendJSON(b []byte, t *Tensor) ([]byte, error) {
 	if err := t.Check(); err != nil {
 		return nil, err

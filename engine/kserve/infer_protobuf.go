@@ -18,18 +18,18 @@ const (
 	fieldRawOutputs = 6
 )
 
-// Names of the parameters that place a tensor in shared memory.
+// Names of the parameters for tensors in shared memory.
 const (
 	regionName   = "shared_memory_region"
 	regionSize   = "shared_memory_byte_size"
 	regionOffset = "shared_memory_offset"
 )
 
-// classification is the name of the parameter that reduces an output to its best classes.
+// classification is the parameter that requests the best classes of an output.
 const classification = "classification"
 
-// AppendHead writes the request without the data of its inputs. After it come, for each input that is in no Region, AppendRaw and the data:
-// so that a request for another image is the same bytes with another image behind them.
+// AppendHead encodes the request without the data of its inputs. For each input that is in no Region, AppendRaw and the data must follow.
+// Requests that differ in their data only have the same head.
 func (r *InferRequest) AppendHead(b []byte) []byte {
 	b = appendText(b, fieldModel, r.Model)
 	b = appendText(b, fieldVersion, r.Version)
@@ -44,12 +44,12 @@ func (r *InferRequest) AppendHead(b []byte) []byte {
 	return b
 }
 
-// AppendRaw writes what goes before so many bytes of an input's data.
+// AppendRaw appends the field header of an input's data with the given size.
 func AppendRaw(b []byte, size int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, fieldRawInputs, protowire.BytesType), uint64(size))
 }
 
-// append writes a tensor without its data.
+// append encodes a tensor without its data.
 func (t *Tensor) append(b []byte) []byte {
 	b = appendText(b, 1, t.Name)
 	b = appendText(b, 2, t.Datatype)
@@ -59,7 +59,7 @@ func (t *Tensor) append(b []byte) []byte {
 
 func (t *Tensor) appendWanted(b []byte) []byte { return t.Region.append(appendText(b, 1, t.Name), 2) }
 
-// append writes a region as the parameters of a tensor.
+// append encodes a region as parameters of a tensor.
 func (r *Region) append(b []byte, number protowire.Number) []byte {
 	if r.Name == "" {
 		return b
@@ -75,7 +75,7 @@ func (r *Region) append(b []byte, number protowire.Number) []byte {
 	return b
 }
 
-// Unmarshal reads a request as a server gets it. Data are views of b.
+// Unmarshal decodes a request in a server. Data refers to b.
 func (r *InferRequest) Unmarshal(b []byte) error {
 	*r = InferRequest{BinaryOutput: true}
 	var raws [][]byte
@@ -116,8 +116,7 @@ func (r *InferResponse) Marshal(b []byte) []byte {
 	return b
 }
 
-// Unmarshal reads an answer as a client gets it. Data are views of b where the message holds them as they are; memory of an earlier answer
-// in r is used again.
+// Unmarshal decodes a response in a client. Data refers to b where possible; memory of an earlier response in r is reused.
 func (r *InferResponse) Unmarshal(b []byte) error {
 	r.Outputs, r.raws = r.Outputs[:0], r.raws[:0]
 	for {
@@ -179,7 +178,8 @@ func distribute(tensors []Tensor, raws [][]byte) error {
 	return nil
 }
 
-// appendTensor reads one tensor of a message; parameters are its field of that number. A wanted output has only these.
+// appendTensor decodes one tensor of a message; parameters is the number of its parameters field. A requested output has a name and
+// parameters only.
 func appendTensor(list []Tensor, f *field, parameters protowire.Number, wanted bool) ([]Tensor, error) {
 	if err := f.expect(protowire.BytesType); err != nil {
 		return list, err
@@ -224,7 +224,7 @@ func appendTensor(list []Tensor, f *field, parameters protowire.Number, wanted b
 	return list, err
 }
 
-// parameter reads one parameter of a tensor; unknown ones are ignored.
+// parameter decodes one parameter of a tensor; unknown ones are ignored.
 func (t *Tensor) parameter(entry []byte) error {
 	var key string
 	var text string

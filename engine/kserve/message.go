@@ -1,6 +1,6 @@
-// Package kserve is the Open Inference Protocol, version 2, as Triton Inference Server and KServe speak it: its messages in protocol
-// buffers for gRPC, and in JSON with tensors in binary behind it for HTTP. It reads and writes bytes and opens no connection. What it reads
-// comes from other machines, so every size is compared with the bytes that are there before memory is taken for it.
+// Package kserve encodes and decodes messages of the Open Inference Protocol, version 2, as Triton Inference Server and KServe use it:
+// protocol buffers for gRPC, and for HTTP JSON that binary tensors may follow. It works on bytes and opens no connection. Messages come
+// from other machines, so every size is compared with the bytes received before memory is allocated for it.
 package kserve
 
 import (
@@ -14,20 +14,21 @@ import (
 const (
 	maxTensors = 256
 	maxRank    = 8
-	maxEntries = 1024 // of a list or a map that is no list of tensors
-	// MaxErrorBytes is how much of an error's text is kept: some servers repeat the whole request in it.
+	maxEntries = 1024 // of lists and maps other than lists of tensors
+	// MaxErrorBytes limits the text of an error: some servers repeat the whole request in it.
 	MaxErrorBytes = 512
 )
 
-// Tensor is an input or an output of a request. Data is little endian and dense; it is empty where the tensor is in a Region. After
-// Unmarshal it is a view of the bytes that were read wherever the message holds it as it is.
+// Tensor is an input or output of a request. Data is little endian and dense, and empty for a tensor in a Region. After Unmarshal it refers
+// to the decoded message where that has the data in this form, otherwise it is a copy.
 type Tensor struct {
 	Name     string
 	Datatype string
 	Shape    []int64
 	Data     []byte
 	Region   Region
-	// Classes is how many of its best classes a requested output is to be reduced to (Triton's classification extension); 0 for none.
+	// Classes requests the given number of best classes instead of the whole output (Triton's classification extension); 0 for the whole
+	// output.
 	Classes int64
 }
 
@@ -37,7 +38,7 @@ type Region struct {
 	Offset, Size int64
 }
 
-// InferRequest asks for one run of a model.
+// InferRequest is a request to run a model once.
 type InferRequest struct {
 	Model, Version, ID string
 	Inputs             []Tensor
@@ -47,7 +48,7 @@ type InferRequest struct {
 	BinaryOutput bool
 }
 
-// InferResponse is the answer.
+// InferResponse is the response to an InferRequest.
 type InferResponse struct {
 	Model, Version, ID string
 	Outputs            []Tensor
@@ -62,7 +63,7 @@ type ServerMetadata struct {
 	Extensions []string `json:"extensions"`
 }
 
-// TensorMetadata describes an input or an output of a model. A size that may vary is -1.
+// TensorMetadata describes an input or output of a model. Dynamic dimensions are -1.
 type TensorMetadata struct {
 	Name     string  `json:"name"`
 	Datatype string  `json:"datatype"`
@@ -83,19 +84,19 @@ type Parameter struct {
 	Text string `json:"string_value"`
 }
 
-// ConfigTensor is an input or output in a model's configuration, without the batch where the model has one.
+// ConfigTensor is an input or output in a model's configuration, without the batch dimension if the model supports batches.
 type ConfigTensor struct {
 	Name     string  `json:"name"`
 	DataType string  `json:"data_type"` // TYPE_FP32 and so on
 	Dims     []int64 `json:"dims"`
 }
 
-// DynamicBatching holds the settings by which a server combines requests.
+// DynamicBatching configures how a server combines requests.
 type DynamicBatching struct {
 	MaxQueueDelay uint64 `json:"max_queue_delay_microseconds"`
 }
 
-// ModelConfig is the part of Triton's model configuration that is of use here.
+// ModelConfig is the part of Triton's model configuration that this project uses.
 type ModelConfig struct {
 	Name            string               `json:"name"`
 	Platform        string               `json:"platform"`
@@ -107,7 +108,7 @@ type ModelConfig struct {
 	DynamicBatching *DynamicBatching     `json:"dynamic_batching,omitempty"`
 }
 
-// Duration is how often something happened and how long it took in all, in nanoseconds.
+// Duration is the number of occurrences and their total time in nanoseconds.
 type Duration struct {
 	Count uint64 `json:"count"`
 	Ns    uint64 `json:"ns"`
@@ -152,7 +153,7 @@ var datatypes = map[engine.DataType]string{
 // Datatype is the protocol's name of an element type.
 func Datatype(t engine.DataType) string { return datatypes[t] }
 
-// ElementType is the element type of that name; false for those that the engine has not.
+// ElementType returns the element type for a name of the protocol; false if the engine does not support it.
 func ElementType(datatype string) (engine.DataType, bool) {
 	for t, name := range datatypes {
 		if name == datatype {
@@ -162,8 +163,8 @@ func ElementType(datatype string) (engine.DataType, bool) {
 	return 0, false
 }
 
-// Bytes is the memory of a tensor with that shape, false where it has no size that can be: an unknown element type or a size under 0, or
-// one that no memory holds.
+// Bytes returns the size of a tensor with that shape in bytes. It returns false for an unknown element type, a negative dimension, or a
+// size that exceeds any memory.
 func Bytes(datatype string, shape []int64) (int, bool) {
 	t, ok := ElementType(datatype)
 	if !ok {
@@ -180,7 +181,7 @@ func Bytes(datatype string, shape []int64) (int, bool) {
 	return int(size), true
 }
 
-// BatchBytes returns the memory of tensors whose open first dimension is the batch, false if another dimension is open.
+// BatchBytes returns the size of tensors whose dynamic first dimension is the batch, false if another dimension is dynamic.
 func BatchBytes(tensors []engine.TensorInfo, batch int) (size int, known bool) {
 	for _, t := range tensors {
 		shape := slices.Clone(t.Shape)
@@ -196,7 +197,7 @@ func BatchBytes(tensors []engine.TensorInfo, batch int) (size int, known bool) {
 	return size, true
 }
 
-// Check compares the data with the shape: servers were seen that answer with a shape and no data.
+// Check returns an error unless the data has the size of the shape: some servers return a shape without data.
 func (t *Tensor) Check() error {
 	size, ok := Bytes(t.Datatype, t.Shape)
 	if !ok {
@@ -208,7 +209,7 @@ func (t *Tensor) Check() error {
 	return nil
 }
 
-// extend adds a tensor to a list; what an earlier message left there lends it the memory of its shape.
+// extend adds a tensor to a list and reuses the memory of a previous message at that index.
 func extend(list []Tensor) ([]Tensor, *Tensor) {
 	if len(list) < cap(list) {
 		list = list[:len(list)+1]
@@ -220,7 +221,7 @@ func extend(list []Tensor) ([]Tensor, *Tensor) {
 	return list, t
 }
 
-// reuse is the old text where the new one is the same, so that what never changes is allocated once.
+// reuse returns the old text if the new one is equal, so that unchanging texts are allocated once.
 func reuse(old string, read []byte) string {
 	if old == string(read) {
 		return old

@@ -11,7 +11,7 @@ var (
 	strange   = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
 )
 
-// IsModelName reports whether a name of a model fits into a path and a repository.
+// IsModelName reports whether a model name is valid in a path and in a model repository.
 func IsModelName(name string) bool { return modelName.MatchString(name) }
 
 // ModelName returns the server's name for a model file: the file's name without extension, with _ for characters that are not allowed.

@@ -11,13 +11,14 @@ import (
 // FrameHead is the length of the prefix of a gRPC message: a compression flag and the message's length.
 const FrameHead = 5
 
-// PutFrameHead writes the head of a message of that length, which is not compressed.
+// PutFrameHead writes the prefix of an uncompressed message with the given length.
 func PutFrameHead(to []byte, length int) {
 	to[0] = 0
 	binary.BigEndian.PutUint32(to[1:FrameHead], uint32(length))
 }
 
-// FrameLength reads the head of a message. Compressed messages are refused: tensors gain nothing by it.
+// FrameLength returns the length from the prefix of a message. Compressed messages are rejected, because compression gains nothing for
+// tensors.
 func FrameLength(head []byte) (int, error) {
 	if head[0] != 0 {
 		return 0, Statusf(Unimplemented, "compressed messages are not read")
@@ -35,7 +36,7 @@ type field struct {
 	data   []byte // of everything else, a view
 }
 
-// next takes one field off the bytes; ok is false at their end.
+// next decodes the first field of b and removes it from b; ok is false at the end.
 func next(data *[]byte) (f field, ok bool, err error) {
 	if len(*data) == 0 {
 		return f, false, nil
@@ -81,7 +82,7 @@ func each(data []byte, visit func(f *field) error) error {
 	}
 }
 
-// expect reports a field that is of another kind than the message has it.
+// expect returns an error if the field has another wire type.
 func (f *field) expect(kind protowire.Type) error {
 	if f.kind != kind {
 		return fmt.Errorf("%w: field %d is of kind %d", errMalformed, f.number, f.kind)
@@ -89,7 +90,7 @@ func (f *field) expect(kind protowire.Type) error {
 	return nil
 }
 
-// numbers appends one field of a repeated number, packed or not.
+// numbers appends the values of a repeated number field, packed or not.
 func (f *field) numbers(list []int64, most int) ([]int64, error) {
 	data := f.data
 	for {
@@ -114,7 +115,7 @@ func (f *field) numbers(list []int64, most int) ([]int64, error) {
 	}
 }
 
-// Writing: fields of the default value are left out, as protocol buffers have it.
+// Encoding: fields with default values are omitted, as protocol buffers specify.
 
 func appendText(b []byte, number protowire.Number, text string) []byte {
 	if text == "" {
@@ -149,7 +150,7 @@ func appendNumbers(b []byte, number protowire.Number, list []int64) []byte {
 	return b
 }
 
-// appendMessage appends what write writes as a field of its own.
+// appendMessage appends a nested message that write encodes.
 func appendMessage(b []byte, number protowire.Number, write func([]byte) []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), write(nil))
 }

@@ -7,10 +7,10 @@ import (
 	"unicode"
 )
 
-// Code is a status of gRPC.
+// Code is a gRPC status code.
 type Code int
 
-// Status codes of this protocol.
+// Status codes that this protocol uses.
 const (
 	OK                Code = 0
 	Cancelled         Code = 1
@@ -29,7 +29,7 @@ const (
 	Unauthenticated   Code = 16
 )
 
-// Status is a server's refusal. Its text is one line of bounded length, whatever the server sent.
+// Status is an error returned by a server. Its text is one line of limited length, whatever the server sent.
 type Status struct {
 	Code    Code
 	Message string
@@ -38,7 +38,7 @@ type Status struct {
 // Error implements error.
 func (s *Status) Error() string { return s.Message }
 
-// NewStatus cleans a message that a server gave.
+// NewStatus returns a Status with a server's message, shortened to one line.
 func NewStatus(code Code, message string) *Status {
 	message = strings.Join(strings.FieldsFunc(message, func(r rune) bool { return !unicode.IsPrint(r) }), " ")
 	message = strings.TrimSpace(strings.ToValidUTF8(message, "?"))
@@ -51,7 +51,7 @@ func NewStatus(code Code, message string) *Status {
 	return &Status{Code: code, Message: message}
 }
 
-// Statusf makes a refusal of our own.
+// Statusf returns a Status with a message of this program.
 func Statusf(code Code, format string, arguments ...any) *Status {
 	return &Status{Code: code, Message: fmt.Sprintf(format, arguments...)}
 }
@@ -81,7 +81,7 @@ func (c Code) HTTP() int {
 	return http.StatusInternalServerError
 }
 
-// FromHTTP is the code for a status of HTTP.
+// FromHTTP returns the code for an HTTP status.
 func FromHTTP(status int) Code {
 	switch status {
 	case http.StatusOK:

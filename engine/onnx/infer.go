@@ -47,9 +47,9 @@ func (v Value) String() string {
 
 func (v Value) rank() int { return len(v.Shape) }
 
-// Infer returns type and shape of the tensors of the main graph by name, for the operators of detectors. Outputs of other operators come
-// from the file's value_info or are missing. shapes replaces the shapes of inputs; nil keeps those of the file.
-func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
+// Infer returns type and shape of the main graph's tensors by name, for the operators of detectors. Outputs of other operators come from
+// the file's value_info or are missing.
+func (m *Model) Infer() map[string]Value {
 	g := m.Proto.Graph
 	f := &inference{values: make(map[string]Value, len(g.Node)), index: NewIndex(g), opset: m.Opset()}
 	declared := make(map[string]Value)
@@ -59,11 +59,7 @@ func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
 		}
 	}
 	for _, v := range g.Input {
-		value := declared[v.GetName()]
-		if shape := shapes[v.GetName()]; shape != nil {
-			value.Shape = shape
-		}
-		f.values[v.GetName()] = value
+		f.values[v.GetName()] = declared[v.GetName()]
 	}
 	for _, t := range g.Initializer {
 		f.values[t.GetName()] = tensorValue(t)
@@ -78,10 +74,8 @@ func (m *Model) Infer(shapes map[string][]int64) map[string]Value {
 			if i < len(results) {
 				value = results[i].bounded()
 			}
-			if hint, ok := declared[name]; ok && shapes == nil {
+			if hint, ok := declared[name]; ok {
 				value = value.complete(hint)
-			} else if ok && value.Type == TensorProto_UNDEFINED {
-				value.Type = hint.Type
 			}
 			if value.Type != TensorProto_UNDEFINED || value.Shape != nil {
 				f.values[name] = value

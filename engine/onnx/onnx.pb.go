@@ -304,7 +304,6 @@ type ModelProto struct {
 	ProducerName    *string                   `protobuf:"bytes,2,opt,name=producer_name,json=producerName" json:"producer_name,omitempty"`
 	ProducerVersion *string                   `protobuf:"bytes,3,opt,name=producer_version,json=producerVersion" json:"producer_version,omitempty"`
 	Domain          *string                   `protobuf:"bytes,4,opt,name=domain" json:"domain,omitempty"`
-	ModelVersion    *int64                    `protobuf:"varint,5,opt,name=model_version,json=modelVersion" json:"model_version,omitempty"`
 	DocString       *string                   `protobuf:"bytes,6,opt,name=doc_string,json=docString" json:"doc_string,omitempty"`
 	Graph           *GraphProto               `protobuf:"bytes,7,opt,name=graph" json:"graph,omitempty"`
 	OpsetImport     []*OperatorSetIdProto     `protobuf:"bytes,8,rep,name=opset_import,json=opsetImport" json:"opset_import,omitempty"`
@@ -369,13 +368,6 @@ func (x *ModelProto) GetDomain() string {
 		return *x.Domain
 	}
 	return ""
-}
-
-func (x *ModelProto) GetModelVersion() int64 {
-	if x != nil && x.ModelVersion != nil {
-		return *x.ModelVersion
-	}
-	return 0
 }
 
 func (x *ModelProto) GetDocString() string {
@@ -511,19 +503,15 @@ func (x *StringStringEntryProto) GetValue() string {
 }
 
 type GraphProto struct {
-	state                  protoimpl.MessageState    `protogen:"open.v1"`
-	Node                   []*NodeProto              `protobuf:"bytes,1,rep,name=node" json:"node,omitempty"`
-	Name                   *string                   `protobuf:"bytes,2,opt,name=name" json:"name,omitempty"`
-	Initializer            []*TensorProto            `protobuf:"bytes,5,rep,name=initializer" json:"initializer,omitempty"`
-	DocString              *string                   `protobuf:"bytes,10,opt,name=doc_string,json=docString" json:"doc_string,omitempty"`
-	Input                  []*ValueInfoProto         `protobuf:"bytes,11,rep,name=input" json:"input,omitempty"`
-	Output                 []*ValueInfoProto         `protobuf:"bytes,12,rep,name=output" json:"output,omitempty"`
-	ValueInfo              []*ValueInfoProto         `protobuf:"bytes,13,rep,name=value_info,json=valueInfo" json:"value_info,omitempty"`
-	QuantizationAnnotation []*TensorAnnotation       `protobuf:"bytes,14,rep,name=quantization_annotation,json=quantizationAnnotation" json:"quantization_annotation,omitempty"`
-	SparseInitializer      []*SparseTensorProto      `protobuf:"bytes,15,rep,name=sparse_initializer,json=sparseInitializer" json:"sparse_initializer,omitempty"`
-	MetadataProps          []*StringStringEntryProto `protobuf:"bytes,16,rep,name=metadata_props,json=metadataProps" json:"metadata_props,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          []*NodeProto           `protobuf:"bytes,1,rep,name=node" json:"node,omitempty"`
+	Name          *string                `protobuf:"bytes,2,opt,name=name" json:"name,omitempty"`
+	Initializer   []*TensorProto         `protobuf:"bytes,5,rep,name=initializer" json:"initializer,omitempty"`
+	Input         []*ValueInfoProto      `protobuf:"bytes,11,rep,name=input" json:"input,omitempty"`
+	Output        []*ValueInfoProto      `protobuf:"bytes,12,rep,name=output" json:"output,omitempty"`
+	ValueInfo     []*ValueInfoProto      `protobuf:"bytes,13,rep,name=value_info,json=valueInfo" json:"value_info,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GraphProto) Reset() {
@@ -577,13 +565,6 @@ func (x *GraphProto) GetInitializer() []*TensorProto {
 	return nil
 }
 
-func (x *GraphProto) GetDocString() string {
-	if x != nil && x.DocString != nil {
-		return *x.DocString
-	}
-	return ""
-}
-
 func (x *GraphProto) GetInput() []*ValueInfoProto {
 	if x != nil {
 		return x.Input
@@ -605,38 +586,14 @@ func (x *GraphProto) GetValueInfo() []*ValueInfoProto {
 	return nil
 }
 
-func (x *GraphProto) GetQuantizationAnnotation() []*TensorAnnotation {
-	if x != nil {
-		return x.QuantizationAnnotation
-	}
-	return nil
-}
-
-func (x *GraphProto) GetSparseInitializer() []*SparseTensorProto {
-	if x != nil {
-		return x.SparseInitializer
-	}
-	return nil
-}
-
-func (x *GraphProto) GetMetadataProps() []*StringStringEntryProto {
-	if x != nil {
-		return x.MetadataProps
-	}
-	return nil
-}
-
 type NodeProto struct {
-	state         protoimpl.MessageState    `protogen:"open.v1"`
-	Input         []string                  `protobuf:"bytes,1,rep,name=input" json:"input,omitempty"`
-	Output        []string                  `protobuf:"bytes,2,rep,name=output" json:"output,omitempty"`
-	Name          *string                   `protobuf:"bytes,3,opt,name=name" json:"name,omitempty"`
-	OpType        *string                   `protobuf:"bytes,4,opt,name=op_type,json=opType" json:"op_type,omitempty"`
-	Attribute     []*AttributeProto         `protobuf:"bytes,5,rep,name=attribute" json:"attribute,omitempty"`
-	DocString     *string                   `protobuf:"bytes,6,opt,name=doc_string,json=docString" json:"doc_string,omitempty"`
-	Domain        *string                   `protobuf:"bytes,7,opt,name=domain" json:"domain,omitempty"`
-	Overload      *string                   `protobuf:"bytes,8,opt,name=overload" json:"overload,omitempty"`
-	MetadataProps []*StringStringEntryProto `protobuf:"bytes,9,rep,name=metadata_props,json=metadataProps" json:"metadata_props,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Input         []string               `protobuf:"bytes,1,rep,name=input" json:"input,omitempty"`
+	Output        []string               `protobuf:"bytes,2,rep,name=output" json:"output,omitempty"`
+	Name          *string                `protobuf:"bytes,3,opt,name=name" json:"name,omitempty"`
+	OpType        *string                `protobuf:"bytes,4,opt,name=op_type,json=opType" json:"op_type,omitempty"`
+	Attribute     []*AttributeProto      `protobuf:"bytes,5,rep,name=attribute" json:"attribute,omitempty"`
+	Domain        *string                `protobuf:"bytes,7,opt,name=domain" json:"domain,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -706,32 +663,11 @@ func (x *NodeProto) GetAttribute() []*AttributeProto {
 	return nil
 }
 
-func (x *NodeProto) GetDocString() string {
-	if x != nil && x.DocString != nil {
-		return *x.DocString
-	}
-	return ""
-}
-
 func (x *NodeProto) GetDomain() string {
 	if x != nil && x.Domain != nil {
 		return *x.Domain
 	}
 	return ""
-}
-
-func (x *NodeProto) GetOverload() string {
-	if x != nil && x.Overload != nil {
-		return *x.Overload
-	}
-	return ""
-}
-
-func (x *NodeProto) GetMetadataProps() []*StringStringEntryProto {
-	if x != nil {
-		return x.MetadataProps
-	}
-	return nil
 }
 
 type AttributeProto struct {
@@ -747,13 +683,7 @@ type AttributeProto struct {
 	Strings       [][]byte                      `protobuf:"bytes,9,rep,name=strings" json:"strings,omitempty"`
 	Tensors       []*TensorProto                `protobuf:"bytes,10,rep,name=tensors" json:"tensors,omitempty"`
 	Graphs        []*GraphProto                 `protobuf:"bytes,11,rep,name=graphs" json:"graphs,omitempty"`
-	DocString     *string                       `protobuf:"bytes,13,opt,name=doc_string,json=docString" json:"doc_string,omitempty"`
-	Tp            *TypeProto                    `protobuf:"bytes,14,opt,name=tp" json:"tp,omitempty"`
-	TypeProtos    []*TypeProto                  `protobuf:"bytes,15,rep,name=type_protos,json=typeProtos" json:"type_protos,omitempty"`
 	Type          *AttributeProto_AttributeType `protobuf:"varint,20,opt,name=type,enum=edgeinfer.onnx.AttributeProto_AttributeType" json:"type,omitempty"`
-	RefAttrName   *string                       `protobuf:"bytes,21,opt,name=ref_attr_name,json=refAttrName" json:"ref_attr_name,omitempty"`
-	SparseTensor  *SparseTensorProto            `protobuf:"bytes,22,opt,name=sparse_tensor,json=sparseTensor" json:"sparse_tensor,omitempty"`
-	SparseTensors []*SparseTensorProto          `protobuf:"bytes,23,rep,name=sparse_tensors,json=sparseTensors" json:"sparse_tensors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -865,27 +795,6 @@ func (x *AttributeProto) GetGraphs() []*GraphProto {
 	return nil
 }
 
-func (x *AttributeProto) GetDocString() string {
-	if x != nil && x.DocString != nil {
-		return *x.DocString
-	}
-	return ""
-}
-
-func (x *AttributeProto) GetTp() *TypeProto {
-	if x != nil {
-		return x.Tp
-	}
-	return nil
-}
-
-func (x *AttributeProto) GetTypeProtos() []*TypeProto {
-	if x != nil {
-		return x.TypeProtos
-	}
-	return nil
-}
-
 func (x *AttributeProto) GetType() AttributeProto_AttributeType {
 	if x != nil && x.Type != nil {
 		return *x.Type
@@ -893,33 +802,10 @@ func (x *AttributeProto) GetType() AttributeProto_AttributeType {
 	return AttributeProto_UNDEFINED
 }
 
-func (x *AttributeProto) GetRefAttrName() string {
-	if x != nil && x.RefAttrName != nil {
-		return *x.RefAttrName
-	}
-	return ""
-}
-
-func (x *AttributeProto) GetSparseTensor() *SparseTensorProto {
-	if x != nil {
-		return x.SparseTensor
-	}
-	return nil
-}
-
-func (x *AttributeProto) GetSparseTensors() []*SparseTensorProto {
-	if x != nil {
-		return x.SparseTensors
-	}
-	return nil
-}
-
 type ValueInfoProto struct {
-	state         protoimpl.MessageState    `protogen:"open.v1"`
-	Name          *string                   `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
-	Type          *TypeProto                `protobuf:"bytes,2,opt,name=type" json:"type,omitempty"`
-	DocString     *string                   `protobuf:"bytes,3,opt,name=doc_string,json=docString" json:"doc_string,omitempty"`
-	MetadataProps []*StringStringEntryProto `protobuf:"bytes,4,rep,name=metadata_props,json=metadataProps" json:"metadata_props,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *string                `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	Type          *TypeProto             `protobuf:"bytes,2,opt,name=type" json:"type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -968,20 +854,6 @@ func (x *ValueInfoProto) GetType() *TypeProto {
 	return nil
 }
 
-func (x *ValueInfoProto) GetDocString() string {
-	if x != nil && x.DocString != nil {
-		return *x.DocString
-	}
-	return ""
-}
-
-func (x *ValueInfoProto) GetMetadataProps() []*StringStringEntryProto {
-	if x != nil {
-		return x.MetadataProps
-	}
-	return nil
-}
-
 type TypeProto struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The other kinds of a value (sequence, map, optional, sparse tensor, opaque) stay unknown fields.
@@ -990,7 +862,6 @@ type TypeProto struct {
 	//
 	//	*TypeProto_TensorType
 	Value         isTypeProto_Value `protobuf_oneof:"value"`
-	Denotation    *string           `protobuf:"bytes,6,opt,name=denotation" json:"denotation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1039,13 +910,6 @@ func (x *TypeProto) GetTensorType() *TypeProto_Tensor {
 		}
 	}
 	return nil
-}
-
-func (x *TypeProto) GetDenotation() string {
-	if x != nil && x.Denotation != nil {
-		return *x.Denotation
-	}
-	return ""
 }
 
 type isTypeProto_Value interface {
@@ -1106,19 +970,13 @@ type TensorProto struct {
 	state         protoimpl.MessageState    `protogen:"open.v1"`
 	Dims          []int64                   `protobuf:"varint,1,rep,name=dims" json:"dims,omitempty"`
 	DataType      *int32                    `protobuf:"varint,2,opt,name=data_type,json=dataType" json:"data_type,omitempty"`
-	Segment       *TensorProto_Segment      `protobuf:"bytes,3,opt,name=segment" json:"segment,omitempty"`
 	FloatData     []float32                 `protobuf:"fixed32,4,rep,packed,name=float_data,json=floatData" json:"float_data,omitempty"`
 	Int32Data     []int32                   `protobuf:"varint,5,rep,packed,name=int32_data,json=int32Data" json:"int32_data,omitempty"`
-	StringData    [][]byte                  `protobuf:"bytes,6,rep,name=string_data,json=stringData" json:"string_data,omitempty"`
 	Int64Data     []int64                   `protobuf:"varint,7,rep,packed,name=int64_data,json=int64Data" json:"int64_data,omitempty"`
 	Name          *string                   `protobuf:"bytes,8,opt,name=name" json:"name,omitempty"`
 	RawData       []byte                    `protobuf:"bytes,9,opt,name=raw_data,json=rawData" json:"raw_data,omitempty"`
-	DoubleData    []float64                 `protobuf:"fixed64,10,rep,packed,name=double_data,json=doubleData" json:"double_data,omitempty"`
-	Uint64Data    []uint64                  `protobuf:"varint,11,rep,packed,name=uint64_data,json=uint64Data" json:"uint64_data,omitempty"`
-	DocString     *string                   `protobuf:"bytes,12,opt,name=doc_string,json=docString" json:"doc_string,omitempty"`
 	ExternalData  []*StringStringEntryProto `protobuf:"bytes,13,rep,name=external_data,json=externalData" json:"external_data,omitempty"`
 	DataLocation  *TensorProto_DataLocation `protobuf:"varint,14,opt,name=data_location,json=dataLocation,enum=edgeinfer.onnx.TensorProto_DataLocation" json:"data_location,omitempty"`
-	MetadataProps []*StringStringEntryProto `protobuf:"bytes,16,rep,name=metadata_props,json=metadataProps" json:"metadata_props,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1167,13 +1025,6 @@ func (x *TensorProto) GetDataType() int32 {
 	return 0
 }
 
-func (x *TensorProto) GetSegment() *TensorProto_Segment {
-	if x != nil {
-		return x.Segment
-	}
-	return nil
-}
-
 func (x *TensorProto) GetFloatData() []float32 {
 	if x != nil {
 		return x.FloatData
@@ -1184,13 +1035,6 @@ func (x *TensorProto) GetFloatData() []float32 {
 func (x *TensorProto) GetInt32Data() []int32 {
 	if x != nil {
 		return x.Int32Data
-	}
-	return nil
-}
-
-func (x *TensorProto) GetStringData() [][]byte {
-	if x != nil {
-		return x.StringData
 	}
 	return nil
 }
@@ -1216,27 +1060,6 @@ func (x *TensorProto) GetRawData() []byte {
 	return nil
 }
 
-func (x *TensorProto) GetDoubleData() []float64 {
-	if x != nil {
-		return x.DoubleData
-	}
-	return nil
-}
-
-func (x *TensorProto) GetUint64Data() []uint64 {
-	if x != nil {
-		return x.Uint64Data
-	}
-	return nil
-}
-
-func (x *TensorProto) GetDocString() string {
-	if x != nil && x.DocString != nil {
-		return *x.DocString
-	}
-	return ""
-}
-
 func (x *TensorProto) GetExternalData() []*StringStringEntryProto {
 	if x != nil {
 		return x.ExternalData
@@ -1251,125 +1074,6 @@ func (x *TensorProto) GetDataLocation() TensorProto_DataLocation {
 	return TensorProto_DEFAULT
 }
 
-func (x *TensorProto) GetMetadataProps() []*StringStringEntryProto {
-	if x != nil {
-		return x.MetadataProps
-	}
-	return nil
-}
-
-type SparseTensorProto struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Values        *TensorProto           `protobuf:"bytes,1,opt,name=values" json:"values,omitempty"`
-	Indices       *TensorProto           `protobuf:"bytes,2,opt,name=indices" json:"indices,omitempty"`
-	Dims          []int64                `protobuf:"varint,3,rep,name=dims" json:"dims,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SparseTensorProto) Reset() {
-	*x = SparseTensorProto{}
-	mi := &file_onnx_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SparseTensorProto) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SparseTensorProto) ProtoMessage() {}
-
-func (x *SparseTensorProto) ProtoReflect() protoreflect.Message {
-	mi := &file_onnx_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SparseTensorProto.ProtoReflect.Descriptor instead.
-func (*SparseTensorProto) Descriptor() ([]byte, []int) {
-	return file_onnx_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *SparseTensorProto) GetValues() *TensorProto {
-	if x != nil {
-		return x.Values
-	}
-	return nil
-}
-
-func (x *SparseTensorProto) GetIndices() *TensorProto {
-	if x != nil {
-		return x.Indices
-	}
-	return nil
-}
-
-func (x *SparseTensorProto) GetDims() []int64 {
-	if x != nil {
-		return x.Dims
-	}
-	return nil
-}
-
-type TensorAnnotation struct {
-	state                     protoimpl.MessageState    `protogen:"open.v1"`
-	TensorName                *string                   `protobuf:"bytes,1,opt,name=tensor_name,json=tensorName" json:"tensor_name,omitempty"`
-	QuantParameterTensorNames []*StringStringEntryProto `protobuf:"bytes,2,rep,name=quant_parameter_tensor_names,json=quantParameterTensorNames" json:"quant_parameter_tensor_names,omitempty"`
-	unknownFields             protoimpl.UnknownFields
-	sizeCache                 protoimpl.SizeCache
-}
-
-func (x *TensorAnnotation) Reset() {
-	*x = TensorAnnotation{}
-	mi := &file_onnx_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TensorAnnotation) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TensorAnnotation) ProtoMessage() {}
-
-func (x *TensorAnnotation) ProtoReflect() protoreflect.Message {
-	mi := &file_onnx_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TensorAnnotation.ProtoReflect.Descriptor instead.
-func (*TensorAnnotation) Descriptor() ([]byte, []int) {
-	return file_onnx_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *TensorAnnotation) GetTensorName() string {
-	if x != nil && x.TensorName != nil {
-		return *x.TensorName
-	}
-	return ""
-}
-
-func (x *TensorAnnotation) GetQuantParameterTensorNames() []*StringStringEntryProto {
-	if x != nil {
-		return x.QuantParameterTensorNames
-	}
-	return nil
-}
-
 type TypeProto_Tensor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ElemType      *int32                 `protobuf:"varint,1,opt,name=elem_type,json=elemType" json:"elem_type,omitempty"`
@@ -1380,7 +1084,7 @@ type TypeProto_Tensor struct {
 
 func (x *TypeProto_Tensor) Reset() {
 	*x = TypeProto_Tensor{}
-	mi := &file_onnx_proto_msgTypes[12]
+	mi := &file_onnx_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1096,7 @@ func (x *TypeProto_Tensor) String() string {
 func (*TypeProto_Tensor) ProtoMessage() {}
 
 func (x *TypeProto_Tensor) ProtoReflect() protoreflect.Message {
-	mi := &file_onnx_proto_msgTypes[12]
+	mi := &file_onnx_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,14 +1133,13 @@ type TensorShapeProto_Dimension struct {
 	//	*TensorShapeProto_Dimension_DimValue
 	//	*TensorShapeProto_Dimension_DimParam
 	Value         isTensorShapeProto_Dimension_Value `protobuf_oneof:"value"`
-	Denotation    *string                            `protobuf:"bytes,3,opt,name=denotation" json:"denotation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TensorShapeProto_Dimension) Reset() {
 	*x = TensorShapeProto_Dimension{}
-	mi := &file_onnx_proto_msgTypes[13]
+	mi := &file_onnx_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1151,7 @@ func (x *TensorShapeProto_Dimension) String() string {
 func (*TensorShapeProto_Dimension) ProtoMessage() {}
 
 func (x *TensorShapeProto_Dimension) ProtoReflect() protoreflect.Message {
-	mi := &file_onnx_proto_msgTypes[13]
+	mi := &file_onnx_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,13 +1192,6 @@ func (x *TensorShapeProto_Dimension) GetDimParam() string {
 	return ""
 }
 
-func (x *TensorShapeProto_Dimension) GetDenotation() string {
-	if x != nil && x.Denotation != nil {
-		return *x.Denotation
-	}
-	return ""
-}
-
 type isTensorShapeProto_Dimension_Value interface {
 	isTensorShapeProto_Dimension_Value()
 }
@@ -1512,72 +1208,19 @@ func (*TensorShapeProto_Dimension_DimValue) isTensorShapeProto_Dimension_Value()
 
 func (*TensorShapeProto_Dimension_DimParam) isTensorShapeProto_Dimension_Value() {}
 
-type TensorProto_Segment struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Begin         *int64                 `protobuf:"varint,1,opt,name=begin" json:"begin,omitempty"`
-	End           *int64                 `protobuf:"varint,2,opt,name=end" json:"end,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TensorProto_Segment) Reset() {
-	*x = TensorProto_Segment{}
-	mi := &file_onnx_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TensorProto_Segment) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TensorProto_Segment) ProtoMessage() {}
-
-func (x *TensorProto_Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_onnx_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TensorProto_Segment.ProtoReflect.Descriptor instead.
-func (*TensorProto_Segment) Descriptor() ([]byte, []int) {
-	return file_onnx_proto_rawDescGZIP(), []int{9, 0}
-}
-
-func (x *TensorProto_Segment) GetBegin() int64 {
-	if x != nil && x.Begin != nil {
-		return *x.Begin
-	}
-	return 0
-}
-
-func (x *TensorProto_Segment) GetEnd() int64 {
-	if x != nil && x.End != nil {
-		return *x.End
-	}
-	return 0
-}
-
 var File_onnx_proto protoreflect.FileDescriptor
 
 const file_onnx_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"onnx.proto\x12\x0eedgeinfer.onnx\"\x9f\x03\n" +
+	"onnx.proto\x12\x0eedgeinfer.onnx\"\xfa\x02\n" +
 	"\n" +
 	"ModelProto\x12\x1d\n" +
 	"\n" +
 	"ir_version\x18\x01 \x01(\x03R\tirVersion\x12#\n" +
 	"\rproducer_name\x18\x02 \x01(\tR\fproducerName\x12)\n" +
 	"\x10producer_version\x18\x03 \x01(\tR\x0fproducerVersion\x12\x16\n" +
-	"\x06domain\x18\x04 \x01(\tR\x06domain\x12#\n" +
-	"\rmodel_version\x18\x05 \x01(\x03R\fmodelVersion\x12\x1d\n" +
+	"\x06domain\x18\x04 \x01(\tR\x06domain\x12\x1d\n" +
 	"\n" +
 	"doc_string\x18\x06 \x01(\tR\tdocString\x120\n" +
 	"\x05graph\x18\a \x01(\v2\x1a.edgeinfer.onnx.GraphProtoR\x05graph\x12E\n" +
@@ -1588,33 +1231,23 @@ const file_onnx_proto_rawDesc = "" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\"@\n" +
 	"\x16StringStringEntryProto\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xd6\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xbb\x02\n" +
 	"\n" +
 	"GraphProto\x12-\n" +
 	"\x04node\x18\x01 \x03(\v2\x19.edgeinfer.onnx.NodeProtoR\x04node\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12=\n" +
-	"\vinitializer\x18\x05 \x03(\v2\x1b.edgeinfer.onnx.TensorProtoR\vinitializer\x12\x1d\n" +
-	"\n" +
-	"doc_string\x18\n" +
-	" \x01(\tR\tdocString\x124\n" +
+	"\vinitializer\x18\x05 \x03(\v2\x1b.edgeinfer.onnx.TensorProtoR\vinitializer\x124\n" +
 	"\x05input\x18\v \x03(\v2\x1e.edgeinfer.onnx.ValueInfoProtoR\x05input\x126\n" +
 	"\x06output\x18\f \x03(\v2\x1e.edgeinfer.onnx.ValueInfoProtoR\x06output\x12=\n" +
 	"\n" +
-	"value_info\x18\r \x03(\v2\x1e.edgeinfer.onnx.ValueInfoProtoR\tvalueInfo\x12Y\n" +
-	"\x17quantization_annotation\x18\x0e \x03(\v2 .edgeinfer.onnx.TensorAnnotationR\x16quantizationAnnotation\x12P\n" +
-	"\x12sparse_initializer\x18\x0f \x03(\v2!.edgeinfer.onnx.SparseTensorProtoR\x11sparseInitializer\x12M\n" +
-	"\x0emetadata_props\x18\x10 \x03(\v2&.edgeinfer.onnx.StringStringEntryProtoR\rmetadataProps\"\xc6\x02\n" +
+	"value_info\x18\r \x03(\v2\x1e.edgeinfer.onnx.ValueInfoProtoR\tvalueInfo\"\xbc\x01\n" +
 	"\tNodeProto\x12\x14\n" +
 	"\x05input\x18\x01 \x03(\tR\x05input\x12\x16\n" +
 	"\x06output\x18\x02 \x03(\tR\x06output\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x17\n" +
 	"\aop_type\x18\x04 \x01(\tR\x06opType\x12<\n" +
-	"\tattribute\x18\x05 \x03(\v2\x1e.edgeinfer.onnx.AttributeProtoR\tattribute\x12\x1d\n" +
-	"\n" +
-	"doc_string\x18\x06 \x01(\tR\tdocString\x12\x16\n" +
-	"\x06domain\x18\a \x01(\tR\x06domain\x12\x1a\n" +
-	"\boverload\x18\b \x01(\tR\boverload\x12M\n" +
-	"\x0emetadata_props\x18\t \x03(\v2&.edgeinfer.onnx.StringStringEntryProtoR\rmetadataProps\"\xae\a\n" +
+	"\tattribute\x18\x05 \x03(\v2\x1e.edgeinfer.onnx.AttributeProtoR\tattribute\x12\x16\n" +
+	"\x06domain\x18\a \x01(\tR\x06domain\"\xf2\x04\n" +
 	"\x0eAttributeProto\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\f\n" +
 	"\x01f\x18\x02 \x01(\x02R\x01f\x12\f\n" +
@@ -1627,16 +1260,8 @@ const file_onnx_proto_rawDesc = "" +
 	"\astrings\x18\t \x03(\fR\astrings\x125\n" +
 	"\atensors\x18\n" +
 	" \x03(\v2\x1b.edgeinfer.onnx.TensorProtoR\atensors\x122\n" +
-	"\x06graphs\x18\v \x03(\v2\x1a.edgeinfer.onnx.GraphProtoR\x06graphs\x12\x1d\n" +
-	"\n" +
-	"doc_string\x18\r \x01(\tR\tdocString\x12)\n" +
-	"\x02tp\x18\x0e \x01(\v2\x19.edgeinfer.onnx.TypeProtoR\x02tp\x12:\n" +
-	"\vtype_protos\x18\x0f \x03(\v2\x19.edgeinfer.onnx.TypeProtoR\n" +
-	"typeProtos\x12@\n" +
-	"\x04type\x18\x14 \x01(\x0e2,.edgeinfer.onnx.AttributeProto.AttributeTypeR\x04type\x12\"\n" +
-	"\rref_attr_name\x18\x15 \x01(\tR\vrefAttrName\x12F\n" +
-	"\rsparse_tensor\x18\x16 \x01(\v2!.edgeinfer.onnx.SparseTensorProtoR\fsparseTensor\x12H\n" +
-	"\x0esparse_tensors\x18\x17 \x03(\v2!.edgeinfer.onnx.SparseTensorProtoR\rsparseTensors\"\xd9\x01\n" +
+	"\x06graphs\x18\v \x03(\v2\x1a.edgeinfer.onnx.GraphProtoR\x06graphs\x12@\n" +
+	"\x04type\x18\x14 \x01(\x0e2,.edgeinfer.onnx.AttributeProto.AttributeTypeR\x04type\"\xd9\x01\n" +
 	"\rAttributeType\x12\r\n" +
 	"\tUNDEFINED\x10\x00\x12\t\n" +
 	"\x05FLOAT\x10\x01\x12\a\n" +
@@ -1658,59 +1283,36 @@ const file_onnx_proto_rawDesc = "" +
 	"\x0eSPARSE_TENSORS\x10\f\x12\x0e\n" +
 	"\n" +
 	"TYPE_PROTO\x10\r\x12\x0f\n" +
-	"\vTYPE_PROTOS\x10\x0e\"\xc1\x01\n" +
+	"\vTYPE_PROTOS\x10\x0e\"S\n" +
 	"\x0eValueInfoProto\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12-\n" +
-	"\x04type\x18\x02 \x01(\v2\x19.edgeinfer.onnx.TypeProtoR\x04type\x12\x1d\n" +
-	"\n" +
-	"doc_string\x18\x03 \x01(\tR\tdocString\x12M\n" +
-	"\x0emetadata_props\x18\x04 \x03(\v2&.edgeinfer.onnx.StringStringEntryProtoR\rmetadataProps\"\xd8\x01\n" +
+	"\x04type\x18\x02 \x01(\v2\x19.edgeinfer.onnx.TypeProtoR\x04type\"\xb8\x01\n" +
 	"\tTypeProto\x12C\n" +
 	"\vtensor_type\x18\x01 \x01(\v2 .edgeinfer.onnx.TypeProto.TensorH\x00R\n" +
-	"tensorType\x12\x1e\n" +
-	"\n" +
-	"denotation\x18\x06 \x01(\tR\n" +
-	"denotation\x1a]\n" +
+	"tensorType\x1a]\n" +
 	"\x06Tensor\x12\x1b\n" +
 	"\telem_type\x18\x01 \x01(\x05R\belemType\x126\n" +
 	"\x05shape\x18\x02 \x01(\v2 .edgeinfer.onnx.TensorShapeProtoR\x05shapeB\a\n" +
-	"\x05value\"\xc4\x01\n" +
+	"\x05value\"\xa4\x01\n" +
 	"\x10TensorShapeProto\x12<\n" +
-	"\x03dim\x18\x01 \x03(\v2*.edgeinfer.onnx.TensorShapeProto.DimensionR\x03dim\x1ar\n" +
+	"\x03dim\x18\x01 \x03(\v2*.edgeinfer.onnx.TensorShapeProto.DimensionR\x03dim\x1aR\n" +
 	"\tDimension\x12\x1d\n" +
 	"\tdim_value\x18\x01 \x01(\x03H\x00R\bdimValue\x12\x1d\n" +
-	"\tdim_param\x18\x02 \x01(\tH\x00R\bdimParam\x12\x1e\n" +
-	"\n" +
-	"denotation\x18\x03 \x01(\tR\n" +
-	"denotationB\a\n" +
-	"\x05value\"\xb4\b\n" +
+	"\tdim_param\x18\x02 \x01(\tH\x00R\bdimParamB\a\n" +
+	"\x05value\"\xe9\x05\n" +
 	"\vTensorProto\x12\x12\n" +
 	"\x04dims\x18\x01 \x03(\x03R\x04dims\x12\x1b\n" +
-	"\tdata_type\x18\x02 \x01(\x05R\bdataType\x12=\n" +
-	"\asegment\x18\x03 \x01(\v2#.edgeinfer.onnx.TensorProto.SegmentR\asegment\x12!\n" +
+	"\tdata_type\x18\x02 \x01(\x05R\bdataType\x12!\n" +
 	"\n" +
 	"float_data\x18\x04 \x03(\x02B\x02\x10\x01R\tfloatData\x12!\n" +
 	"\n" +
-	"int32_data\x18\x05 \x03(\x05B\x02\x10\x01R\tint32Data\x12\x1f\n" +
-	"\vstring_data\x18\x06 \x03(\fR\n" +
-	"stringData\x12!\n" +
+	"int32_data\x18\x05 \x03(\x05B\x02\x10\x01R\tint32Data\x12!\n" +
 	"\n" +
 	"int64_data\x18\a \x03(\x03B\x02\x10\x01R\tint64Data\x12\x12\n" +
 	"\x04name\x18\b \x01(\tR\x04name\x12\x19\n" +
-	"\braw_data\x18\t \x01(\fR\arawData\x12#\n" +
-	"\vdouble_data\x18\n" +
-	" \x03(\x01B\x02\x10\x01R\n" +
-	"doubleData\x12#\n" +
-	"\vuint64_data\x18\v \x03(\x04B\x02\x10\x01R\n" +
-	"uint64Data\x12\x1d\n" +
-	"\n" +
-	"doc_string\x18\f \x01(\tR\tdocString\x12K\n" +
+	"\braw_data\x18\t \x01(\fR\arawData\x12K\n" +
 	"\rexternal_data\x18\r \x03(\v2&.edgeinfer.onnx.StringStringEntryProtoR\fexternalData\x12M\n" +
-	"\rdata_location\x18\x0e \x01(\x0e2(.edgeinfer.onnx.TensorProto.DataLocationR\fdataLocation\x12M\n" +
-	"\x0emetadata_props\x18\x10 \x03(\v2&.edgeinfer.onnx.StringStringEntryProtoR\rmetadataProps\x1a1\n" +
-	"\aSegment\x12\x14\n" +
-	"\x05begin\x18\x01 \x01(\x03R\x05begin\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\x03R\x03end\"\xc9\x02\n" +
+	"\rdata_location\x18\x0e \x01(\x0e2(.edgeinfer.onnx.TensorProto.DataLocationR\fdataLocation\"\xc9\x02\n" +
 	"\bDataType\x12\r\n" +
 	"\tUNDEFINED\x10\x00\x12\t\n" +
 	"\x05FLOAT\x10\x01\x12\t\n" +
@@ -1747,15 +1349,7 @@ const file_onnx_proto_rawDesc = "" +
 	"FLOAT4E2M1\x10\x17\")\n" +
 	"\fDataLocation\x12\v\n" +
 	"\aDEFAULT\x10\x00\x12\f\n" +
-	"\bEXTERNAL\x10\x01\"\x93\x01\n" +
-	"\x11SparseTensorProto\x123\n" +
-	"\x06values\x18\x01 \x01(\v2\x1b.edgeinfer.onnx.TensorProtoR\x06values\x125\n" +
-	"\aindices\x18\x02 \x01(\v2\x1b.edgeinfer.onnx.TensorProtoR\aindices\x12\x12\n" +
-	"\x04dims\x18\x03 \x03(\x03R\x04dims\"\x9c\x01\n" +
-	"\x10TensorAnnotation\x12\x1f\n" +
-	"\vtensor_name\x18\x01 \x01(\tR\n" +
-	"tensorName\x12g\n" +
-	"\x1cquant_parameter_tensor_names\x18\x02 \x03(\v2&.edgeinfer.onnx.StringStringEntryProtoR\x19quantParameterTensorNamesB.Z,github.com/edge-infer/edge-infer/engine/onnx"
+	"\bEXTERNAL\x10\x01B.Z,github.com/edge-infer/edge-infer/engine/onnx"
 
 var (
 	file_onnx_proto_rawDescOnce sync.Once
@@ -1770,7 +1364,7 @@ func file_onnx_proto_rawDescGZIP() []byte {
 }
 
 var file_onnx_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_onnx_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_onnx_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_onnx_proto_goTypes = []any{
 	(AttributeProto_AttributeType)(0),  // 0: edgeinfer.onnx.AttributeProto.AttributeType
 	(TensorProto_DataType)(0),          // 1: edgeinfer.onnx.TensorProto.DataType
@@ -1785,11 +1379,8 @@ var file_onnx_proto_goTypes = []any{
 	(*TypeProto)(nil),                  // 10: edgeinfer.onnx.TypeProto
 	(*TensorShapeProto)(nil),           // 11: edgeinfer.onnx.TensorShapeProto
 	(*TensorProto)(nil),                // 12: edgeinfer.onnx.TensorProto
-	(*SparseTensorProto)(nil),          // 13: edgeinfer.onnx.SparseTensorProto
-	(*TensorAnnotation)(nil),           // 14: edgeinfer.onnx.TensorAnnotation
-	(*TypeProto_Tensor)(nil),           // 15: edgeinfer.onnx.TypeProto.Tensor
-	(*TensorShapeProto_Dimension)(nil), // 16: edgeinfer.onnx.TensorShapeProto.Dimension
-	(*TensorProto_Segment)(nil),        // 17: edgeinfer.onnx.TensorProto.Segment
+	(*TypeProto_Tensor)(nil),           // 13: edgeinfer.onnx.TypeProto.Tensor
+	(*TensorShapeProto_Dimension)(nil), // 14: edgeinfer.onnx.TensorShapeProto.Dimension
 }
 var file_onnx_proto_depIdxs = []int32{
 	6,  // 0: edgeinfer.onnx.ModelProto.graph:type_name -> edgeinfer.onnx.GraphProto
@@ -1800,37 +1391,23 @@ var file_onnx_proto_depIdxs = []int32{
 	9,  // 5: edgeinfer.onnx.GraphProto.input:type_name -> edgeinfer.onnx.ValueInfoProto
 	9,  // 6: edgeinfer.onnx.GraphProto.output:type_name -> edgeinfer.onnx.ValueInfoProto
 	9,  // 7: edgeinfer.onnx.GraphProto.value_info:type_name -> edgeinfer.onnx.ValueInfoProto
-	14, // 8: edgeinfer.onnx.GraphProto.quantization_annotation:type_name -> edgeinfer.onnx.TensorAnnotation
-	13, // 9: edgeinfer.onnx.GraphProto.sparse_initializer:type_name -> edgeinfer.onnx.SparseTensorProto
-	5,  // 10: edgeinfer.onnx.GraphProto.metadata_props:type_name -> edgeinfer.onnx.StringStringEntryProto
-	8,  // 11: edgeinfer.onnx.NodeProto.attribute:type_name -> edgeinfer.onnx.AttributeProto
-	5,  // 12: edgeinfer.onnx.NodeProto.metadata_props:type_name -> edgeinfer.onnx.StringStringEntryProto
-	12, // 13: edgeinfer.onnx.AttributeProto.t:type_name -> edgeinfer.onnx.TensorProto
-	6,  // 14: edgeinfer.onnx.AttributeProto.g:type_name -> edgeinfer.onnx.GraphProto
-	12, // 15: edgeinfer.onnx.AttributeProto.tensors:type_name -> edgeinfer.onnx.TensorProto
-	6,  // 16: edgeinfer.onnx.AttributeProto.graphs:type_name -> edgeinfer.onnx.GraphProto
-	10, // 17: edgeinfer.onnx.AttributeProto.tp:type_name -> edgeinfer.onnx.TypeProto
-	10, // 18: edgeinfer.onnx.AttributeProto.type_protos:type_name -> edgeinfer.onnx.TypeProto
-	0,  // 19: edgeinfer.onnx.AttributeProto.type:type_name -> edgeinfer.onnx.AttributeProto.AttributeType
-	13, // 20: edgeinfer.onnx.AttributeProto.sparse_tensor:type_name -> edgeinfer.onnx.SparseTensorProto
-	13, // 21: edgeinfer.onnx.AttributeProto.sparse_tensors:type_name -> edgeinfer.onnx.SparseTensorProto
-	10, // 22: edgeinfer.onnx.ValueInfoProto.type:type_name -> edgeinfer.onnx.TypeProto
-	5,  // 23: edgeinfer.onnx.ValueInfoProto.metadata_props:type_name -> edgeinfer.onnx.StringStringEntryProto
-	15, // 24: edgeinfer.onnx.TypeProto.tensor_type:type_name -> edgeinfer.onnx.TypeProto.Tensor
-	16, // 25: edgeinfer.onnx.TensorShapeProto.dim:type_name -> edgeinfer.onnx.TensorShapeProto.Dimension
-	17, // 26: edgeinfer.onnx.TensorProto.segment:type_name -> edgeinfer.onnx.TensorProto.Segment
-	5,  // 27: edgeinfer.onnx.TensorProto.external_data:type_name -> edgeinfer.onnx.StringStringEntryProto
-	2,  // 28: edgeinfer.onnx.TensorProto.data_location:type_name -> edgeinfer.onnx.TensorProto.DataLocation
-	5,  // 29: edgeinfer.onnx.TensorProto.metadata_props:type_name -> edgeinfer.onnx.StringStringEntryProto
-	12, // 30: edgeinfer.onnx.SparseTensorProto.values:type_name -> edgeinfer.onnx.TensorProto
-	12, // 31: edgeinfer.onnx.SparseTensorProto.indices:type_name -> edgeinfer.onnx.TensorProto
-	5,  // 32: edgeinfer.onnx.TensorAnnotation.quant_parameter_tensor_names:type_name -> edgeinfer.onnx.StringStringEntryProto
-	11, // 33: edgeinfer.onnx.TypeProto.Tensor.shape:type_name -> edgeinfer.onnx.TensorShapeProto
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	8,  // 8: edgeinfer.onnx.NodeProto.attribute:type_name -> edgeinfer.onnx.AttributeProto
+	12, // 9: edgeinfer.onnx.AttributeProto.t:type_name -> edgeinfer.onnx.TensorProto
+	6,  // 10: edgeinfer.onnx.AttributeProto.g:type_name -> edgeinfer.onnx.GraphProto
+	12, // 11: edgeinfer.onnx.AttributeProto.tensors:type_name -> edgeinfer.onnx.TensorProto
+	6,  // 12: edgeinfer.onnx.AttributeProto.graphs:type_name -> edgeinfer.onnx.GraphProto
+	0,  // 13: edgeinfer.onnx.AttributeProto.type:type_name -> edgeinfer.onnx.AttributeProto.AttributeType
+	10, // 14: edgeinfer.onnx.ValueInfoProto.type:type_name -> edgeinfer.onnx.TypeProto
+	13, // 15: edgeinfer.onnx.TypeProto.tensor_type:type_name -> edgeinfer.onnx.TypeProto.Tensor
+	14, // 16: edgeinfer.onnx.TensorShapeProto.dim:type_name -> edgeinfer.onnx.TensorShapeProto.Dimension
+	5,  // 17: edgeinfer.onnx.TensorProto.external_data:type_name -> edgeinfer.onnx.StringStringEntryProto
+	2,  // 18: edgeinfer.onnx.TensorProto.data_location:type_name -> edgeinfer.onnx.TensorProto.DataLocation
+	11, // 19: edgeinfer.onnx.TypeProto.Tensor.shape:type_name -> edgeinfer.onnx.TensorShapeProto
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_onnx_proto_init() }
@@ -1841,7 +1418,7 @@ func file_onnx_proto_init() {
 	file_onnx_proto_msgTypes[7].OneofWrappers = []any{
 		(*TypeProto_TensorType)(nil),
 	}
-	file_onnx_proto_msgTypes[13].OneofWrappers = []any{
+	file_onnx_proto_msgTypes[11].OneofWrappers = []any{
 		(*TensorShapeProto_Dimension_DimValue)(nil),
 		(*TensorShapeProto_Dimension_DimParam)(nil),
 	}
@@ -1851,7 +1428,7 @@ func file_onnx_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_onnx_proto_rawDesc), len(file_onnx_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   15,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

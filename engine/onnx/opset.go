@@ -95,7 +95,7 @@ func (m *Model) raise(n *NodeProto, x *Index, from, to int) error {
 }
 
 // rankOf returns the rank of a tensor, 0 if it is unknown.
-func (m *Model) rankOf(name string) int64 { return int64(len(m.Infer(nil)[name].Shape)) }
+func (m *Model) rankOf(name string) int64 { return int64(len(m.Infer()[name].Shape)) }
 
 func (m *Model) attributeToInput(n *NodeProto, x *Index, attribute string, at int) {
 	a := n.FindAttribute(attribute)

@@ -153,6 +153,13 @@ func (t *TensorProto) setRaw(kind TensorProto_DataType, raw []byte) {
 	t.ExternalData, t.DataLocation = nil, nil
 }
 
+// NewRaw returns a tensor of little-endian values; without dims it is a scalar.
+func NewRaw(name string, kind TensorProto_DataType, raw []byte, dims ...int64) *TensorProto {
+	t := &TensorProto{Name: &name, Dims: dims}
+	t.setRaw(kind, raw)
+	return t
+}
+
 // NewFloats returns a float32 tensor; without dims it is a scalar.
 func NewFloats(name string, values []float32, dims ...int64) *TensorProto {
 	t := &TensorProto{Name: &name, Dims: dims}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,6 +28,10 @@ func candidates(named string) []string {
 		named = os.Getenv(libraryVariable)
 	}
 	if named != "" {
+		// PyPI's package has the library in a directory, with the version in its name.
+		if found, _ := filepath.Glob(filepath.Join(named, "libonnxruntime.so*")); len(found) > 0 {
+			return found
+		}
 		return []string{named}
 	}
 	var paths []string
@@ -56,7 +61,7 @@ func acquire(named string) (path string, err error) {
 	defer library.mu.Unlock()
 	paths := candidates(named)
 	if library.users > 0 {
-		if named != "" && !sameFile(named, library.path) {
+		if named != "" && !slices.ContainsFunc(paths, func(path string) bool { return sameFile(path, library.path) }) {
 			return "", &engine.Error{
 				Op: "open", Backend: backend, Kind: engine.ErrUnavailable,
 				Message: fmt.Sprintf("%s is already loaded, a process cannot also use %s", library.path, named),
@@ -78,8 +83,8 @@ func acquire(named string) (path string, err error) {
 	return "", &engine.Error{
 		Op: "open", Backend: backend, Kind: engine.ErrUnavailable,
 		Message: "no usable libonnxruntime, tried " + strings.Join(tried, "; "),
-		Hint: fmt.Sprintf("install ONNX Runtime %s or newer, or set its library with --engine onnxruntime --library FILE or $%s", minVersion,
-			libraryVariable),
+		Hint: fmt.Sprintf("pip install --target ort 'onnxruntime>=%s' && export %s=$PWD/ort/onnxruntime/capi; packages of edge-infer contain it",
+			minVersion, libraryVariable),
 	}
 }
 

@@ -44,7 +44,8 @@ func TestUnusableLibraries(t *testing.T) {
 	old := library(t, "libonnxruntime.so.1.20.1", oldLibrary)
 	oldLink := filepath.Join(t.TempDir(), "old.so")
 	require.NoError(t, os.Symlink(old, oldLink))
-	const hint = " (install ONNX Runtime 1.24 or newer, or set its library with --engine onnxruntime --library FILE or $EDGE_INFER_ONNXRUNTIME)"
+	const hint = " (pip install --target ort 'onnxruntime>=1.24' && export EDGE_INFER_ONNXRUNTIME=$PWD/ort/onnxruntime/capi; packages of " +
+		"edge-infer contain it)"
 	for _, test := range []struct{ path, err string }{
 		{missing, missing + ": no such file"},
 		{text, text + ": file too short"},

@@ -14,6 +14,7 @@ typedef struct {
     // The first byte of the image and the one after its last. The kernel loads the aligned words of four bytes that hold them, so memory
     // that is no multiple of four is read up to three bytes beyond; every allocator of the driver rounds up to more.
     uint64_t source, end;
+    uint64_t chroma;     // the first byte of NV12's second plane, which lies behind the first
     uint64_t output[3];  // the first element of R (or gray), G and B of this image's part of the input
     ei_letterbox box;
     int32_t stride;       // bytes from row to row of the image

@@ -48,14 +48,22 @@ func ImageKernel(in *engine.ImageInput) string {
 // LetterboxArguments are the arguments of the image kernels for one image and batch position. They can be replaced in a captured graph.
 type LetterboxArguments struct{ c C.ei_letterbox_arguments }
 
-// NewLetterboxArguments describes where an image goes. source is the device address of the image's first byte, output that of the batch
-// position's first element. The image must have passed Check; its Data is not read.
+// NewLetterboxArguments returns the kernel arguments for one image. source is the device address of its first byte, unless the image is in
+// device memory itself; output is the address of the first element of its batch position. The image must have passed Check; its Data is not
+// read.
 func NewLetterboxArguments(im *engine.Image, source uint64, in *engine.ImageInput, output uint64) (LetterboxArguments, Geometry) {
 	g := Fit(im.Width, im.Height, in)
-	end := source + uint64(im.Stride)*uint64(im.Format.Rows(im.Height)-1) + uint64(im.Format.RowBytes(im.Width))
+	chroma := source + uint64(im.Stride)*uint64(im.Height)
+	if im.OnDevice() {
+		source, chroma = im.Device.Address, im.Device.Chroma
+	}
+	end := source + uint64(im.Stride)*uint64(im.Height-1) + uint64(im.Format.RowBytes(im.Width))
+	if im.Format == engine.NV12 {
+		end = chroma + uint64(im.Stride)*uint64(im.Height/2-1) + uint64(im.Width)
+	}
 	element, plane := in.Type.Size(), in.Width*in.Height*in.Type.Size()
 	a := C.ei_letterbox_arguments{
-		source: C.uint64_t(source), end: C.uint64_t(end), stride: C.int32_t(im.Stride), box: box(g, im.Format, in),
+		source: C.uint64_t(source), end: C.uint64_t(end), chroma: C.uint64_t(chroma), stride: C.int32_t(im.Stride), box: box(g, im.Format, in),
 		pixel_bytes: C.int32_t(element),
 	}
 	channel := plane
@@ -98,8 +106,9 @@ type FilterMemory struct {
 	Capacity int
 }
 
-// NewFilterArguments describes the filter of up to that many images. outputs are the network's, whose shapes must be known but for the
-// batch; the error is what engine.BoxMap.Check says, or that an output holds no floating point numbers.
+// NewFilterArguments returns the kernel arguments of the candidate filter for up to that many images. outputs are the network's outputs;
+// their shapes must be known except for the batch. It returns the error of engine.BoxMap.Check, or an error for outputs without floating
+// point numbers.
 func NewFilterArguments(f *engine.Filter, outputs []engine.TensorInfo, m FilterMemory, images int) (FilterArguments, error) {
 	if err := f.Check(outputs); err != nil {
 		return FilterArguments{}, err

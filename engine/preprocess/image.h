@@ -59,8 +59,7 @@ EI_DEVICE void ei_neighbours(const ei_letterbox_arguments &a, uint32_t x, uint32
         const bool odd = x & 1;
         if (FORMAT == EI_NV12) {
             luma = ei_load8<2>(a, row + x).low;
-            chroma =
-                ei_load8<2>(a, a.source + (uint64_t)((uint32_t)a.box.source_height + (y >> 1)) * (uint32_t)a.stride + 2 * (x >> 1)).low;
+            chroma = ei_load8<2>(a, a.chroma + (uint64_t)(y >> 1) * (uint32_t)a.stride + 2 * (x >> 1)).low;
         } else {
             const ei_bytes8 p = ei_load8<3>(a, row + 4 * (x >> 1));  // Y U Y V Y U Y V
             luma = odd ? (p.low >> 16 & 255) | p.high << 8 : (p.low & 255) | (p.low >> 8 & 0xff00);

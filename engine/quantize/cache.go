@@ -1,7 +1,6 @@
 package quantize
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"math"
 	"os"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
@@ -32,7 +30,7 @@ type Cache struct {
 // maxCache limits the size of a cache file; a range takes about 200 bytes.
 const maxCache = 64 << 20
 
-// ReadCache reads a calibration cache: this project's JSON, or TensorRT's text.
+// ReadCache reads a calibration cache.
 func ReadCache(path string) (*Cache, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -50,8 +48,7 @@ func ReadCache(path string) (*Cache, error) {
 	return cache, nil
 }
 
-// ParseCache parses a calibration cache. The limits of a TensorRT cache apply to the method of its header, or to every method if it names
-// none; Model and Samples are empty.
+// ParseCache parses a calibration cache. Those of TensorRT have scales without limits for each method; only its own calibrators read them.
 func ParseCache(data []byte) (*Cache, error) {
 	const op, hint = "calibration cache", "remove the file to calibrate again"
 	if len(data) > maxCache {
@@ -59,10 +56,10 @@ func ParseCache(data []byte) (*Cache, error) {
 	}
 	trimmed := bytes.TrimSpace(data)
 	if bytes.HasPrefix(trimmed, []byte("TRT-")) {
-		return parseTensorRT(trimmed)
+		return nil, unsupported(op, "that of TensorRT cannot be used for Q/DQ nodes", "name another file to calibrate")
 	}
 	if !bytes.HasPrefix(trimmed, []byte("{")) {
-		return nil, unsupported(op, "neither JSON nor a TensorRT calibration cache", hint)
+		return nil, unsupported(op, "it is not JSON", hint)
 	}
 	cache := new(Cache)
 	if err := json.Unmarshal(trimmed, cache); err != nil {
@@ -81,13 +78,12 @@ func ParseCache(data []byte) (*Cache, error) {
 	return cache, nil
 }
 
-// Fits reports whether the cache was measured on this prepared model with these samples and has every tensor. An empty hash in the cache,
-// as after an import from TensorRT, fits any.
+// Fits reports whether the cache was measured on this prepared model with these samples and has every tensor.
 func (c *Cache) Fits(model []byte, samples Samples, tensors []string) (bool, error) {
-	if c.Model != "" && c.Model != hashBytes(model) {
+	if c.Model != hashBytes(model) {
 		return false, nil
 	}
-	if c.Samples != "" && samples != nil {
+	if samples != nil {
 		hash, err := samples.Hash()
 		if err != nil || hash != c.Samples {
 			return false, err
@@ -142,51 +138,4 @@ func (c *Cache) FormatTensorRT(version int, method Method) ([]byte, error) {
 		fmt.Fprintf(&text, "%s: %08x\n", name, math.Float32bits(Scale(limit)))
 	}
 	return text.Bytes(), nil
-}
-
-// parseTensorRT parses TensorRT's text.
-func parseTensorRT(data []byte) (*Cache, error) {
-	const op, hint = "calibration cache", "remove the file to calibrate again"
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, 1<<20)
-	lines.Scan()
-	header := lines.Text()
-	var methods []Method
-	switch {
-	case strings.HasSuffix(header, "-EntropyCalibration2"), strings.HasSuffix(header, "-EntropyCalibration"):
-		methods = []Method{Entropy}
-	case strings.HasSuffix(header, "-MinMaxCalibration"):
-		methods = []Method{MinMax}
-	default:
-		methods = Methods()
-	}
-	cache := &Cache{Version: cacheVersion, Ranges: make(Ranges)}
-	for number := 2; lines.Scan(); number++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" {
-			continue
-		}
-		at := strings.LastIndex(line, ": ")
-		if at < 1 {
-			return nil, unsupported(op, "line %d is not \"tensor: scale\"", hint, number)
-		}
-		bits, err := strconv.ParseUint(line[at+2:], 16, 32)
-		scale := math.Float32frombits(uint32(bits))
-		if err != nil || !(scale > 0) || scale > math.MaxFloat32/127 {
-			return nil, unsupported(op, "line %d: %q is not the bits of a positive scale", hint, number, line[at+2:])
-		}
-		limit := scale * 127
-		r := Range{Min: -limit, Max: limit, Limits: make(map[Method]float32)}
-		for _, method := range methods {
-			r.Limits[method] = limit
-		}
-		cache.Ranges[line[:at]] = r
-	}
-	if err := lines.Err(); err != nil {
-		return nil, unsupported(op, "damaged: %v", hint, err)
-	}
-	if len(cache.Ranges) == 0 {
-		return nil, unsupported(op, "it has no tensors", hint)
-	}
-	return cache, nil
 }

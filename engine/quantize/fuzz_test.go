@@ -40,7 +40,7 @@ func FuzzConvert(f *testing.F) {
 
 // convert runs a model through every conversion; variant selects the options.
 func convert(t *testing.T, m *onnx.Model, variant int) {
-	m.Infer(nil)
+	m.Infer()
 	raised := m.Clone()
 	_ = raised.RaiseOpset(19) // whether it can be raised does not matter
 	check(t, raised)

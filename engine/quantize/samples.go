@@ -159,9 +159,9 @@ func fileHash(path string) ([]byte, error) {
 // maxUnreadable is the share of samples, one in this many, that may be unreadable.
 const maxUnreadable = 10
 
-// each loads the samples in order, skips unreadable ones, and calls use for the others. It returns the names of the skipped ones. If more
+// Each loads the samples in order, skips unreadable ones, and calls use for the others. It returns the names of the skipped ones. If more
 // than a tenth or all are unreadable, it returns an error.
-func each(samples Samples, use func(i int, s Sample) error) (skipped []string, err error) {
+func Each(samples Samples, use func(i int, s Sample) error) (skipped []string, err error) {
 	total := samples.Len()
 	if total == 0 {
 		return nil, unsupported("samples", "no samples", "name a directory with images")

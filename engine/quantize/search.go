@@ -222,7 +222,7 @@ func (s *Search) outputs(ctx context.Context, m *onnx.Model, tensors []string) (
 	}
 	defer runner.Close()
 	values := make(map[string][]float32, len(tensors))
-	_, err = each(s.Samples, func(_ int, sample Sample) error {
+	_, err = Each(s.Samples, func(_ int, sample Sample) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("sensitivity: %w", err)
 		}

@@ -13,7 +13,7 @@ import (
 func SeparateActivations(m *onnx.Model, results []string) (made *onnx.Model, separated int) {
 	made = m.Clone()
 	g := made.Proto.Graph
-	s := &separation{graph: g, index: onnx.NewIndex(g), values: made.Infer(nil), sigmoids: make(map[*onnx.NodeProto]string)}
+	s := &separation{graph: g, index: onnx.NewIndex(g), values: made.Infer(), sigmoids: make(map[*onnx.NodeProto]string)}
 	products := make(map[*onnx.NodeProto]string)
 	for _, name := range results {
 		name = s.afterNorm(name)

@@ -40,7 +40,7 @@ type structure struct {
 
 func newStructure(m *onnx.Model) *structure {
 	s := &structure{
-		graph: m.Proto.Graph, index: onnx.NewIndex(m.Proto.Graph), values: m.Infer(nil),
+		graph: m.Proto.Graph, index: onnx.NewIndex(m.Proto.Graph), values: m.Infer(),
 		tail: make(map[*onnx.NodeProto]bool), heads: make(map[*onnx.NodeProto]bool),
 	}
 	var walk []string

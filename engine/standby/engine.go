@@ -17,8 +17,8 @@ import (
 // Remote is an engine that may be unavailable. Submit must not block and Wait must return within a bounded time.
 type Remote interface {
 	engine.Engine
-	// Well reports whether any server accepts requests.
-	Well() bool
+	// Healthy reports whether any server accepts requests.
+	Healthy() bool
 	// Reject takes the server that gave a slot's last result out of service, because its values are invalid. It reports whether another one
 	// accepts requests.
 	Reject(slot int, reason error) (repeat bool)
@@ -26,7 +26,7 @@ type Remote interface {
 
 // Options configures Open.
 type Options struct {
-	// Remote is used while it is well. It is nil if it could not be opened, with the reason in Refused; Reopen is then retried until it
+	// Remote is used while it is healthy. It is nil if it could not be opened, with the reason in Refused; Reopen is then retried until it
 	// succeeds.
 	Remote  Remote
 	Refused error
@@ -36,8 +36,8 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// Engine runs requests on Remote while it is well and on Local otherwise. A request that fails on Remote is repeated on Local, so none is
-// lost.
+// Engine runs requests on Remote while it is healthy and on Local otherwise. A request that fails on Remote is repeated on Local, so none
+// is lost.
 type Engine struct {
 	Options
 	model  engine.Model
@@ -244,7 +244,7 @@ func (s *slot) on(e engine.Engine, number int) error {
 }
 
 func (e *Engine) submit(number int, s *slot) error {
-	if r := e.remote.Load(); r != nil && (*r).Well() && number < (*r).Slots() && e.takes(*r, s) {
+	if r := e.remote.Load(); r != nil && (*r).Healthy() && number < (*r).Slots() && e.takes(*r, s) {
 		err := s.on(*r, number)
 		if err == nil {
 			s.remote, s.busy = *r, true

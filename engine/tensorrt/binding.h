@@ -198,6 +198,11 @@ class Binding final : public Family {
         call<bool>(config, Config::setTacticSources, Abi::kInternalTactics);
         if constexpr (Abi::kNoExternalTactics >= 0) call<void>(config, Config::setPreviewFeature, int32_t{Abi::kNoExternalTactics}, true);
     }
+    bool useExternalTactics(void* config) const override {
+        if constexpr (Abi::kExternalTactics == 0) return false;
+        if constexpr (Abi::kNoExternalTactics >= 0) call<void>(config, Config::setPreviewFeature, int32_t{Abi::kNoExternalTactics}, false);
+        return call<bool>(config, Config::setTacticSources, Abi::kInternalTactics | Abi::kExternalTactics);
+    }
     void* createTimingCache(void* config, const void* data, size_t size) const override {
         return call<void*>(config, Config::createTimingCache, data, size);
     }

@@ -6,19 +6,17 @@ package tensorrt
 import "C"
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 	"unsafe"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/internal/meminfo"
 )
 
 // BuildOptions configures Build. The zero value of each field selects the default.
@@ -59,6 +57,8 @@ type BuildOptions struct {
 
 	// timingDir is the directory of the default TimingCache.
 	timingDir *Cache
+	// workspace is used if Workspace is 0. It does not belong to the plan's key, because it depends on what else runs.
+	workspace int64
 }
 
 // Range is the range of a dimension: minimum, optimum and maximum. Zeros stand for 1, Min and Opt.
@@ -85,17 +85,13 @@ type ShapeRange struct {
 
 // Calibration is the source of INT8 ranges for a model without Q/DQ nodes. TensorRT 10 and before only.
 type Calibration struct {
-	// Batches is a file from WriteCalibration. It may be empty if Cache exists.
-	Batches string `json:"batches,omitempty"`
-	// Cache is TensorRT's calibration cache, read if it exists and written otherwise.
+	// Cache is a file in the format of TensorRT's calibration caches, see quantize.Cache.FormatTensorRT.
 	Cache string `json:"cache,omitempty"`
-	// MinMax uses the extreme values instead of the ranges with the least loss of information (entropy).
+	// MinMax is set for a cache of the min-max calibrator, not set for one of the entropy calibrator.
 	MinMax bool `json:"minmax,omitempty"`
 	// Unquantized are the output tensors of layers that stay in FP16, usually a detect head's last convolutions; the layers after them stay
 	// in FP32. See quantize.Plan.Unquantized.
 	Unquantized []string `json:"unquantized,omitempty"`
-	// Hash identifies the calibration images in the plan cache's key; empty for the SHA-256 of Batches.
-	Hash string `json:"hash,omitempty"`
 }
 
 // Progress is the progress of a build. Step and Steps count within Phase; both are 0 before TensorRT 9.
@@ -113,59 +109,6 @@ type Plan struct {
 	File []byte
 	// Key identifies the plan in a Cache.
 	Key Key
-}
-
-// buildKey is the part of BuildOptions that affects the plan.
-type buildKey struct {
-	Precision          engine.Precision `json:"precision"`
-	StronglyTyped      bool             `json:"strongly_typed"`
-	Batch              Range            `json:"batch"`
-	Width, Height      int
-	Shapes             []ShapeRange `json:"shapes"`
-	Workspace          int64        `json:"workspace"`
-	Level, DLA         int
-	VersionCompatible  bool `json:"version_compatible"`
-	HardwareCompatible bool `json:"hardware_compatible"`
-	MinMax             bool `json:"minmax"`
-	Calibration        string
-	Unquantized        []string `json:"unquantized,omitempty"`
-	// Plugins are the SHA-256 hashes of the plugins with operators of the model.
-	Plugins []string `json:"plugins,omitempty"`
-	// Preprocess is the preprocessing of the calibration images, if Calibration.Hash identifies them.
-	Preprocess engine.Preprocess `json:"preprocess,omitzero"`
-}
-
-// key returns the cache key of the plan for this version, device and plugins.
-func (o *BuildOptions) key(version Version, facts cuda.Facts, plugins []PluginFacts) (Key, error) {
-	width, height := o.sides()
-	build := buildKey{
-		Precision: o.resolvePrecision(version, facts), StronglyTyped: o.StronglyTyped, Batch: o.Batch.complete(), Width: width, Height: height,
-		Shapes: o.Shapes, Workspace: o.Workspace, Level: -1, DLA: -1, VersionCompatible: o.VersionCompatible,
-		HardwareCompatible: o.HardwareCompatible, MinMax: o.Calibration.MinMax,
-	}
-	for _, p := range plugins {
-		build.Plugins = append(build.Plugins, p.SHA256)
-	}
-	if o.OptimizationLevel != nil {
-		build.Level = *o.OptimizationLevel
-	}
-	if o.DLA != nil {
-		build.DLA = *o.DLA
-	}
-	if build.Precision == engine.INT8 {
-		var err error
-		build.Calibration, err = o.Calibration.hash()
-		if err != nil {
-			return Key{}, err
-		}
-		build.Unquantized = o.Calibration.Unquantized
-		if o.Calibration.Hash != "" {
-			build.Preprocess = o.Metadata.Preprocess
-		}
-	}
-	return Key{
-		Model: sha256.Sum256(o.Model), TensorRT: version.String(), Architecture: facts.ComputeCapability(), GPU: facts.Name, Build: build,
-	}, nil
 }
 
 // sides returns the size of an image input with dynamic height and width.
@@ -194,29 +137,6 @@ func (o *BuildOptions) resolvePrecision(version Version, facts cuda.Facts) engin
 	return engine.FP32
 }
 
-func (c Calibration) hash() (string, error) {
-	if c.Hash != "" {
-		return c.Hash, nil
-	}
-	path := c.Batches
-	if path == "" {
-		path = c.Cache
-	}
-	if path == "" {
-		return "", nil
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("calibration set: %w", err)
-	}
-	defer file.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, file); err != nil {
-		return "", fmt.Errorf("calibration set: %w", err)
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
-}
-
 // pollInterval is the interval between reads of the builder's progress.
 const pollInterval = 100 * time.Millisecond
 
@@ -232,6 +152,13 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 		return nil, err
 	}
 	defer device.Close()
+	if device.Facts().Integrated {
+		workspace, err := sharedWorkspace(meminfo.Read(), len(options.Model))
+		if err != nil {
+			return nil, err
+		}
+		options.workspace = workspace
+	}
 	library, err := OpenLibrary(options.Library)
 	if err != nil {
 		return nil, err
@@ -283,14 +210,35 @@ func Build(ctx context.Context, options BuildOptions, progress func(Progress)) (
 	defer C.ei_plan_free(&plan)
 	facts := PlanFacts{
 		Version: key.TensorRT, Architecture: key.Architecture, GPU: key.GPU, Precision: key.Build.Precision, Metadata: options.Metadata,
-		Plugins: plugins,
-		Model:   options.Path, Layers: int(plan.layers), BuildSeconds: float64(plan.nanoseconds) / 1e9,
+		DLA: options.DLA, Plugins: plugins,
+		Model: options.Path, Layers: int(plan.layers), BuildSeconds: float64(plan.nanoseconds) / 1e9,
 	}
 	file, err := EncodePlan(facts, unsafe.Slice((*byte)(plan.data), int(plan.size)))
 	if err != nil {
 		return nil, err
 	}
 	return &Plan{Facts: facts, File: file, Key: key}, nil
+}
+
+// On a GPU without memory of its own a build competes with everything else that runs, and TensorRT's default workspace is all memory.
+const (
+	maxSharedWorkspace = 1 << 30
+	// minBuildMemory is what a CUDA context and TensorRT's libraries take before the build begins.
+	minBuildMemory = 512 << 20
+)
+
+// sharedWorkspace returns the workspace in bytes of a build on such a GPU, 0 for TensorRT's default, or an error if there is too little
+// memory for a model of that many bytes.
+func sharedWorkspace(m meminfo.Memory, model int) (int64, error) {
+	if m.Available < 0 {
+		return 0, nil
+	}
+	free, needed := m.Available+max(m.SwapFree, 0), int64(minBuildMemory+3*model)
+	if free < needed {
+		const hint = "close other programs or add swap, or build the plan on another board of this kind: edge-infer build -o PLAN"
+		return 0, newError("build", nil, hint, "%d MiB of memory and swap are free, a build needs at least %d", free>>20, needed>>20)
+	}
+	return min(maxSharedWorkspace, m.Available/4), nil
 }
 
 // watch reports progress until the build has finished, and cancels it when the context ends.
@@ -355,7 +303,7 @@ func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 		c.strongly_typed = flag(o.StronglyTyped)
 		c.version_compatible, c.hardware_compatible = flag(o.VersionCompatible), flag(o.HardwareCompatible)
 		c.minmax = flag(o.Calibration.MinMax)
-		c.level, c.dla, c.workspace = C.int(key.Level), C.int(key.DLA), C.size_t(o.Workspace)
+		c.level, c.dla, c.workspace = C.int(key.Level), C.int(key.DLA), C.size_t(cmp.Or(o.Workspace, o.workspace))
 		c.batch = [3]C.int64_t{C.int64_t(key.Batch.Min), C.int64_t(key.Batch.Opt), C.int64_t(key.Batch.Max)}
 		c.height, c.width = C.int64_t(key.Height), C.int64_t(key.Width)
 		c.shapes = C.int(len(o.Shapes))
@@ -365,8 +313,7 @@ func (o *BuildOptions) c(key buildKey) (*C.ei_build_options, error) {
 			}
 		}
 		return errors.Join(
-			fillText(c.calibration[:], o.Calibration.Batches), fillText(c.calibration_cache[:], o.Calibration.Cache),
-			fillText(c.timing_cache[:], o.TimingCache))
+			fillText(c.calibration_cache[:], o.Calibration.Cache), fillText(c.timing_cache[:], o.TimingCache))
 	}
 	if err := fill(); err != nil {
 		C.free(unsafe.Pointer(c))

@@ -164,18 +164,18 @@ func (b *buildError) unpack() error {
 // the last answer; its error concerns the pipes only.
 func ServeBuild(ctx context.Context, in io.Reader, out io.Writer) error {
 	var r request
-	return isolate.Serve(ctx, in, out, &r, func(ctx context.Context, model []byte, tell func(any)) error {
+	return isolate.Serve(ctx, in, out, &r, func(ctx context.Context, model []byte, send func(any)) error {
 		level := slog.LevelInfo
 		if r.Debug {
 			level = slog.LevelDebug
 		}
-		r.Options.Model, r.Options.Log = model, slog.New(&responseLog{tell: tell, level: level})
-		plan, err := r.serve(ctx, func(p Progress) { tell(response{Progress: &p}) })
+		r.Options.Model, r.Options.Log = model, slog.New(&responseLog{send: send, level: level})
+		plan, err := r.serve(ctx, func(p Progress) { send(response{Progress: &p}) })
 		if err != nil {
-			tell(response{Error: pack(err)})
+			send(response{Error: pack(err)})
 			return nil
 		}
-		tell(response{Plan: plan})
+		send(response{Plan: plan})
 		return nil
 	})
 }
@@ -211,14 +211,14 @@ func (r *request) serve(ctx context.Context, progress func(Progress)) (*BuiltPla
 
 // responseLog sends log records over the pipe.
 type responseLog struct {
-	tell  func(any)
+	send  func(any)
 	level slog.Level
 }
 
 func (l *responseLog) Enabled(_ context.Context, level slog.Level) bool { return level >= l.level }
 
 func (l *responseLog) Handle(_ context.Context, r slog.Record) error {
-	l.tell(response{Log: &logLine{Level: r.Level, Message: r.Message}})
+	l.send(response{Log: &logLine{Level: r.Level, Message: r.Message}})
 	return nil
 }
 

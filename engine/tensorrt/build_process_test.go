@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -185,64 +186,35 @@ func FuzzServeBuild(f *testing.F) {
 	})
 }
 
-// TestCalibration is as long as its table of calibrations.
 func TestCalibration(t *testing.T) {
-	dir := t.TempDir()
-	batches := filepath.Join(dir, "batches")
-	inputs := []tensorrt.CalibrationInput{{Name: "images", Bytes: 4 * 3 * 32 * 32}}
-	count := 0
-	write := func(n int) error {
-		count = 0
-		return tensorrt.WriteCalibration(batches, inputs, 1, func(batch [][]byte) error {
-			if count == n {
-				return errEOF
-			}
-			count++
-			copy(batch[0], floatBytes(float32(count)))
-			return nil
-		})
-	}
-	err := write(0)
-	require.ErrorContains(t, err, "tensorrt build: no calibration images (name a directory with at least 100 images like the camera's)")
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Empty(t, entries)
-	require.NoError(t, write(5))
-
+	table := filepath.Join(t.TempDir(), "table")
 	for _, version := range []int{8502, 8602, 100300} {
 		for _, minmax := range []bool{false, true} {
-			cache := filepath.Join(t.TempDir(), "cache")
-			calibrate := func(o *tensorrt.BuildOptions) {
-				o.Precision = engine.INT8
-				o.Calibration = tensorrt.Calibration{Batches: batches, Cache: cache, MinMax: minmax}
-			}
 			algorithm, name := "2", "EntropyCalibration2"
 			if minmax {
 				algorithm, name = "3", "MinMaxCalibration"
 			}
-			plan := buildSmall(t, version, calibrate)
-			require.Contains(t, string(plan.File), "note calibration algorithm "+algorithm+" batch 1 batches 5 sum 15\n")
+			require.NoError(t, os.WriteFile(table, fmt.Appendf(nil, "TRT-%d-%s\nimages: 3c010a14\n", version, name), 0o600))
+			log, logged := logger()
+			plan := buildSmall(t, version, func(o *tensorrt.BuildOptions) {
+				o.Precision = engine.INT8
+				o.Calibration = tensorrt.Calibration{Cache: table, MinMax: minmax}
+				o.Log = log
+			})
+			note := fmt.Sprintf("note calibration algorithm %s cache TRT-%d-%s|images: 3c010a14|\n", algorithm, version, name)
+			require.Contains(t, string(plan.File), note)
 			require.Contains(t, string(plan.File), "note flag 0\n", "FP16 beside INT8")
 			require.Contains(t, string(plan.File), "note flag 1\n")
-			text, err := os.ReadFile(cache)
-			require.NoError(t, err)
-			require.Contains(t, string(text), name)
-			// The second build reads the cache instead of the batches, and reports its missing ranges in one line.
-			log, logged := logger()
-			plan = buildSmall(t, version, func(o *tensorrt.BuildOptions) {
-				calibrate(o)
-				o.Calibration.Batches, o.Log = "", log
-			})
+			// Missing ranges are reported in one line.
 			require.Contains(t, logged(), `level=WARN msg="2 tensors have no INT8 range; layers that read or compute them stay in floating point"`)
 			require.NotContains(t, logged(), "Missing scale")
-			require.Contains(t, string(plan.File), "note calibration algorithm "+algorithm+" cache TRT-")
 		}
 		// The layers that detectors need in floating point stay there, up to the output, whose type the caller selects.
 		hold := func(names ...string) string {
 			return string(buildSmall(t, version, func(o *tensorrt.BuildOptions) {
 				o.Model = small(func(m *fake.Model) { m.Operators = []string{"backbone", "head", "Integer", "softmax", "decode"} })
 				o.Precision = engine.INT8
-				o.Calibration = tensorrt.Calibration{Batches: batches, Unquantized: names}
+				o.Calibration = tensorrt.Calibration{Cache: table, MinMax: true, Unquantized: names}
 			}).File)
 		}
 		held := hold("head")
@@ -258,33 +230,11 @@ func TestCalibration(t *testing.T) {
 		require.NotContains(t, string(plan.File), "calibration algorithm")
 	}
 
-	for _, test := range []struct {
-		name, want string
-		file       []byte
-	}{
-		{"noise", "not a calibration file", []byte("noise")},
-		{
-			"no batch", "0 batches in the header, 0 present",
-			[]byte("EICALIB1\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00x\x04\x00\x00\x00\x00\x00\x00\x00"),
-		},
-		{"long name", "broken header", []byte("EICALIB1\x01\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\xff\xff\x00\x00x")},
-		{
-			"too few", "9 batches in the header, 1 present",
-			append([]byte("EICALIB1\x01\x00\x00\x00\x09\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00x\x04\x00\x00\x00\x00\x00\x00\x00"), 1, 2, 3, 4),
-		},
-		{
-			"huge", "broken header",
-			[]byte("EICALIB1\x01\x00\x00\x00\x09\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00x\xff\xff\xff\xff\xff\xff\xff\x7f"),
-		},
-	} {
-		path := filepath.Join(t.TempDir(), "file")
-		require.NoError(t, os.WriteFile(path, test.file, 0o600))
-		o := buildOptions(100300, small(nil))
-		o.Precision, o.Calibration.Batches = engine.INT8, path
-		_, err := tensorrt.Build(t.Context(), o, nil)
-		require.EqualError(t, err,
-			"tensorrt build: calibration batches "+path+": "+test.want+" (check the path, the free space and the permissions)", test.name)
-	}
+	o := buildOptions(100300, small(nil))
+	o.Precision = engine.INT8
+	o.Calibration.Cache = filepath.Join(t.TempDir(), "none")
+	_, err := tensorrt.Build(t.Context(), o, nil)
+	require.ErrorContains(t, err, "calibration cache: open "+o.Calibration.Cache+": no such file or directory")
 }
 
 func TestTensorRT11TakesThePrecisionFromTheModel(t *testing.T) {
@@ -366,4 +316,53 @@ func TestMessagesKeepTheirLevel(t *testing.T) {
 	require.Contains(t, text(), `level=ERROR msg="Error Code 10: Internal Error`)
 	require.Contains(t, text(), `level=WARN msg="a warning of the fake library"`)
 	require.NotContains(t, text(), slog.LevelDebug.String())
+}
+
+// TestExternalTactics: a layer that TensorRT's own kernels lack is built with those of cuBLAS and cuDNN, and only then.
+func TestExternalTactics(t *testing.T) {
+	for version, want := range map[int]string{8502: "note tactics 31\n", 100300: "note tactics 31\n", 110100: ""} {
+		t.Setenv("FAKE_TRT", "")
+		require.NotContains(t, string(buildSmall(t, version, nil).File), "tactics 31")
+		t.Setenv("FAKE_TRT", "tactics")
+		log, text := logger()
+		o := buildOptions(version, small(nil))
+		o.Log = log
+		plan, err := tensorrt.Build(t.Context(), o, nil)
+		if want == "" {
+			require.ErrorContains(t, err, "Could not find any implementation for node Conv_0.")
+			continue
+		}
+		require.NoError(t, err)
+		require.Contains(t, string(plan.File), want)
+		require.Contains(t, text(), "building again with those of cuBLAS and cuDNN")
+	}
+}
+
+// TestSharedMemory: on a GPU without memory of its own the workspace is bounded, and the plan's key does not depend on it.
+func TestSharedMemory(t *testing.T) {
+	own := buildSmall(t, 100300, nil)
+	require.NotContains(t, string(own.File), "note workspace")
+	t.Setenv("FAKE_CUDA", "integrated=1")
+	shared := buildSmall(t, 100300, nil)
+	require.Contains(t, string(shared.File), "note workspace ")
+	require.Equal(t, own.Key.Build, shared.Key.Build)
+	chosen := buildSmall(t, 100300, func(o *tensorrt.BuildOptions) { o.Workspace = 123456 })
+	require.Contains(t, string(chosen.File), "note workspace 123456\n")
+}
+
+// TestDLACoreOfAPlan: a plan file is opened on the core that it was built for.
+func TestDLACoreOfAPlan(t *testing.T) {
+	core := 1
+	plan := buildSmall(t, 100300, func(o *tensorrt.BuildOptions) { o.DLA = &core })
+	facts, _, err := tensorrt.ReadPlan(plan.File)
+	require.NoError(t, err)
+	require.Equal(t, &core, facts.DLA)
+	file := filepath.Join(t.TempDir(), "trt.log")
+	t.Setenv("FAKE_TRT_LOG", file)
+	e, err := tensorrt.Options{Options: engine.Options{Bytes: plan.File, Library: libraries[100300]}, Log: quiet}.Open()
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	calls, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(calls), "setDLACore 1\n")
 }

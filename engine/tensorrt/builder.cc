@@ -110,102 +110,27 @@ class Progress final : public Monitor {
     ei_progress* progress_;
 };
 
-// Calibration provides the batches of a calibration file: a header, then for each batch the elements of all inputs in order.
-//
-// 8 bytes "EICALIB1", uint32 inputs, uint32 batches, uint32 images per batch, for each input: uint32 length of the name, the name, uint64
-// bytes per batch
-//
-// All numbers are little endian. Elements have the type of the network's input, usually float32.
+// Calibration gives the builder the ranges of a calibration cache. There are no batches to measure.
 class Calibration final : public CalibrationFeed {
    public:
-    Calibration(const char* batches, const char* cache) : file_(batches), path_(cache), cache_(cache) {}
-    ~Calibration() {
-        for (int i = 0; i < count_; i++) cuMemFree_v2(input_[i].device);
+    explicit Calibration(const char* cache) : cache_(cache) {}
+
+    // check returns an error unless there is a cache.
+    int check(const char* path, ei_error* error) const {
+        if (cache_.data != nullptr) return EI_OK;
+        return fail(error, EI_FILE, "calibration cache %s cannot be read or is empty", path);
     }
 
-    // check reads the header and returns an error for other files.
-    int check(const char* path, ei_error* error) {
-        if (path[0] == 0)
-            return cache_.data != nullptr ? EI_OK : fail(error, EI_FILE, "int8 needs calibration batches or a calibration cache");
-        if (file_.data == nullptr)
-            return fail(error, EI_FILE, "calibration batches %s: %s", path, errno != 0 ? strerror(errno) : "empty file");
-        uint32_t inputs = 0;
-        if (!take(magic_, 8) || memcmp(magic_, "EICALIB1", 8) != 0 || !take(&inputs, 4) || !take(&batches_, 4) || !take(&images_, 4) ||
-            inputs == 0 || inputs > EI_MAX_TENSORS || images_ == 0) {
-            return fail(error, EI_FILE, "calibration batches %s: not a calibration file", path);
-        }
-        size_t total = 0;
-        for (uint32_t i = 0; i < inputs; i++) {
-            uint32_t length = 0;
-            Input& input = input_[i];
-            if (!take(&length, 4) || length == 0 || length >= sizeof(input.name) || !take(input.name, length) || !take(&input.bytes, 8) ||
-                input.bytes == 0 || input.bytes > file_.size) {
-                return fail(error, EI_FILE, "calibration batches %s: broken header", path);
-            }
-            input.name[length] = 0;
-            if (const int code = cuMemAlloc_v2(&input.device, input.bytes)) return driver(error, code, "allocate a calibration batch");
-            count_++;
-            total += input.bytes;
-        }
-        if (batches_ == 0 || (file_.size - at_) / total < batches_) {
-            return fail(error, EI_FILE, "calibration batches %s: %u batches in the header, %zu present", path, batches_,
-                        (file_.size - at_) / total);
-        }
-        return EI_OK;
-    }
-
-    int32_t batch() override { return images_ > 0 ? static_cast<int32_t>(images_) : 1; }
-
-    bool next(void** bindings, const char** names, int32_t count) override {
-        if (given_ == batches_) return false;
-        for (int i = 0; i < count_; i++) {
-            if (cuMemcpyHtoD_v2(input_[i].device, file_.data + at_, input_[i].bytes) != 0) return false;
-            at_ += input_[i].bytes;
-        }
-        for (int32_t n = 0; n < count; n++) {
-            bindings[n] = nullptr;
-            for (int i = 0; i < count_; i++) {
-                if (strcmp(names[n], input_[i].name) == 0) bindings[n] = reinterpret_cast<void*>(input_[i].device);
-            }
-            if (bindings[n] == nullptr) return false;
-        }
-        given_++;
-        return true;
-    }
-
+    int32_t batch() override { return 1; }
+    bool next(void**, const char**, int32_t) override { return false; }
     const void* readCache(size_t* size) override {
         *size = cache_.size;
         return cache_.data;
     }
-
-    void writeCache(const void* data, size_t size) override {
-        if (path_[0] != 0 && cache_.data == nullptr) failure = writeFile(path_, data, size);
-    }
-
-    int failure = 0;  // errno of writing the cache
+    void writeCache(const void*, size_t) override {}
 
    private:
-    struct Input {
-        char name[256];
-        uint64_t bytes;
-        ei_cuda_pointer device;
-    };
-
-    bool take(void* target, size_t size) {
-        if (file_.size - at_ < size) return false;
-        memcpy(target, file_.data + at_, size);
-        at_ += size;
-        return true;
-    }
-
-    File file_;
-    const char* path_;
     File cache_;
-    char magic_[8];
-    size_t at_ = 0;
-    uint32_t batches_ = 0, images_ = 0, given_ = 0;
-    int count_ = 0;
-    Input input_[EI_MAX_TENSORS] = {};
 };
 
 // Builder holds the objects of one build and deletes them in reverse order.
@@ -217,7 +142,7 @@ class Builder {
           options_(*options),
           state_(progress),
           progress_(progress),
-          calibration_(options->calibration, options->calibration_cache) {}
+          calibration_(options->calibration_cache) {}
 
     ~Builder() {
         destroy(timing_);
@@ -238,6 +163,11 @@ class Builder {
         if (const int code = configure(error)) return code;
         if (const int code = addProfile(error)) return code;
         plan->memory = family_.build(builder_, network_, config_);
+        if (plan->memory == nullptr && !cancelled(state_) && withoutImplementation() && family_.useExternalTactics(config_)) {
+            library_->log.write(kWarning, "a layer has no implementation in TensorRT, building again with those of cuBLAS and cuDNN");
+            library_->log.mark();
+            plan->memory = family_.build(builder_, network_, config_);
+        }
         const bool timed = timing_ != nullptr && !library_->log.timingsRefused();
         if (timing_ != nullptr && !timed) {  // TensorRT reads it only now
             removeTimings();
@@ -256,9 +186,6 @@ class Builder {
         plan->size = family_.memorySize(plan->memory);
         plan->layers = family_.networkLayers(network_);
         if (timed) saveTimings();
-        if (calibration_.failure != 0) {
-            return fail(error, EI_FILE, "calibration cache %s: %s", options_.calibration_cache, strerror(calibration_.failure));
-        }
         plan->nanoseconds = now() - begun;
         return EI_OK;
     }
@@ -323,21 +250,23 @@ class Builder {
         return EI_OK;
     }
 
+    bool withoutImplementation() const {
+        char text[512];
+        library_->log.errors(text, sizeof(text));
+        return strstr(text, "any implementation for node") != nullptr;
+    }
+
     int precisionIsInTheModel(ei_error* error) {
         return fail(error, EI_UNSUPPORTED, "TensorRT %d takes the precision from the model: give it an FP16 or Q/DQ ONNX file",
                     library_->facts.major);
     }
 
-    // useCalibrator is skipped for a model with Q/DQ nodes, which has neither batches nor a cache.
+    // useCalibrator is skipped for a model with Q/DQ nodes, which has no calibration cache.
     int useCalibrator(void* profile, ei_error* error) {
-        if (!options_.int8 || (options_.calibration[0] == 0 && options_.calibration_cache[0] == 0)) return EI_OK;
-        if (const int code = calibration_.check(options_.calibration, error)) return code;
+        if (!options_.int8 || options_.calibration_cache[0] == 0) return EI_OK;
+        if (const int code = calibration_.check(options_.calibration_cache, error)) return code;
         calibrator_ = family_.calibrator(&calibration_, options_.minmax);
         if (calibrator_.object == nullptr) return precisionIsInTheModel(error);
-        // The calibration batch need not be the plan's optimum batch.
-        if (profile != nullptr && options_.calibration[0] != 0) {
-            if (const int code = makeProfile(calibration_.batch(), &profile, error)) return code;
-        }
         if (!family_.setCalibrator(config_, calibrator_.object, profile))
             return refused(library_, error, EI_TENSORRT, "calibration profile");
         return keepFloat(error);
@@ -430,15 +359,14 @@ class Builder {
 
     int addProfile(ei_error* error) {
         void* profile = nullptr;
-        if (const int code = makeProfile(0, &profile, error)) return code;
+        if (const int code = makeProfile(&profile, error)) return code;
         if (profile != nullptr && family_.addProfile(config_, profile) < 0)
             return refused(library_, error, EI_SHAPE, "optimization profile");
         return useCalibrator(profile, error);
     }
 
-    // makeProfile returns a profile with the range of input shapes, or with the calibration shapes, in which dynamic first dimensions are
-    // batch; null for a network without dynamic inputs.
-    int makeProfile(int32_t batch, void** made, ei_error* error) {
+    // makeProfile returns a profile with the range of input shapes; null for a network without dynamic inputs.
+    int makeProfile(void** made, ei_error* error) {
         void* profile = family_.createProfile(builder_);
         if (profile == nullptr) return refused(library_, error, EI_TENSORRT, "no optimization profile");
         bool dynamic = false;
@@ -451,24 +379,26 @@ class Builder {
                 if (strcmp(options_.shape[n].name, name) == 0) given = &options_.shape[n];
             }
             for (const Selector selector : kSelectors) {
-                const Selector from = batch > 0 ? kOptShape : selector;
                 Dims64 wanted = dims;
                 if (given != nullptr) {
                     if (given->rank != dims.rank)
                         return fail(error, EI_SHAPE, "input %s has %d dimensions, not %d", name, dims.rank, given->rank);
-                    memcpy(wanted.d, from == kMinShape ? given->min : from == kOptShape ? given->opt : given->max, sizeof(wanted.d));
+                    memcpy(wanted.d,
+                           selector == kMinShape   ? given->min
+                           : selector == kOptShape ? given->opt
+                                                   : given->max,
+                           sizeof(wanted.d));
                 }
                 for (int d = 0; d < dims.rank; d++) {
                     if (dims.d[d] >= 0 && wanted.d[d] != dims.d[d]) {
                         return fail(error, EI_SHAPE, "dimension %d of input %s is %lld in the model, not %lld", d, name,
                                     static_cast<long long>(dims.d[d]), static_cast<long long>(wanted.d[d]));
                     }
-                    if (wanted.d[d] < 0) wanted.d[d] = preset(dims, d, from);
+                    if (wanted.d[d] < 0) wanted.d[d] = preset(dims, d, selector);
                     if (wanted.d[d] < 1) return fail(error, EI_SHAPE, "dimension %d of input %s varies: its shape must be given", d, name);
                 }
                 if (isStatic(dims)) continue;
                 dynamic = true;
-                if (batch > 0 && dims.d[0] < 0) wanted.d[0] = batch;
                 if (!family_.setProfileShape(profile, name, selector, wanted)) {
                     return refused(library_, error, EI_SHAPE, "shape of input %s", name);
                 }

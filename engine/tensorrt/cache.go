@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"syscall"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -41,15 +42,6 @@ func (c Cache) dir() (string, error) {
 		return c.Dir, nil
 	}
 	return CacheDir()
-}
-
-// Key identifies a plan by everything that affects its build. Plans with equal keys are interchangeable.
-type Key struct {
-	Model        [sha256.Size]byte `json:"model"`
-	TensorRT     string            `json:"tensorrt"`
-	Architecture string            `json:"architecture"`
-	GPU          string            `json:"gpu"`
-	Build        buildKey          `json:"build"`
 }
 
 // file returns the plan's path. It starts with the first bytes of the model's hash, so that users can see which plans belong together.
@@ -95,6 +87,23 @@ func (c Cache) Store(k Key, file []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return path, replaceFile(path, file)
+}
+
+// planName is the form of the names of the cache's files.
+var planName = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{32}\.plan$`)
+
+// Import writes a plan file that another machine's cache had under that name, and returns its path. The caller trusts its origin, because
+// TensorRT executes code in plans.
+func (c Cache) Import(name string, file []byte) (string, error) {
+	if !planName.MatchString(name) {
+		return "", fmt.Errorf("plan cache: %.100q is not the name of a plan of the cache", name)
+	}
+	dir, err := c.dir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
 	return path, replaceFile(path, file)
 }
 

@@ -133,8 +133,11 @@ func (e *Engine) cached(o *Options, build *BuildOptions) (file []byte, stale fun
 
 func (e *Engine) deserialize(o *Options, build *BuildOptions, facts PlanFacts, plan []byte) error {
 	dla := -1
-	if build.DLA != nil {
+	switch {
+	case build.DLA != nil:
 		dla = *build.DLA
+	case facts.DLA != nil:
+		dla = *facts.DLA
 	}
 	var info C.ei_engine_info
 	var ee C.ei_error
@@ -290,6 +293,9 @@ func (e *Engine) Model() engine.Model { return e.model }
 
 // Slots returns the number of execution contexts.
 func (e *Engine) Slots() int { return len(e.slots) }
+
+// ReadsDevice implements engine.DeviceReader.
+func (e *Engine) ReadsDevice(gpu int) bool { return gpu == e.device.Facts().Ordinal }
 
 // Alloc returns pinned host memory.
 func (e *Engine) Alloc(size int) (*engine.Buffer, error) {

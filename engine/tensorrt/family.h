@@ -20,7 +20,7 @@ struct LayerTimes {
     virtual void add(const char* layer, float milliseconds) = 0;
 };
 
-// CalibrationFeed provides the builder with device pointers of calibration batches.
+// CalibrationFeed answers the builder's INT8 calibrator: batches in device memory, and a calibration cache.
 struct CalibrationFeed {
     virtual int32_t batch() = 0;
     virtual bool next(void** bindings, const char** names, int32_t count) = 0;
@@ -112,6 +112,8 @@ class Family {
     virtual bool setOptimizationLevel(void* config, int32_t level, int version) const = 0;
     virtual void setDetailedProfile(void* config) const = 0;
     virtual void useInternalTactics(void* config) const = 0;
+    // useExternalTactics also allows layers of cuBLAS and cuDNN; false for versions without them.
+    virtual bool useExternalTactics(void* config) const = 0;
     virtual void* createTimingCache(void* config, const void* data, size_t size) const = 0;
     virtual bool setTimingCache(void* config, void* cache) const = 0;
     virtual void* timingCache(void* config) const = 0;

@@ -37,9 +37,9 @@ import (
 //
 //	EDGE_INFER_TEST_TENSORRT    directory of libnvinfer and libnvonnxparser; without it these tests are skipped and the fakes are used
 //	EDGE_INFER_TEST_MODELS      directory with NAME.onnx, NAME.input and NAME.output (float32 of one sample, as another runtime computes
-//	                            them), and for each way to INT8 that shall be tried NAME.calibration (see WriteCalibration), NAME.table
-//	                            (of edge-infer quantize --calibration-table) or NAME.qdq.onnx; NAME.unquantized names the results that
-//	                            calibrators leave in FP16
+//	                            them), and for each way to INT8 that shall be tried NAME.table (of edge-infer quantize
+//	                            --calibration-table) or NAME.qdq.onnx; NAME.unquantized names the results that calibrators leave in
+//	                            FP16
 //	EDGE_INFER_TEST_PLANS       directory that keeps the plans and timing caches, made when missing
 //	EDGE_INFER_TEST_PRECISIONS  comma-separated, fp32,fp16,int8 by default
 //	EDGE_INFER_TEST_LEVEL       builder optimization level
@@ -110,13 +110,12 @@ type route struct {
 
 // Sources of INT8 ranges.
 const (
-	byImages = ".calibration" // TensorRT's own calibrator
-	byTable  = ".table"       // its calibrator given ranges
-	byModel  = ".qdq.onnx"
+	byTable = ".table" // for TensorRT's calibrator
+	byModel = ".qdq.onnx"
 )
 
 func (r route) String() string {
-	return string(r.precision) + map[string]string{byImages: "-calibrator", byTable: "-ranges", byModel: "-qdq"}[r.ranges]
+	return string(r.precision) + map[string]string{byTable: "-ranges", byModel: "-qdq"}[r.ranges]
 }
 
 // routes returns the precisions of the environment, with every INT8 source that the model has files for.
@@ -127,12 +126,12 @@ func routes(t *testing.T, path string) (all []route) {
 			continue
 		}
 		known := len(all)
-		for _, ending := range []string{byImages, byTable, byModel} {
+		for _, ending := range []string{byTable, byModel} {
 			if _, err := os.Stat(strings.TrimSuffix(path, ".onnx") + ending); err == nil {
 				all = append(all, route{precision, ending})
 			}
 		}
-		require.Greater(t, len(all), known, "no calibration, table or qdq.onnx for INT8 beside %s", path)
+		require.Greater(t, len(all), known, "no table or qdq.onnx for INT8 beside %s", path)
 	}
 	return all
 }
@@ -221,8 +220,6 @@ func hardwarePlan(t *testing.T, library, plans, path string, route route, batch 
 	}
 	base := strings.TrimSuffix(path, ".onnx")
 	switch route.ranges {
-	case byImages:
-		o.Calibration = tensorrt.Calibration{Batches: base + byImages, Cache: filepath.Join(plans, name+"-"+release+".calibration-cache")}
 	case byTable:
 		table, err := os.ReadFile(base + byTable)
 		require.NoError(t, err)
@@ -732,8 +729,8 @@ func TestHardwareRefusals(t *testing.T) {
 	for name, change := range map[string]func(*tensorrt.BuildOptions){
 		"truncated": func(o *tensorrt.BuildOptions) { o.Model = model[:len(model)/2] },
 		"noise":     func(o *tensorrt.BuildOptions) { o.Model = []byte("no model at all") },
-		"no batches": func(o *tensorrt.BuildOptions) {
-			o.Precision, o.Calibration.Batches = engine.INT8, filepath.Join(t.TempDir(), "none")
+		"no table": func(o *tensorrt.BuildOptions) {
+			o.Precision, o.Calibration.Cache = engine.INT8, filepath.Join(t.TempDir(), "none")
 		},
 		"dla": func(o *tensorrt.BuildOptions) { core := 9; o.DLA = &core },
 	} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/internal/meminfo"
 )
 
 func TestWriteFailure(t *testing.T) {
@@ -137,7 +138,7 @@ func FuzzCheckModel(f *testing.F) {
 }
 
 // A plan's cache key depends on the shape and the calibration of its build.
-func TestKeyContainsShapeAndPreprocess(t *testing.T) {
+func TestKeyContainsShapeAndCalibration(t *testing.T) {
 	file := func(o BuildOptions) string {
 		key, err := o.key(Version{Major: 10, Minor: 3}, cuda.Facts{Name: "GPU", Major: 8, Minor: 7}, nil)
 		require.NoError(t, err)
@@ -157,13 +158,39 @@ func TestKeyContainsShapeAndPreprocess(t *testing.T) {
 	require.Equal(t, file(of(options)), file(of(wide)))
 	require.Equal(t, file(of(square)), file(BuildOptions{Metadata: metadata}), "no source is the shape of the metadata")
 
-	ways := map[string]bool{}
-	for _, preset := range []string{"", "ultralytics", "yolox"} {
-		o := BuildOptions{Precision: engine.INT8, Calibration: Calibration{Hash: "images"}}
-		o.Metadata.Preprocess.Preset = preset
-		ways[file(o)] = true
+	tables := map[string]bool{}
+	for _, ranges := range []string{"a: 3c010a14", "a: 3c010a15"} {
+		table := filepath.Join(t.TempDir(), "table")
+		require.NoError(t, os.WriteFile(table, []byte(ranges), 0o600))
+		o := BuildOptions{Precision: engine.INT8, Calibration: Calibration{Cache: table}}
+		tables[file(o)] = true
 		o.Precision = engine.FP16
-		require.Equal(t, file(BuildOptions{Precision: engine.FP16}), file(o), "only a calibration depends on it")
+		require.Equal(t, file(BuildOptions{Precision: engine.FP16}), file(o), "only INT8 depends on it")
 	}
-	require.Len(t, ways, 3)
+	require.Len(t, tables, 2)
+}
+
+func TestSharedWorkspace(t *testing.T) {
+	for _, test := range []struct {
+		available, swap int64
+		workspace       int64
+		want            string
+	}{
+		{available: -1, swap: -1},
+		{available: 8 << 30, swap: -1, workspace: 1 << 30},
+		{available: 2 << 30, swap: 0, workspace: 512 << 20},
+		{available: 400 << 20, swap: 2 << 30, workspace: 100 << 20},
+		{
+			available: 400 << 20, swap: 0, want: "tensorrt build: 400 MiB of memory and swap are free, a build needs at least 542 " +
+				"(close other programs or add swap, or build the plan on another board of this kind: edge-infer build -o PLAN)",
+		},
+	} {
+		workspace, err := sharedWorkspace(meminfo.Memory{Available: test.available, SwapFree: test.swap}, 10<<20)
+		if test.want != "" {
+			require.EqualError(t, err, test.want)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, test.workspace, workspace)
+	}
 }

@@ -22,6 +22,8 @@ type PlanFacts struct {
 	GPU          string           `json:"gpu,omitempty"`
 	Precision    engine.Precision `json:"precision,omitempty"`
 	Metadata     engine.Metadata  `json:"metadata"`
+	// DLA is the core that the plan was built for, nil for the GPU.
+	DLA *int `json:"dla,omitempty"`
 	// Plugins are the plugins of the build, which the plan needs again.
 	Plugins []PluginFacts `json:"plugins,omitempty"`
 	// Model is the path of the ONNX file, Layers its number of layers, BuildSeconds the duration of the build.

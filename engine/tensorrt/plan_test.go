@@ -2,7 +2,6 @@ package tensorrt_test
 
 import (
 	"encoding/binary"
-	"io"
 	"math"
 	"slices"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
-
-var errEOF = io.EOF
 
 func floatBytes(f float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(f)) }
 

@@ -24,6 +24,9 @@ func buildPlugin(t *testing.T, name string, p fake.Plugin) string {
 }
 
 func TestPlugin(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and its code is in C or in other processes")
+	}
 	for _, way := range []struct {
 		name   string
 		listed bool // creators come from a list instead of a static initialiser

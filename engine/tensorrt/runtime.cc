@@ -446,6 +446,7 @@ int submit(ei_slot* s, ei_error* error) {
     CUDA(cuEventRecord(s->begun, s->stream), "record an event");
     for (int i = 0; i < r.images; i++) {
         const ei_image& image = r.image[i];
+        if (image.ready != nullptr) CUDA(cuStreamWaitEvent(s->stream, image.ready, 0), "wait for an image");
         if (image.host == nullptr) continue;
         CUDA(cuMemcpyHtoDAsync_v2(image.staging, image.host, image.bytes, s->stream), "copy an image");
     }

@@ -104,6 +104,7 @@ typedef struct ei_image {
     const void *host;         // pinned memory to copy from first; NULL if the kernel reads the image in place
     ei_cuda_pointer staging;  // destination of the copy
     size_t bytes;
+    ei_cuda_event ready;       // the kernel may read the image after it; NULL if at once
     ei_cuda_kernel letterbox;  // arguments points to the field below
     unsigned char arguments[EI_MAX_ARGUMENTS];
 } ei_image;
@@ -197,9 +198,9 @@ typedef struct ei_build_options {
     int64_t height, width;
     int shapes;
     ei_shape shape[EI_MAX_TENSORS];
-    // INT8 without Q/DQ nodes: a file of calibration batches (see Calibration) and a cache file; each may be empty.
+    // INT8 without Q/DQ nodes: a calibration cache of TensorRT and whether it is of the min-max calibrator; may be empty.
     int minmax;
-    char calibration[512], calibration_cache[512];
+    char calibration_cache[512];
     // The output tensors of the layers that stay in floating point in spite of calibration: zero-terminated names and one more zero, or
     // NULL. Owned by the caller until ei_build returns.
     const char *unquantized;

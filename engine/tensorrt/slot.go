@@ -127,6 +127,9 @@ func (e *Engine) Submit(number int, images []engine.Image) error {
 		if err := images[i].Check(); err != nil {
 			return err
 		}
+		if images[i].OnDevice() && !e.ReadsDevice(images[i].Device.Memory.GPU()) {
+			return newError("submit", engine.ErrUnsupported, "", "an image is in the memory of another GPU")
+		}
 	}
 	for i := range images {
 		if err := s.setImage(i, &images[i]); err != nil {
@@ -163,6 +166,14 @@ func (s *slot) submit() error {
 // setImage sets the image's device address and its letterbox.
 func (s *slot) setImage(i int, im *engine.Image) error {
 	p := &s.request.image[i]
+	in := &s.request.io[s.engine.inputIndex()]
+	output := uint64(in.device) + uint64(i*s.engine.img.ImageBytes())
+	p.host, p.staging, p.bytes, p.ready = nil, 0, 0, nil
+	if im.OnDevice() {
+		p.ready = C.ei_cuda_event(im.Device.Memory.Ready())
+		s.transforms[i] = s.engine.kernels.letterbox(p, im, 0, output)
+		return nil
+	}
 	size := im.Stride*(im.Format.Rows(im.Height)-1) + im.Format.RowBytes(im.Width)
 	data := im.Data[:size]
 	source, ours := s.engine.memory.address(data)
@@ -174,7 +185,6 @@ func (s *slot) setImage(i int, im *engine.Image) error {
 		copy(s.host[i].Data, data)
 		source, memory = s.host[i].Address, unsafe.Pointer(&s.host[i].Data[0])
 	}
-	p.host, p.staging, p.bytes = nil, 0, 0
 	if !s.engine.mapped {
 		if err := s.growDevice(i, size); err != nil {
 			return err
@@ -182,8 +192,6 @@ func (s *slot) setImage(i int, im *engine.Image) error {
 		source = s.device[i].Address
 		p.host, p.staging, p.bytes = memory, C.ei_cuda_pointer(source), C.size_t(size)
 	}
-	in := &s.request.io[s.engine.inputIndex()]
-	output := uint64(in.device) + uint64(i*s.engine.img.ImageBytes())
 	s.transforms[i] = s.engine.kernels.letterbox(p, im, source, output)
 	return nil
 }

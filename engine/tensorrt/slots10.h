@@ -20,6 +20,7 @@ struct Abi10 {
     static constexpr int kFp16 = 0, kInt8 = 1, kGpuFallback = 3, kPreferPrecision = 10, kRefit = 4, kDisableTimingCache = 5, kTf32 = 6,
                          kVersionCompatible = 13;
     static constexpr uint32_t kInternalTactics = 1u << 3 | 1u << 4;
+    static constexpr uint32_t kExternalTactics = 7;
     static constexpr int kNoExternalTactics = -1;
 
     struct Runtime {

@@ -20,6 +20,7 @@ struct Abi11 {
     static constexpr int kFp16 = -1, kInt8 = -1, kGpuFallback = 3, kPreferPrecision = -1, kRefit = 4, kDisableTimingCache = 5, kTf32 = 6,
                          kVersionCompatible = 12;
     static constexpr uint32_t kInternalTactics = 1u << 0 | 1u << 1;
+    static constexpr uint32_t kExternalTactics = 0;
     static constexpr int kNoExternalTactics = -1;
 
     struct Runtime {

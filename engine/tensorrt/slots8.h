@@ -20,6 +20,7 @@ struct Abi8 {
     static constexpr int kFp16 = 0, kInt8 = 1, kGpuFallback = 3, kPreferPrecision = 11, kRefit = 5, kDisableTimingCache = 6, kTf32 = 7,
                          kVersionCompatible = 15;
     static constexpr uint32_t kInternalTactics = 1u << 3 | 1u << 4;  // EDGE_MASK_CONVOLUTIONS, JIT_CONVOLUTIONS
+    static constexpr uint32_t kExternalTactics = 7;                  // CUBLAS, CUBLAS_LT, CUDNN
     static constexpr int kNoExternalTactics =
         1;  // the preview feature that keeps cuBLAS and cuDNN out of the core; -1 where it is the rule
 

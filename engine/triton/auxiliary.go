@@ -1,7 +1,7 @@
 package triton
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -34,17 +34,12 @@ func isAuxiliary(in kserve.TensorMetadata) bool {
 // fillAuxiliary creates the auxiliary inputs for the largest batch. Requests differ only in how many rows they send.
 func (e *Engine) fillAuxiliary(inputs []engine.TensorInfo) error {
 	for _, in := range inputs {
-		shape, values, ok := engine.AuxiliaryValues(in, e.img)
+		one, ok := engine.AuxiliaryTensor(in, e.img)
 		if !ok {
 			return fmt.Errorf("input %q is %v, which is too large", in.Name, in.Shape)
 		}
-		tensor := kserve.Tensor{Name: in.Name, Datatype: kserve.Datatype(in.Type), Shape: shape}
-		for range max(e.model.MaxBatch, e.img.Batch) {
-			for _, value := range values {
-				tensor.Data = binary.LittleEndian.AppendUint64(tensor.Data, uint64(value))
-			}
-		}
-		e.auxiliary = append(e.auxiliary, tensor)
+		data := bytes.Repeat(one.Data, max(e.model.MaxBatch, e.img.Batch))
+		e.auxiliary = append(e.auxiliary, kserve.Tensor{Name: in.Name, Datatype: kserve.Datatype(in.Type), Shape: one.Shape, Data: data})
 	}
 	return nil
 }
@@ -55,7 +50,8 @@ func (e *Engine) withAuxiliary(inputs []kserve.Tensor, batch int) []kserve.Tenso
 		shape := append(make([]int64, 0, 3), t.Shape...)
 		shape[0] = int64(batch)
 		t.Shape = shape
-		t.Data = t.Data[:8*engine.Elements(shape)]
+		kind, _ := kserve.ElementType(t.Datatype)
+		t.Data = t.Data[:int64(kind.Size())*engine.Elements(shape)]
 		inputs = append(inputs, t)
 	}
 	return inputs

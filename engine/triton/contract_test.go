@@ -75,5 +75,5 @@ func TestASecondInputIsRefused(t *testing.T) {
 	defer func() { require.NoError(t, e.Close()) }()
 	err = e.Submit(0, []engine.Image{{}})
 	require.EqualError(t, err, "triton submit: the model takes no images: it has 2 inputs, images go to a single one; "+
-		"the only other inputs supported are orig_target_sizes and pixel_mask")
+		"the only other inputs supported are orig_target_sizes, pixel_mask, im_shape, scale_factor")
 }

@@ -139,7 +139,7 @@ func TestWhatIsAskedForIsLookedForOnEveryServer(t *testing.T) {
 	require.NoError(t, err)
 	defer e.Close()
 	second.Start(t)
-	requireWell(t, e, 2)
+	requireHealthy(t, e, 2)
 	first.Stop()
 	_, err = infer(e)
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 	"github.com/edge-infer/edge-infer/engine/preprocess"
 	"github.com/edge-infer/edge-infer/engine/worker"
+	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
 // Name is the name of this backend in settings and errors.
@@ -57,6 +58,7 @@ type Engine struct {
 	choosing    sync.Mutex     // held by reserve
 	watches     sync.WaitGroup // of the endpoints
 	budget      budget
+	answers     inflight.Budget // the memory of answers
 	retries     atomic.Uint64
 	locks       locks
 	token       atomic.Pointer[string]
@@ -70,6 +72,7 @@ var _ engine.Engine = (*Engine)(nil)
 // others until Close. All errors are *engine.Error, with kind ErrUnavailable if no server answered.
 func Open(ctx context.Context, addresses string, options engine.Options, logger *slog.Logger) (*Engine, error) {
 	e := &Engine{remote: options.Remote, log: logger, timeout: cmp.Or(options.Remote.Timeout, DefaultTimeout), budget: newBudget()}
+	e.answers = inflight.Budget{Max: options.Remote.MaxAnswers, Setting: "remote.memory_mb"}
 	e.context, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := e.open(ctx, addresses, options); err != nil {
 		_ = e.Close() // the first error matters
@@ -212,16 +215,16 @@ func remedy(err error) string {
 
 // describe fills the model from the server's description and the options.
 func (e *Engine) describe(d *description, from *endpoint, options engine.Options) error {
-	said, err := metadata(d)
+	declared, err := metadata(d)
 	if err != nil {
 		return &engine.Error{
 			Kind: engine.ErrUnsupported, Message: "invalid parameters of the server's model", Err: err,
 			Hint: "correct them in its config.pbtxt, or set flags: --labels, --layout",
 		}
 	}
-	known := said.Override(options.Metadata)
-	if d.encoding() == "uint8" && !said.Preprocess.IsZero() { // the server normalizes, so its parameters win
-		numbers := &said.Preprocess
+	known := declared.Override(options.Metadata)
+	if d.encoding() == "uint8" && !declared.Preprocess.IsZero() { // the server normalizes, so its parameters win
+		numbers := &declared.Preprocess
 		known.Preprocess.Range, known.Preprocess.Mean, known.Preprocess.Deviation = numbers.Range, numbers.Mean, numbers.Deviation
 	}
 	known.Width, known.Height = options.Sides(known)
@@ -244,7 +247,7 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 		hosts = append(hosts, p.address.String())
 	}
 	e.model = engine.Model{
-		Path: cmp.Or(options.Path, from.address.model), Inputs: inputs, Outputs: outputs, Metadata: said.Override(options.Metadata),
+		Path: cmp.Or(options.Path, from.address.model), Inputs: inputs, Outputs: outputs, Metadata: declared.Override(options.Metadata),
 		MaxBatch: max(options.MaxBatch, 1), Backend: Name, Precision: engine.Auto,
 		BackendVersion: strings.TrimSpace(oneLine(d.server.Name + " " + d.server.Version)), Device: "server " + strings.Join(hosts, ", "),
 	}
@@ -258,19 +261,12 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 	if err != nil {
 		e.img = nil
 		if len(inputs) > 1 {
-			err = fmt.Errorf("%w; the only other inputs supported are orig_target_sizes and pixel_mask", err)
+			err = fmt.Errorf("%w; the only other inputs supported are %s", err, strings.Join(engine.AuxiliaryInputs(), ", "))
 		}
 		e.model.NoImage = err
 		return nil //nolint:nilerr // a model that takes no images runs on tensors
 	}
-	e.model.Image, e.model.Width, e.model.Height = e.img, e.img.Width, e.img.Height
-	if e.img.Batch > 0 {
-		e.model.MaxBatch = e.img.Batch
-	}
-	if err := e.img.CheckBatch(e.model.MaxBatch); err != nil {
-		return &engine.Error{Kind: engine.ErrUnsupported, Err: err}
-	}
-	return nil
+	return e.model.SetImage(e.img)
 }
 
 // inputsOf converts the server's description of the inputs. For a model that takes JPEG it returns the image before compression; see
@@ -347,9 +343,9 @@ func (e *Engine) sameModel(d *description) error {
 	if !slices.EqualFunc(outputs, e.model.Outputs, same) {
 		return bad("its outputs are", outputs, e.model.Outputs)
 	}
-	said, err := metadata(d)
-	if err == nil && len(said.Labels) > 0 && len(e.model.Metadata.Labels) != len(said.Labels) {
-		return bad("its labels are", len(said.Labels), len(e.model.Metadata.Labels))
+	declared, err := metadata(d)
+	if err == nil && len(declared.Labels) > 0 && len(e.model.Metadata.Labels) != len(declared.Labels) {
+		return bad("its labels are", len(declared.Labels), len(e.model.Metadata.Labels))
 	}
 	return nil
 }
@@ -439,7 +435,7 @@ func (e *Engine) Reject(slot int, reason error) (repeat bool) {
 	if len(s.tried) > 0 {
 		s.tried[len(s.tried)-1].reject(reason)
 	}
-	return e.Well()
+	return e.Healthy()
 }
 
 // Close implements engine.Engine. It cancels requests in flight.

@@ -48,25 +48,25 @@ func opened(t *testing.T, timeout time.Duration, servers ...*kservetest.Server) 
 	e, err := at(t.Context(), "grpc", o, servers...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
-	requireWell(t, e, len(servers))
+	requireHealthy(t, e, len(servers))
 	return e
 }
 
-// requireWell waits until so many servers are well.
-func requireWell(t testing.TB, e *triton.Engine, servers int) {
+// requireHealthy waits until so many servers are healthy.
+func requireHealthy(t testing.TB, e *triton.Engine, servers int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		well := 0
+		healthy := 0
 		for _, s := range e.Status().Servers {
-			if s.Well {
-				well++
+			if s.Healthy {
+				healthy++
 			}
 		}
-		return well == servers
+		return healthy == servers
 	}, patience, 5*time.Millisecond, "%+v", e.Status())
 }
 
-// enough is a time in which a server that is well answers on a busy machine, where tests want to see requests end without an answer.
+// enough is a time in which a server that is healthy answers on a busy machine, where tests want to see requests end without an answer.
 const enough = 5 * time.Second
 
 func TestAServerIsKilledAndComesBack(t *testing.T) {
@@ -78,11 +78,11 @@ func TestAServerIsKilledAndComesBack(t *testing.T) {
 	_, err = infer(e)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
 	require.ErrorContains(t, err, "triton wait: no server answers: "+s.Address+": ")
-	require.False(t, e.Well())
+	require.False(t, e.Healthy())
 	_, err = infer(e)
 	require.ErrorIs(t, err, engine.ErrUnavailable, "at once: nothing is sent to a server that is away")
 	s.Start(t)
-	requireWell(t, e, 1)
+	requireHealthy(t, e, 1)
 	_, err = infer(e)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, e.Status().Servers[0].Suspensions)
@@ -97,10 +97,10 @@ func TestAServerHangs(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrUnavailable)
 	require.ErrorContains(t, err, "no answer within 300ms")
 	s.Hang.Store(false)
-	requireWell(t, e, 1)
+	requireHealthy(t, e, 1)
 }
 
-// With another server that is well, no request is lost.
+// With another server that is healthy, no request is lost.
 func TestOneOfTwoServersGoes(t *testing.T) {
 	for name, fault := range map[string]struct{ begin, end func(*kservetest.Server) }{
 		"killed": {func(s *kservetest.Server) { s.Stop() }, func(s *kservetest.Server) { s.Start(t) }},
@@ -136,9 +136,9 @@ func TestOneOfTwoServersGoes(t *testing.T) {
 				_, err := infer(e)
 				require.NoError(t, err)
 			}
-			requireWell(t, e, 1)
+			requireHealthy(t, e, 1)
 			fault.end(first)
-			requireWell(t, e, 2)
+			requireHealthy(t, e, 2)
 		})
 	}
 }
@@ -218,7 +218,7 @@ func TestWrongAnswers(t *testing.T) {
 		require.ErrorIs(t, err, engine.ErrShape, want)
 		require.ErrorContains(t, err, want)
 		s.Model.SetFault(nil)
-		requireWell(t, e, 1)
+		requireHealthy(t, e, 1)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestBackPressureSuspendsNothing(t *testing.T) {
 	_, err := infer(e)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
 	require.ErrorContains(t, err, "Exceeds maximum queue size")
-	require.True(t, e.Well())
+	require.True(t, e.Healthy())
 	s.Model.SetFault(nil)
 	_, err = infer(e)
 	require.NoError(t, err)
@@ -272,13 +272,13 @@ func TestTheVersionIsSwapped(t *testing.T) {
 	if err != nil {
 		require.ErrorContains(t, err, "the server's model has changed: its outputs are")
 	}
-	requireWell(t, e, 0)
+	requireHealthy(t, e, 0)
 	_, err = infer(e)
 	require.ErrorIs(t, err, engine.ErrUnavailable)
 	require.ErrorContains(t, err, "the server's model has changed: its outputs are")
 
 	s.Model.Redescribe("2", nil)
-	requireWell(t, e, 1)
+	requireHealthy(t, e, 1)
 }
 
 func TestOpeningSaysWhatIsWrong(t *testing.T) {
@@ -420,4 +420,33 @@ func certificate() (tls.Certificate, *x509.CertPool) {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
 	return s.TLS.Certificates[0], pool
+}
+
+// TestMemoryOfAnswersIsBounded: an answer that does not fit is refused with the setting that raises the limit, and the next one is taken.
+func TestMemoryOfAnswersIsBounded(t *testing.T) {
+	for _, scheme := range []string{"grpc", "http"} {
+		s := serve(t, network(t), nil)
+		o := network(t)
+		o.Remote.Timeout, o.Remote.MaxAnswers = enough, 512<<10
+		e, err := at(t.Context(), scheme, o, s)
+		require.NoError(t, err)
+		requireHealthy(t, e, 1)
+		s.Model.SetFault(func(_ *kserve.InferRequest, a *kserve.InferResponse) error {
+			a.Outputs = append([]kserve.Tensor(nil), a.Outputs...)
+			a.Outputs[0].Data = make([]byte, 600<<10)
+			return nil
+		})
+		_, err = infer(e)
+		require.ErrorContains(t, err, "too much memory is in use: ", scheme)
+		require.ErrorContains(t, err, " of 524288 (remote.memory_mb raises the limit)", scheme)
+		s.Model.SetFault(nil)
+		requireHealthy(t, e, 1)
+		_, err = infer(e)
+		require.NoError(t, err, scheme)
+		answers := e.Status().Answers
+		require.Equal(t, uint64(1), answers.Refused, scheme)
+		require.Positive(t, answers.Used, scheme)
+		require.Less(t, answers.Used, answers.Max, scheme)
+		require.NoError(t, e.Close())
+	}
 }

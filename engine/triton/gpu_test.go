@@ -93,7 +93,7 @@ func openedOnGPU(t *testing.T, scheme string, servers ...*kservetest.Server) (*t
 	}
 	e, err := triton.Open(t.Context(), strings.Join(addresses, ","), o, slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
-	requireWell(t, e, len(servers))
+	requireHealthy(t, e, len(servers))
 	return e, log
 }
 

@@ -205,12 +205,7 @@ func (w *httpWire) read(response *http.Response, a *answer) ([]byte, error) {
 		_, err = io.ReadFull(response.Body, data)
 		return data, truncated(err)
 	}
-	data, err := readAll(response.Body, a.limit)
-	if err != nil {
-		return nil, err
-	}
-	to, err := a.room(len(data))
-	return to[:copy(to, data)], err
+	return a.readAll(response.Body)
 }
 
 // renew implements wire.

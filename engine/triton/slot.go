@@ -36,7 +36,7 @@ type slot struct {
 }
 
 func (e *Engine) newSlot(number int) (*slot, error) {
-	s := &slot{engine: e, number: number, answer: answer{limit: e.largestAnswer()}}
+	s := &slot{engine: e, number: number, answer: *e.newAnswer(e.largestAnswer())}
 	s.request.Inputs = make([]kserve.Tensor, 0, len(e.model.Inputs))
 	if e.img != nil {
 		s.images = preprocess.NewBatch(e.img, e.model.MaxBatch)
@@ -237,6 +237,9 @@ func (s *slot) attempt(p *endpoint, deadline time.Time) error {
 	defer cancel()
 	defer p.inFlight.Add(-1)
 	err := p.infer(ctx, s)
+	if err != nil {
+		s.answer.drop() // a faulty answer may have made it large
+	}
 	if err != nil && ctx.Err() != nil { // whatever the transport returned
 		return ctx.Err()
 	}

@@ -4,20 +4,23 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
 // Status is the state of an engine's servers.
 type Status struct {
 	Servers []Server `json:"servers"`
 	Retries uint64   `json:"retries"` // repeated attempts of requests
+	// Answers is the memory that answers hold.
+	Answers inflight.Stats `json:"answers"`
 }
 
 // Server is the state of one server.
 type Server struct {
 	Address string    `json:"address"`
-	Well    bool      `json:"well"`
+	Healthy bool      `json:"healthy"`
 	Reason  string    `json:"reason,omitempty"`  // why it is suspended
-	Since   time.Time `json:"since,omitzero"`    // last change of Well
+	Since   time.Time `json:"since,omitzero"`    // last change of Healthy
 	Version string    `json:"version,omitempty"` // of the model
 	Wire    string    `json:"wire,omitempty"`    // encoding of images: fp32, fp16, uint8 or jpeg
 	// Shared is set if images go through shared memory, OnGPU if that is GPU memory. Unshared is why the configured kind is not used.
@@ -37,11 +40,11 @@ type Server struct {
 
 // Status returns the state of the servers. It may be called from any goroutine.
 func (e *Engine) Status() Status {
-	status := Status{Retries: e.retries.Load()}
+	status := Status{Retries: e.retries.Load(), Answers: e.answers.Stats()}
 	for _, p := range e.endpoints {
 		p.mu.Lock()
 		s := Server{
-			Address: p.address.String(), Well: p.well, Reason: p.reason, Since: p.since,
+			Address: p.address.String(), Healthy: p.healthy, Reason: p.reason, Since: p.since,
 			Version: p.version, Shared: p.shared.Load(), OnGPU: p.onGPU.Load(), Unshared: p.unshared,
 			Wire: e.wireEncoding(),
 		}
@@ -67,5 +70,5 @@ func (e *Engine) wireEncoding() string {
 	return encodings[kserve.Datatype(e.img.Type)]
 }
 
-// Well reports whether any server is healthy.
-func (e *Engine) Well() bool { return e.choose(nil) != nil }
+// Healthy reports whether any server is healthy.
+func (e *Engine) Healthy() bool { return e.choose(nil) != nil }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
 // wire is a client of one server. Its methods may be called from any goroutine.
@@ -49,7 +50,13 @@ type answer struct {
 	buffer         []byte
 	shift          int // offset of the message in buffer that aligns its first tensor
 	limit          int // maximum message size in bytes
+	memory         inflight.Lease
 	sent, received int64
+}
+
+// newAnswer returns an answer whose memory is counted. Its limit is in bytes.
+func (e *Engine) newAnswer(limit int) *answer {
+	return &answer{limit: limit, memory: inflight.Lease{Budget: &e.answers}}
 }
 
 const (
@@ -60,15 +67,52 @@ const (
 	dialTimeout  = 5 * time.Second
 )
 
-// room returns space for a message of n bytes in the buffer, which grows if needed.
+// room returns space for a message of n bytes in the buffer, which grows if needed and keeps what it holds.
 func (a *answer) room(n int) ([]byte, error) {
 	if n < 0 || n > a.limit {
 		return nil, kserve.Statusf(kserve.Internal, "the response has %d bytes, the limit is %d", n, a.limit)
 	}
 	if need := n + alignment; len(a.buffer) < need {
-		a.buffer = make([]byte, need+need/8)
+		need += need / 8
+		if err := a.memory.Grow(int64(need)); err != nil {
+			return nil, kserve.Statusf(kserve.ResourceExhausted, "the response has %d bytes: %v", n, err)
+		}
+		larger := make([]byte, need)
+		copy(larger, a.buffer)
+		a.buffer = larger
 	}
 	return a.buffer[a.shift : a.shift+n], nil
+}
+
+// drop gives the buffer's memory back.
+func (a *answer) drop() {
+	a.buffer, a.Outputs = nil, nil
+	a.memory.End()
+}
+
+// readAll reads a message of unknown size.
+func (a *answer) readAll(from io.Reader) ([]byte, error) {
+	const first = 64 << 10
+	read := 0
+	for size := min(first, a.limit); ; size = min(2*size, a.limit) {
+		data, err := a.room(size)
+		if err != nil {
+			return nil, err
+		}
+		n, err := io.ReadFull(from, data[read:])
+		read += n
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return data[:read], nil
+		case err != nil:
+			return nil, err
+		case size == a.limit:
+			if n, _ := io.ReadFull(from, make([]byte, 1)); n > 0 {
+				return nil, kserve.Statusf(kserve.Internal, "the response has over %d bytes", a.limit)
+			}
+			return data, nil
+		}
+	}
 }
 
 // align aligns the data of every output, so that it can be viewed as numbers. Responses to the same request have the same layout, so the

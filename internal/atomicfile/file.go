@@ -102,6 +102,28 @@ func SyncDir(path string) error {
 	return errors.Join(err, dir.Close())
 }
 
+// MkdirAll creates a directory with its parents, like os.MkdirAll, and makes their names durable: without that a power failure takes all
+// that was synced in a new directory.
+func MkdirAll(path string, mode fs.FileMode) error {
+	path = filepath.Clean(path)
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if parent != path {
+		if err := MkdirAll(parent, mode); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
+	}
+	return SyncDir(parent)
+}
+
 // Check returns an error if Write could not create the file. Long-running commands call it before they start.
 func Check(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {

@@ -100,3 +100,16 @@ func TestCheck(t *testing.T) {
 		dir+"/none/plan cannot be written: no such file or directory (name a file in a directory that exists and is writable)")
 	assert.True(t, errors.Is(err, os.ErrNotExist))
 }
+
+func TestMkdirAll(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a", "b")
+	require.NoError(t, atomicfile.MkdirAll(path, 0o700))
+	require.NoError(t, atomicfile.MkdirAll(path, 0o700), "it is there already")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	require.ErrorContains(t, atomicfile.MkdirAll(filepath.Join(dir, "file", "x"), 0o700), "not a directory")
+	require.ErrorContains(t, atomicfile.MkdirAll(filepath.Join(dir, "file"), 0o700), "not a directory")
+}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync/atomic"
 	"syscall"
 
@@ -38,6 +39,8 @@ type Broker struct {
 	retained *retained
 	sessions *sessions
 	queue    *queue
+	pace     *pace // of copies of messages
+	own      atomic.Pointer[[]string]
 	address  string
 }
 
@@ -54,6 +57,7 @@ type Stats struct {
 	QueuedBytes      int64  `json:"queued_bytes"`      // of messages that wait for acknowledgement now
 	RemovedSessions  uint64 `json:"removed_sessions"`  // sessions removed because too many bytes waited for them
 	Undelivered      uint64 `json:"undelivered"`       // messages discarded for one client: too many waited for it, or they expired
+	Delayed          uint64 `json:"delayed"`           // times a client waited because its address exceeded its share of the rate
 }
 
 // Open starts serving until Close. It refuses an address reachable from other machines without a password or client certificates.
@@ -154,14 +158,24 @@ func (b *Broker) assemble(password string) error {
 	b.sessions = &sessions{server: b.server, limit: b.Limits.Sessions}
 	b.listener = newListener(&b.Limits, b.Logger)
 	b.listener.dropClient = b.dropClient
+	server := b.server
+	b.listener.disconnect = func() {
+		for _, client := range server.Clients.GetAll() {
+			if client.Net.Listener == b.listener.ID() && !client.Closed() {
+				_ = server.DisconnectClient(client, packets.ErrServerShuttingDown)
+			}
+		}
+	}
 	b.queue = &queue{
 		sessions: b.sessions, limit: b.Limits.Queued, log: b.listener.logRefusal, published: &b.listener.published,
 		clients: map[string]*unacknowledged{},
 	}
+	b.pace = newPace(b.Limits.Rate, b.listener.refuse)
 	b.retained.queue = b.queue
+	b.retained.pace = b.pace
 	return b.server.AddHook(&policy{
 		user: b.User, password: password, limits: &b.Limits, retained: b.retained, sessions: b.sessions, queue: b.queue,
-		log: b.listener.logRefusal,
+		pace: b.pace, own: &b.own, log: b.listener.logRefusal,
 	}, nil)
 }
 
@@ -188,6 +202,10 @@ func (b *Broker) URL() string {
 	return "tcp://" + b.address
 }
 
+// Trust exempts clients with these identifiers from Limits.Rate if they connect from this machine: they belong to this process. Another
+// program that logs in with such an identifier ends the connection of this process.
+func (b *Broker) Trust(identifiers ...string) { b.own.Store(&identifiers) }
+
 // Stats returns the broker's counters, zero before Open and after Close.
 func (b *Broker) Stats() Stats {
 	if b.server == nil {
@@ -197,6 +215,7 @@ func (b *Broker) Stats() Stats {
 	s.RetainedMessages, s.RetainedBytes, s.NotRetained = b.retained.stats()
 	s.Sessions, s.EvictedSessions = b.server.Clients.Len(), b.sessions.evicted.Load()
 	s.QueuedBytes, s.RemovedSessions = b.queue.stats()
+	s.Delayed = b.pace.waits() + b.listener.packets.waits()
 	info := b.server.Info
 	s.Undelivered = uint64(atomic.LoadInt64(&info.MessagesDropped) + atomic.LoadInt64(&info.InflightDropped))
 	return s
@@ -223,6 +242,8 @@ type policy struct {
 	retained       *retained
 	sessions       *sessions
 	queue          *queue
+	pace           *pace
+	own            *atomic.Pointer[[]string]
 	log            func(reason error, remote string)
 }
 
@@ -271,8 +292,21 @@ func (p *policy) OnConnect(client *mochi.Client, _ packets.Packet) error {
 func (p *policy) OnSessionEstablish(client *mochi.Client, _ packets.Packet) {
 	if g, ok := client.Net.Conn.(*guard); ok {
 		g.admit()
+		g.own.Store(p.trusts(client.ID, g))
 	}
+	p.pace.wait(client.Net.Conn, loginCost+p.queue.bytesOf(client.ID))
 	p.sessions.makeRoom(client.ID)
+}
+
+// trusts reports whether a client is one of this process: it has one of its identifiers and connects from this machine.
+func (p *policy) trusts(id string, conn net.Conn) bool {
+	own := p.own.Load()
+	if own == nil || !slices.Contains(*own, id) {
+		return false
+	}
+	host := hostOf(conn.RemoteAddr().String())
+	address := net.ParseIP(host)
+	return host == hostOf(conn.LocalAddr().String()) || address != nil && address.IsLoopback()
 }
 
 // OnSessionEstablished is called before the client's first packet after the login. It turns off the library's send quota: with a quota,
@@ -338,6 +372,7 @@ func (p *policy) OnPacketProcessed(client *mochi.Client, pk packets.Packet, err 
 // OnPublish forwards a message without retaining it if the limits are reached.
 func (p *policy) OnPublish(client *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	p.queue.published.Add(int64(len(pk.TopicName) + len(pk.Payload)))
+	p.pace.wait(client.Net.Conn, p.copies(pk.TopicName, pk.Payload))
 	if pk.FixedHeader.Retain && !p.retained.fits(pk.TopicName, len(pk.Payload)) {
 		pk.FixedHeader.Retain = false
 		p.log(errRetained, client.Net.Remote)
@@ -345,8 +380,15 @@ func (p *policy) OnPublish(client *mochi.Client, pk packets.Packet) (packets.Pac
 	return pk, nil
 }
 
-// OnWill does the same for a will.
+// copies returns the bytes that are copied when a message is published.
+func (p *policy) copies(topic string, payload []byte) int64 {
+	receivers := p.sessions.server.Topics.Subscribers(topic)
+	return messageSize(topic, payload) * int64(1+len(receivers.Subscriptions)+len(receivers.Shared))
+}
+
+// OnWill delays a will in the same way. Its client is gone, so the delay applies to its address.
 func (p *policy) OnWill(client *mochi.Client, will mochi.Will) (mochi.Will, error) {
+	p.pace.wait(client.Net.Conn, p.copies(will.TopicName, will.Payload))
 	if will.Retain && !p.retained.fits(will.TopicName, len(will.Payload)) {
 		will.Retain = false
 		p.log(errRetained, client.Net.Remote)

@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,6 +49,26 @@ func TestBrokerCloses(t *testing.T) {
 	b.Address = b.Addr()
 	require.NoError(t, b.Open(), "opened again on the same port")
 	require.NoError(t, b.Close())
+}
+
+// TestBrokerClosesWhileClientsLeave: the library's own way of closing a listener would wait for ever in some of the rounds.
+func TestBrokerClosesWhileClientsLeave(t *testing.T) {
+	for range 50 {
+		b := open(t, &Broker{})
+		var connections []net.Conn
+		for i := range 32 {
+			conn := dial(t, b, login(4, fmt.Sprintf("client-%d", i)))
+			_, err := io.ReadFull(conn, make([]byte, 4)) // CONNACK
+			require.NoError(t, err)
+			connections = append(connections, conn)
+		}
+		go func() {
+			for _, conn := range connections {
+				_ = conn.Close()
+			}
+		}()
+		require.NoError(t, b.Close())
+	}
 }
 
 func TestBrokerPasswordAndTLS(t *testing.T) {

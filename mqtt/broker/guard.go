@@ -19,6 +19,8 @@ type guard struct {
 	net.Conn
 	limits     *Limits
 	inbound    *atomic.Int64       // bytes of large packets of all connections
+	packets    *pace               // of packets that are no messages
+	host       string              // address of the client, without the port
 	onAdmitted func(*guard)        // called after the login
 	onRefused  func(*guard, error) // called with the reason for closing the connection
 
@@ -28,9 +30,14 @@ type guard struct {
 	large     int64  // bytes of packet counted in inbound
 	connected bool   // CONNECT was read
 	version   byte
+	small     int                    // packets that were no messages
 	due       []packets.Subscription // accepted by the SUBSCRIBE that is being processed, their retained messages are still to be sent
 
+	done      chan struct{} // closed by Close
+	closing   sync.Once
+	number    uint64 // of the connection, set by listener.add
 	admitted  atomic.Bool
+	own       atomic.Bool // a client of this process, see Broker.Trust
 	write     sync.Mutex
 	published *atomic.Int64 // bytes published by all clients
 	blocked   atomic.Int64  // published at the start of the write in progress, plus one; 0 for none
@@ -59,13 +66,22 @@ func newGuard(conn net.Conn, l *listener) *guard {
 		Conn:       conn,
 		limits:     l.limits,
 		inbound:    &l.inbound,
+		packets:    l.packets,
+		host:       hostOf(conn.RemoteAddr().String()),
 		published:  &l.published,
 		onAdmitted: l.admit,
 		onRefused:  l.refuse,
 		in:         bufio.NewReaderSize(conn, 2048),
+		done:       make(chan struct{}),
 	}
 	_ = conn.SetDeadline(time.Now().Add(g.limits.Login)) // a closed connection fails at the first read
 	return g
+}
+
+// Close closes the connection. Who waits for its share is woken.
+func (g *guard) Close() error {
+	g.closing.Do(func() { close(g.done) })
+	return g.Conn.Close()
 }
 
 // admit is called after the client's login.
@@ -149,6 +165,12 @@ func (g *guard) next() error {
 	if err := check(header, body, g.version); err != nil {
 		return err
 	}
+	if g.connected && header>>4 != typePublish {
+		g.small++
+		if g.small%packetsPerWait == 0 {
+			g.packets.wait(g, packetsPerWait*packetCost)
+		}
+	}
 	if !g.connected {
 		g.connected, g.version = true, connectVersion(body)
 	}
@@ -221,7 +243,7 @@ func (g *guard) Write(p []byte) (int, error) {
 			if errors.As(err, &timeout) && timeout.Timeout() {
 				g.onRefused(g, errNotReading)
 			}
-			g.Conn.Close()
+			g.Close()
 			return sent, err
 		}
 	}

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net"
@@ -21,7 +22,9 @@ type listener struct {
 	limits     *Limits
 	log        *slog.Logger
 	dropClient func(net.Conn) // removes the client of a connection on which the library panicked
+	disconnect func()         // ends all clients with the reason that the broker stops
 	inbound    atomic.Int64
+	packets    *pace        // of packets that are no messages, see guard
 	published  atomic.Int64 // bytes of messages since the start
 	serving    sync.WaitGroup
 	closing    chan struct{}
@@ -29,6 +32,7 @@ type listener struct {
 	mu              sync.Mutex
 	conns           map[*guard]struct{}
 	unauthenticated []*guard // before the login, oldest first
+	accepted        uint64
 	closed          bool
 	refused         uint64
 	panics          uint64
@@ -38,7 +42,9 @@ type listener struct {
 }
 
 func newListener(limits *Limits, log *slog.Logger) *listener {
-	return &listener{limits: limits, log: log, closing: make(chan struct{}), conns: map[*guard]struct{}{}}
+	l := &listener{limits: limits, log: log, closing: make(chan struct{}), conns: map[*guard]struct{}{}}
+	l.packets = newPace(limits.Rate, l.refuse)
+	return l
 }
 
 // ID implements listeners.Listener.
@@ -61,10 +67,11 @@ func (l *listener) Serve(establish listeners.EstablishFn) {
 		conn, err := l.Accept()
 		if err == nil {
 			pause = shortest
-			if g := newGuard(conn, l); l.add(g) {
+			g := newGuard(conn, l)
+			if l.add(g) {
 				go l.serve(g, establish)
 			} else {
-				_ = conn.Close() // nothing was sent on it
+				_ = g.Close() // nothing was sent on it
 			}
 			continue
 		}
@@ -102,8 +109,9 @@ func (l *listener) serve(g *guard, establish listeners.EstablishFn) {
 	}
 }
 
-// Close closes all connections and waits for their goroutines.
-func (l *listener) Close(closeClients listeners.CloseFn) {
+// Close closes all connections and waits for their goroutines. The library's function takes a lock twice for reading, and would wait for
+// ever if a client leaves in between.
+func (l *listener) Close(listeners.CloseFn) {
 	l.mu.Lock()
 	first := !l.closed
 	l.closed = true
@@ -111,7 +119,7 @@ func (l *listener) Close(closeClients listeners.CloseFn) {
 	_ = l.Listener.Close()
 	if first {
 		close(l.closing)
-		closeClients(l.ID())
+		l.disconnect()
 	}
 	l.mu.Lock()
 	for g := range l.conns {
@@ -127,7 +135,7 @@ func (l *listener) add(g *guard) bool {
 	full, crowded := len(l.conns) >= l.limits.Connections, len(l.unauthenticated) >= l.limits.Unauthenticated
 	l.mu.Unlock()
 	switch {
-	case full && !l.closeOldestUnauthenticated(errConnections):
+	case full && !l.closeOldestUnauthenticated(errConnections) && !l.closeNewestOfMost(g.host):
 		l.refuse(g, errConnections)
 		return false
 	case crowded && !full:
@@ -138,6 +146,8 @@ func (l *listener) add(g *guard) bool {
 	if l.closed {
 		return false
 	}
+	l.accepted++
+	g.number = l.accepted
 	l.conns[g] = struct{}{}
 	l.unauthenticated = append(l.unauthenticated, g)
 	l.serving.Add(1)
@@ -157,6 +167,35 @@ func (l *listener) closeOldestUnauthenticated(reason error) bool {
 	l.mu.Unlock()
 	l.refuse(oldest, reason)
 	_ = oldest.Close()
+	return true
+}
+
+// closeNewestOfMost makes room for a client at the cost of the address with the most connections. It returns false if the client's address
+// has as many.
+func (l *listener) closeNewestOfMost(host string) bool {
+	l.mu.Lock()
+	perHost := map[string]int{}
+	for g := range l.conns {
+		if !g.own.Load() {
+			perHost[g.host]++
+		}
+	}
+	var newest *guard
+	for g := range l.conns {
+		if g.own.Load() || perHost[g.host] <= perHost[host]+1 {
+			continue
+		}
+		if newest == nil || cmp.Or(cmp.Compare(perHost[g.host], perHost[newest.host]), cmp.Compare(g.number, newest.number)) > 0 {
+			newest = g
+		}
+	}
+	delete(l.conns, newest) // not counted any more, though its goroutine still runs
+	l.mu.Unlock()
+	if newest == nil {
+		return false
+	}
+	l.refuse(newest, errConnections)
+	_ = newest.Close()
 	return true
 }
 

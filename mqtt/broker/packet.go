@@ -32,8 +32,8 @@ var (
 	errLevels    = errors.New("topic has too many levels")
 )
 
-// check reports what is wrong with the form of a packet: header is the first byte of its fixed header, body what follows the length,
-// version the protocol level that the client has connected with. What a well-formed packet may ask for is left to the library.
+// check returns an error for a malformed packet: header is the first byte of its fixed header, body follows the length, version is the
+// protocol level of the connection. Whether a well-formed packet is permitted is decided by the library.
 func check(header byte, body []byte, version byte) error {
 	kind, flags := header>>4, header&15
 	f := fields{rest: body, version: version}
@@ -226,7 +226,7 @@ func (f *fields) reason() {
 	}
 }
 
-// filters are those of SUBSCRIBE, with options, or of UNSUBSCRIBE (MQTT 5 sections 3.8 and 3.10). There is at least one.
+// filters returns the topic filters of SUBSCRIBE, with options, or of UNSUBSCRIBE (MQTT 5 sections 3.8 and 3.10). There is at least one.
 func (f *fields) filters(options bool) {
 	f.identifier()
 	f.properties()

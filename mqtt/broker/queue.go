@@ -34,7 +34,7 @@ type unacknowledged struct {
 }
 
 const (
-	// messageOverhead is about what the library needs for a message besides topic and payload.
+	// messageOverhead is roughly the library's memory for a message besides topic and payload, in bytes.
 	messageOverhead = 1 << 10
 	// leastShare is the part of the limit that a blocked connection has at least, in bytes.
 	leastShare = 256 << 10
@@ -44,9 +44,24 @@ const (
 
 var errQueue = errors.New("too many bytes wait for clients")
 
+// messageSize returns the approximate memory of a copy of a message in bytes.
+func messageSize(topic string, payload []byte) int64 {
+	return int64(messageOverhead + len(topic) + len(payload))
+}
+
+// bytesOf returns the bytes that wait for a client.
+func (q *queue) bytesOf(id string) int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c := q.clients[id]; c != nil {
+		return c.bytes
+	}
+	return 0
+}
+
 // add counts a message that a client has to acknowledge, and removes sessions while there are too many bytes.
 func (q *queue) add(client *mochi.Client, pk *packets.Packet) {
-	size := int64(messageOverhead + len(pk.TopicName) + len(pk.Payload))
+	size := messageSize(pk.TopicName, pk.Payload)
 	q.mu.Lock()
 	c := q.clients[client.ID]
 	if c == nil {
@@ -149,7 +164,7 @@ func (q *queue) unblock(client *mochi.Client) {
 	share := max(leastShare, q.limit/int64(max(1, q.sessions.server.Clients.Len())))
 	if q.published.Load()-since > share {
 		g.onRefused(g, errNotReading)
-		g.Conn.Close()
+		g.Close()
 	}
 }
 

@@ -19,6 +19,7 @@ type retained struct {
 	server   *mochi.Server
 	limits   *Limits
 	queue    *queue
+	pace     *pace
 	messages *packets.Packets // the library's store by topic, $SYS topics included
 
 	mu      sync.Mutex
@@ -48,8 +49,8 @@ func (r *retained) fits(topic string, payload int) bool {
 	return false
 }
 
-// update indexes what the library stores for a topic now. Reading the store under the lock makes the last of several concurrent updates see
-// the final state.
+// update copies the library's retained message of a topic to the index. Reading the store under the lock makes the last of several
+// concurrent updates see the final state.
 func (r *retained) update(topic string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,12 +158,17 @@ func takeOver(filters packets.Subscriptions, reasonCodes []byte) []packets.Subsc
 // read, for the time that guard allows.
 func (r *retained) deliver(client *mochi.Client, sub packets.Subscription) {
 	const attempts = 3
+	if strings.ContainsAny(sub.Filter, "+#") {
+		messages, _, _ := r.stats()
+		r.pace.wait(client.Net.Conn, int64(messages)*matchCost)
+	}
 	for _, topic := range r.topics(sub.Filter) {
 		for range attempts {
 			pk, stored := r.messages.Get(topic)
 			if !stored {
 				break
 			}
+			r.pace.wait(client.Net.Conn, messageSize(topic, pk.Payload))
 			if err := r.send(client, sub, pk); err != nil {
 				break
 			}

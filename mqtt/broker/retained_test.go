@@ -182,5 +182,11 @@ func TestSubscribeWhileRetaining(t *testing.T) {
 			sub.WaitLast(t, fmt.Sprintf("race/%d/state", i), fmt.Sprint(rounds-1))
 		}
 	}
-	assert.Len(t, late.All(), topics)
+	retained := 0
+	for _, m := range late.All() { // the last message may come as a new one too: it is acknowledged before it is delivered
+		if m.Retained {
+			retained++
+		}
+	}
+	assert.Equal(t, topics, retained)
 }

@@ -53,7 +53,7 @@ func (s *sessions) oldest() (oldest *mochi.Client) {
 	perHost := map[string]int{}
 	for _, client := range clients {
 		if client.StopTime() != 0 {
-			perHost[hostOf(client)]++
+			perHost[hostOf(client.Net.Remote)]++
 		}
 	}
 	for _, client := range clients {
@@ -65,7 +65,7 @@ func (s *sessions) oldest() (oldest *mochi.Client) {
 			oldest = client
 			continue
 		}
-		count, most := perHost[hostOf(client)], perHost[hostOf(oldest)]
+		count, most := perHost[hostOf(client.Net.Remote)], perHost[hostOf(oldest.Net.Remote)]
 		if count > most || count == most && stopped < oldest.StopTime() {
 			oldest = client
 		}
@@ -95,11 +95,11 @@ func (s *sessions) remove(client *mochi.Client) {
 	s.server.Clients.Delete(client.ID)
 }
 
-// hostOf returns a client's address without the port.
-func hostOf(client *mochi.Client) string {
-	host, _, err := net.SplitHostPort(client.Net.Remote)
+// hostOf returns an address without the port.
+func hostOf(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
-		return client.Net.Remote
+		return remote
 	}
 	return host
 }

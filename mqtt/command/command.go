@@ -1,4 +1,4 @@
-// Package command reads what remote control is told in messages to set topics.
+// Package command parses the messages of remote control to set topics.
 package command
 
 import (

@@ -2,6 +2,8 @@
 // publishes nothing itself.
 package homeassistant
 
+import "slices"
+
 // Announcement describes the machine and its cameras. Names may contain any character.
 type Announcement struct {
 	Manufacturer, Model, Serial string // of the machine, empty if unknown
@@ -28,6 +30,17 @@ type Camera struct {
 	DepthUnit string
 	// Classifier is set for an image classifier; Classes are then its labels, if known.
 	Classifier bool
+}
+
+// CountedLabels returns the labels of a camera whose counts have a value from the start: those that are requested, or else those seen.
+func (a *Announcement) CountedLabels(camera *Camera) []string {
+	chosen := camera.Seen
+	if len(a.Labels) > 0 {
+		chosen = a.Labels
+	}
+	return slices.DeleteFunc(ranked(camera.Labels), func(label string) bool {
+		return !slices.Contains(chosen, label) && !slices.Contains(a.Labels, everyLabel)
+	})
 }
 
 // everyLabel selects every label.

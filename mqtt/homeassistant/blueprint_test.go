@@ -38,11 +38,14 @@ func TestTheBlueprintFitsWhatIsPublished(t *testing.T) {
 	for _, kind := range append(types, defaults(inputs["types"].Default)...) {
 		assert.Contains(t, eventTypes, kind)
 	}
+	for _, kind := range defaults(inputs["types"].Default) {
+		assert.Contains(t, notableTypes, kind, "the Events entity has it")
+	}
 	for _, used := range regexp.MustCompile(`!input (\w+)`).FindAllStringSubmatch(string(text), -1) {
 		assert.Contains(t, inputs, used[1])
 	}
 	for _, attribute := range regexp.MustCompile(`\be\.(\w+)`).FindAllStringSubmatch(string(text), -1) {
-		assert.Regexp(t, `[( ]`+attribute[1]+`=`, eventTemplate, "an attribute of the event entity")
+		assert.Regexp(t, `[( ]`+attribute[1]+`=`, eventFields, "an attribute of the event entity")
 	}
 	assert.Contains(t, string(text), "state_attr(image, 'entity_picture')", "Home Assistant's name of the address of an entity's image")
 }

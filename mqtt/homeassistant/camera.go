@@ -8,6 +8,9 @@ import (
 // cameraStates are the camera states of the status payload.
 var cameraStates = [...]string{"connecting", "running", "stalled", "lost", "waiting", "hung", "ended", "failed"}
 
+// notableTypes are the event types of the entity that is on by default.
+var notableTypes = [...]string{"new", "enter", "loiter", "cross", "appear"}
+
 // eventTypes are the event types passed to Home Assistant; track updates are too frequent.
 var eventTypes = [...]string{"new", "end", "enter", "leave", "loiter", "cross", "appear", "disappear"}
 
@@ -47,7 +50,7 @@ func (d *Discovery) camera(a *Announcement, camera *Camera, name string, before 
 		c.mapSensors(a.Labels)
 	default:
 		c.zonesAndLines()
-		c.labelEntities(c.shownLabels(a.Labels))
+		c.labelEntities(c.shownLabels(a))
 		c.threshold()
 		c.frames()
 	}
@@ -70,9 +73,7 @@ func (c *cameraDevice) commonEntities() {
 	}
 	c.add("occupied", "binary_sensor", "Occupied", occupied(t.Count(name, total)))
 	c.add("count", "sensor", "Objects", count(t.Count(name, total)).with(config{"icon": "mdi:counter"}))
-	c.add("events", "event", "Events", config{
-		"state_topic": t.Events(name), "event_types": eventTypes[:], "icon": "mdi:timeline-alert", "value_template": eventTemplate,
-	})
+	c.events()
 	c.add("camera", "camera", "Scene", config{"topic": t.Image(name)})
 	if c.d.Control {
 		c.add("snapshot", "button", "Take snapshot", config{
@@ -82,12 +83,30 @@ func (c *cameraDevice) commonEntities() {
 	}
 }
 
-// eventTemplate converts an event's payload to Home Assistant's format, and an update to nothing. The path of an object is omitted, because
-// it may be long.
-const eventTemplate = `{% if value_json.type != 'update' %}{{ dict(event_type=value_json.type, id=value_json.id, label=value_json.label, ` +
+// events adds two event entities. Each event is a row in Home Assistant's database, so the one that is on leaves out what other entities
+// show (an object is gone, a zone is empty) and repetitions; the other one has everything.
+func (c *cameraDevice) events() {
+	t, name := c.d.Tree, c.camera.Name
+	entity := config{"state_topic": t.Events(name), "icon": "mdi:timeline-alert"}
+	c.add("events", "event", "Events", entity.with(config{
+		"event_types":    notableTypes[:],
+		"value_template": eventTemplate(`value_json.type in ['` + strings.Join(notableTypes[:], `', '`) + `'] and not value_json.repeated`),
+	}))
+	c.add("all_events", "event", "All events", entity.offByDefault().with(config{
+		"event_types": eventTypes[:], "value_template": eventTemplate(`value_json.type != 'update'`),
+	}))
+}
+
+// eventTemplate returns the template that converts an event's payload to Home Assistant's format, or to nothing unless the condition
+// holds. The path of an object is omitted, because it may be long.
+func eventTemplate(condition string) string {
+	return `{% if ` + condition + ` %}` + eventFields + `{% endif %}`
+}
+
+const eventFields = `{{ dict(event_type=value_json.type, id=value_json.id, label=value_json.label, ` +
 	`object=value_json.object | default(none), score=value_json.top_score | default(none), zone=value_json.zone | default(none), ` +
 	`line=value_json.line | default(none), direction=value_json.direction | default(none), time=value_json.time, ` +
-	`replayed=value_json.replayed | default(false)) | tojson }}{% endif %}`
+	`replayed=value_json.replayed | default(false)) | tojson }}`
 
 func count(topic string) config {
 	return config{"state_topic": topic, "state_class": measurement, "unit_of_measurement": "objects"}
@@ -117,13 +136,12 @@ func (c *cameraDevice) labelEntities(labels []string) {
 // countKey is the key of a label's count, which every label with entities has.
 func countKey(label string) string { return "count_" + label }
 
-// shownLabels returns the labels with entities, the most relevant first: the requested ones, or those that were seen or announced before.
-func (c *cameraDevice) shownLabels(requested []string) []string {
+// shownLabels returns the labels with entities, the most relevant first: the counted ones and, if none is requested, those announced
+// before.
+func (c *cameraDevice) shownLabels(a *Announcement) []string {
+	counted := a.CountedLabels(c.camera)
 	return slices.DeleteFunc(ranked(c.camera.Labels), func(label string) bool {
-		if len(requested) > 0 {
-			return !slices.Contains(requested, everyLabel) && !slices.Contains(requested, label)
-		}
-		return !slices.Contains(c.camera.Seen, label) && !c.announced[identifier(countKey(label))]
+		return !slices.Contains(counted, label) && (len(a.Labels) > 0 || !c.announced[identifier(countKey(label))])
 	})
 }
 

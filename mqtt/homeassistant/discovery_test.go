@@ -113,7 +113,8 @@ func TestEntitiesOfACamera(t *testing.T) {
 	}
 	with := func(more ...string) []string {
 		all := append([]string{
-			"camera", "count", "detect", "events", "fps", "interval", "labels", "occupied", "snapshot", "snapshot_image", "state", "threshold",
+			"all_events", "camera", "count", "detect", "events", "fps", "interval", "labels", "occupied", "snapshot", "snapshot_image", "state",
+			"threshold",
 		}, more...)
 		slices.Sort(all)
 		return all
@@ -160,7 +161,7 @@ func TestNothingFillsTheHistory(t *testing.T) {
 				assert.Equal(t, "config", c["entity_category"], key)
 			}
 			rounded := strings.Contains(fmt.Sprint(c["value_template"]), "round(0)")
-			if strings.HasSuffix(fmt.Sprint(c["state_topic"]), "/stats") && c["state_class"] == "measurement" && key != "events_queued" {
+			if strings.HasSuffix(fmt.Sprint(c["state_topic"]), "/stats") && c["state_class"] == "measurement" {
 				assert.True(t, rounded || c["enabled_by_default"] == false, key)
 			}
 		}
@@ -168,6 +169,17 @@ func TestNothingFillsTheHistory(t *testing.T) {
 	hub := found["homeassistant/device/edge-infer-gate_7/hub/config"].Components
 	assert.NotContains(t, hub, "uptime")
 	assert.Equal(t, "timestamp", hub["started"]["device_class"])
+	assert.Equal(t, false, hub["events_queued"]["enabled_by_default"])
+	assert.Equal(t, "CPU load", hub["load_cpu"]["name"])
+	assert.Equal(t, `{{ (value_json["model"] | string).split('/') | last }}`, hub["model"]["value_template"], "no directories of the machine")
+
+	front := found["homeassistant/device/edge-infer-gate_7/camera-front/config"].Components
+	assert.Equal(t, []any{"new", "enter", "loiter", "cross", "appear"}, front["events"]["event_types"])
+	assert.Contains(t, front["events"]["value_template"],
+		`{% if value_json.type in ['new', 'enter', 'loiter', 'cross', 'appear'] and not value_json.repeated %}`)
+	assert.NotContains(t, front["events"], "enabled_by_default")
+	assert.Equal(t, false, front["all_events"]["enabled_by_default"])
+	assert.Contains(t, front["all_events"]["value_template"], `{% if value_json.type != 'update' %}`)
 }
 
 func TestALargeDeviceIsAnnouncedInParts(t *testing.T) {
@@ -228,6 +240,14 @@ func TestALargeDeviceIsAnnouncedInParts(t *testing.T) {
 		marked.Settle(topic)
 	}
 	assert.Empty(t, marked)
+}
+
+func TestSensorTitle(t *testing.T) {
+	for name, want := range map[string]string{
+		"cpu": "CPU", "gpu-thermal": "GPU thermal", "soc0": "SOC0", "VDD_CPU_CV": "VDD CPU CV", "memory": "Memory", "GPU 0": "GPU 0",
+	} {
+		assert.Equal(t, want, sensorTitle(name))
+	}
 }
 
 func TestTitle(t *testing.T) {

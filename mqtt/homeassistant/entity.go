@@ -2,6 +2,7 @@ package homeassistant
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -63,6 +64,11 @@ func valueOf(path ...string) string {
 	return "{{ " + field(path...) + " }}"
 }
 
+// fileName returns a template that extracts the last element of a path in a JSON payload, so that directories are not published.
+func fileName(path ...string) string {
+	return "{{ (" + field(path...) + " | string).split('/') | last }}"
+}
+
 // field returns the expression of a value in a JSON payload.
 func field(path ...string) string {
 	var text strings.Builder
@@ -100,6 +106,20 @@ func identifier(name string) string {
 func slug(id string) string {
 	words := strings.FieldsFunc(strings.ToLower(id), func(r rune) bool { return r == '_' || r == '-' })
 	return strings.Join(words, "_")
+}
+
+// abbreviations are parts of sensor names that are written in capitals.
+var abbreviations = [...]string{"cpu", "gpu", "cv", "dla", "emc", "soc", "tj", "nvme", "pmic", "ao", "ddr", "npu"}
+
+// sensorTitle is title for the name of a machine's sensor, such as cpu or GPU-thermal.
+func sensorTitle(name string) string {
+	words := strings.Fields(title(name))
+	for i, word := range words {
+		if slices.Contains(abbreviations[:], strings.ToLower(strings.TrimRight(word, "0123456789"))) {
+			words[i] = strings.ToUpper(word)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // title converts a name to a title: words separated by spaces, the first letter a capital.

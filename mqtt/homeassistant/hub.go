@@ -38,31 +38,31 @@ func (d *Discovery) hub(a *Announcement) *device {
 		"device_class": "connectivity", "entity_category": diagnostic, "availability": []any{},
 	})
 	h.add("backend", "sensor", "Engine", status("backend", "mdi:chip"))
-	h.add("model", "sensor", "Model", status("model", "mdi:file-eye"))
+	h.add("model", "sensor", "Model", status("model", "mdi:file-eye").with(config{"value_template": fileName("model")}))
 	h.add("precision", "sensor", "Precision", status("precision", "mdi:decimal"))
 	h.add("started", "sensor", "Started", status("started", "mdi:clock-start").with(config{"device_class": "timestamp"}))
 	h.add("engine_time", "sensor", "Inference time", stats("engine_ms").offByDefault().with(config{
 		"device_class": "duration", "unit_of_measurement": "ms", "state_class": measurement,
 	}))
-	h.add("events_queued", "sensor", "Waiting events", stats("mqtt", "events", "queued").with(config{
-		"state_class": measurement, "unit_of_measurement": "events", "icon": "mdi:tray-full",
+	h.add("events_queued", "sensor", "Waiting events", stats("mqtt", "events", "queued").offByDefault().with(config{
+		"unit_of_measurement": "events", "icon": "mdi:tray-full",
 	}))
 	h.add("events_dropped", "sensor", "Lost events", stats("mqtt", "events", "dropped").with(config{
 		"state_class": "total_increasing", "unit_of_measurement": "events", "icon": "mdi:tray-remove",
 	}))
 	for _, name := range a.Temperatures {
-		h.add("temperature_"+name, "sensor", title(name)+" temperature", stats("temperature_c", name).with(config{
+		h.add("temperature_"+name, "sensor", sensorTitle(name)+" temperature", stats("temperature_c", name).with(config{
 			"device_class": "temperature", "unit_of_measurement": "°C", "state_class": measurement,
 			"value_template": "{{ " + field("temperature_c", name) + " | round(0) | int }}",
 		}))
 	}
 	for _, name := range a.Power {
-		h.add("power_"+name, "sensor", title(name)+" power", stats("power_w", name).offByDefault().with(config{
+		h.add("power_"+name, "sensor", sensorTitle(name)+" power", stats("power_w", name).offByDefault().with(config{
 			"device_class": "power", "unit_of_measurement": "W", "state_class": measurement,
 		}))
 	}
 	for _, name := range a.Loads {
-		h.add("load_"+name, "sensor", title(name)+" load", stats("load_pct", name).offByDefault().with(config{
+		h.add("load_"+name, "sensor", sensorTitle(name)+" load", stats("load_pct", name).offByDefault().with(config{
 			"unit_of_measurement": "%", "state_class": measurement, "icon": "mdi:gauge",
 		}))
 	}

@@ -40,6 +40,8 @@ type Event struct {
 	Attributes []Attribute
 	// Embedding is as in Detail.
 	Embedding []byte
+	// Repeated is set if an event of the same type, label, zone and line was published shortly before.
+	Repeated bool
 }
 
 // Ground is how an object moves on the ground.
@@ -138,7 +140,15 @@ func (e *Event) AppendJSON(buf []byte, device, run string, number uint64) []byte
 	if e.Ground != nil {
 		buf = e.Ground.append(buf)
 	}
-	return append(appendEmbedding(appendAttributes(buf, e.Attributes), e.Embedding), '}')
+	return append(appendEmbedding(appendAttributes(appendRepeated(buf, e.Repeated), e.Attributes), e.Embedding), '}')
+}
+
+// appendRepeated appends the field repeated, or nothing.
+func appendRepeated(buf []byte, repeated bool) []byte {
+	if repeated {
+		buf = append(buf, `,"repeated":true`...)
+	}
+	return buf
 }
 
 // appendPath appends the field path, or nothing.
@@ -173,4 +183,9 @@ func appendNames(buf []byte, key string, names []string) []byte {
 		buf = AppendString(buf, name)
 	}
 	return append(buf, ']')
+}
+
+// EventTypes returns the types of the events of objects, in the order of an object's life.
+func EventTypes() []string {
+	return []string{"new", "update", "enter", "loiter", "leave", "cross", "end"}
 }

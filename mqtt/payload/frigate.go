@@ -15,13 +15,13 @@ type Tracked struct {
 	Width, Height         int        // of the image
 	Zones, Entered        []string
 	Stationary            bool
+	Clip, Snapshot        bool // there is one, at the paths of Frigate's API
 	// Attributes are the results of secondary networks; the first is Frigate's sub label.
 	Attributes []Attribute
 }
 
 // AppendFrigate appends an event as Frigate publishes it on <prefix>/events: kind is new, update or end, before is the object as of the
-// previous event, after as of now. Fields without a counterpart are omitted; has_clip and has_snapshot refer to Frigate's own storage and
-// are false.
+// previous event, after as of now. Fields without a counterpart are omitted.
 func AppendFrigate(buf []byte, kind string, before, after *Tracked) []byte {
 	buf = append(buf, `{"type":`...)
 	buf = AppendString(buf, kind)
@@ -64,7 +64,9 @@ func (o *Tracked) appendJSON(buf []byte) []byte {
 	buf = strconv.AppendBool(append(buf, `,"stationary":`...), o.Stationary)
 	buf = appendList(buf, `,"current_zones":[`, o.Zones)
 	buf = appendList(buf, `,"entered_zones":[`, o.Entered)
-	return append(buf, `,"has_clip":false,"has_snapshot":false,"attributes":{},"current_attributes":[]}`...)
+	buf = strconv.AppendBool(append(buf, `,"has_clip":`...), o.Clip)
+	buf = strconv.AppendBool(append(buf, `,"has_snapshot":`...), o.Snapshot)
+	return append(buf, `,"attributes":{},"current_attributes":[]}`...)
 }
 
 // appendList is appendNames for a list that is there when it is empty, too.

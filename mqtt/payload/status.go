@@ -74,6 +74,8 @@ type CameraStatus struct {
 	// While it does not run: when its last image came, if any did, when it is tried again, and how often it has been tried since.
 	Last, NextTry time.Time
 	Tries         uint64
+	// RecordError is why its other stream is not recorded; clips are of the decoded one meanwhile.
+	RecordError string
 	// Slowdown multiplies the time between two inferences now, for heat or for other cameras' deadlines; 0 and 1 are full speed.
 	Slowdown int
 	// Hardware is the device that runs the network for this camera; Model is that network, if the cameras have different ones.
@@ -144,6 +146,9 @@ func (s *Status) AppendJSON(buf []byte, device string, now time.Time, client fun
 		if camera.Error != "" {
 			buf = append(buf, `,"error":`...)
 			buf = AppendString(buf, camera.Error)
+		}
+		if camera.RecordError != "" {
+			buf = AppendString(append(buf, `,"record_error":`...), camera.RecordError)
 		}
 		buf = append(buf, '}')
 	}

@@ -55,6 +55,9 @@ func (t Tree) CameraAvailable(camera string) string { return t.camera(camera) + 
 // Status holds a Status.
 func (t Tree) Status() string { return t.Base() + "status" }
 
+// Machine holds which machine publishes under the device's name.
+func (t Tree) Machine() string { return t.Base() + "machine" }
+
 // Stats holds Stats.
 func (t Tree) Stats() string { return t.Base() + "stats" }
 

@@ -70,8 +70,8 @@ func (c *Conn) Write(packets []byte) (int, error) {
 		}
 		sent += n
 		if err != nil {
+			c.failed(err) // before the reader sees that the connection was closed: the first reason counts
 			c.Close()
-			c.failed(err)
 			return sent, err
 		}
 	}

@@ -1,6 +1,5 @@
-// Package evaluate measures detectors, trackers, segmentation and depth against ground truth and against each other: average precision by
-// the COCO protocol, agreement of two engines, multi-object tracking scores, mean IoU and depth errors. It also reads the usual label
-// files.
+// Package evaluate measures detectors, segmentation and depth against ground truth and against each other: average precision by the COCO
+// protocol, agreement of two engines, mean IoU and depth errors. It also reads the usual label files.
 package evaluate
 
 import (

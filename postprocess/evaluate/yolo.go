@@ -30,7 +30,7 @@ func readYOLO(dir, split string) (*Dataset, error) {
 	images := filepath.Join(dir, "images")
 	entries, err := os.ReadDir(images)
 	if err != nil || !exists(filepath.Join(dir, "labels")) {
-		return nil, fmt.Errorf("%s: %w: %s", dir, ErrNoLabels, known) //nolint:nilerr // what is not there is what is said
+		return nil, fmt.Errorf("%s: %w: %s", dir, ErrNoLabels, known) //nolint:nilerr // the error lists what is missing
 	}
 	var parts []string
 	for _, entry := range entries {

@@ -56,16 +56,27 @@ func (b *boxes) scan(in *input) error {
 	if !ok {
 		return in.mismatch()
 	}
-	coordinates, scores, err := b.beginScan(in, &m)
+	b.beginGather(m.Count)
+	return b.scanMap(in, &m, &b.scanner, 0)
+}
+
+// scanMap adds the boxes of a box map above their minimum scores to the candidates of beginGather, or counts the map's bad scores if
+// nothing else is needed. Its boxes are numbered from first on.
+func (b *boxes) scanMap(in *input, m *engine.BoxMap, scanner *scan.Scanner, first int) error {
+	coordinates, scores, err := b.beginScan(in, m, scanner)
 	if err != nil {
 		return err
 	}
-	b.gather(coordinates, scores, &in.stats)
+	if in.scoresOnly {
+		in.stats.BadScores += scanner.CountBadScores(scores)
+		return nil
+	}
+	b.gather(coordinates, scores, scanner, int32(first), &in.stats)
 	return nil
 }
 
 // beginScan prepares the scan of a box map and returns its two parts.
-func (b *boxes) beginScan(in *input, m *engine.BoxMap) (coordinates, scores []float32, err error) {
+func (b *boxes) beginScan(in *input, m *engine.BoxMap, scanner *scan.Scanner) (coordinates, scores []float32, err error) {
 	coordinates = in.tensor(m.Boxes.Output)
 	scores = in.tensor(m.Scores.Output)
 	columns := m.Scores.Step == 1 && m.Scores.Next == int64(m.Count) && !m.Objectness
@@ -75,7 +86,7 @@ func (b *boxes) beginScan(in *input, m *engine.BoxMap) (coordinates, scores []fl
 		!holds(&m.Boxes, m.Count, 4, len(coordinates)) || !holds(&m.Scores, m.Count, m.Classes, len(scores)) {
 		return nil, nil, fmt.Errorf("decode: %w: %d and %d numbers are not %+v", ErrOutput, len(coordinates), len(scores), *m)
 	}
-	b.scanner.Begin(m)
+	scanner.Begin(m)
 	return coordinates[m.Boxes.Offset:], scores[m.Scores.Offset:], nil
 }
 
@@ -84,32 +95,41 @@ func holds(n *engine.Numbers, boxes, numbers, elements int) bool {
 	return n.Offset+int64(boxes-1)*n.Step+int64(numbers-1)*n.Next < int64(elements)
 }
 
-// gather scans a box map. A full list is cut to the best MaxCandidates before the scan goes on, so that memory is bounded whatever the
-// minimum scores.
-func (b *boxes) gather(coordinates, scores []float32, stats *Stats) {
-	count := b.scanner.Boxes()
+// beginGather empties the candidates and makes room for those of so many boxes.
+func (b *boxes) beginGather(count int) {
 	if b.MultiLabel {
 		count = 2 * b.MaxCandidates
 	}
 	b.reserve(count)
-	list := b.candidates[:0:count]
+	b.candidates = b.candidates[:0:count]
+}
+
+// gather scans a box map whose boxes are numbered from first on. A full list is cut to the best MaxCandidates before the scan goes on, so
+// that memory is bounded whatever the minimum scores.
+func (b *boxes) gather(coordinates, scores []float32, scanner *scan.Scanner, first int32, stats *Stats) {
+	list := b.candidates
 	for more := true; more; {
 		before := len(list)
-		list, more = b.scanner.Next(coordinates, scores, list)
+		list, more = scanner.Next(coordinates, scores, list)
 		stats.Candidates += len(list) - before
+		if first > 0 {
+			for i := before; i < len(list); i++ {
+				list[i].Index += first
+			}
+		}
 		if more {
 			list = b.best(list)
 		}
 	}
 	b.candidates = list
-	bad, invalid := b.scanner.Skipped()
+	bad, invalid := scanner.Skipped()
 	stats.BadScores += bad
 	stats.Invalid += bad + invalid
 }
 
 // countBadScores counts all values of a box map that cannot be scores.
 func (b *boxes) countBadScores(in *input, m *engine.BoxMap) (int, error) {
-	_, scores, err := b.beginScan(in, m)
+	_, scores, err := b.beginScan(in, m, &b.scanner)
 	if err != nil {
 		return 0, err
 	}

@@ -47,7 +47,7 @@ func NewDecoder(model *engine.Model, o Options) (*Decoder, error) {
 	return d, nil
 }
 
-// setClasses makes the decoder of the head, for so many scored classes and labels.
+// setClasses creates the head's decoder for the number of scored classes (columns) and of labels.
 func (d *Decoder) setClasses(columns, labels int) error {
 	if err := d.settings.setClasses(columns, labels); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (d *Decoder) Filter() *engine.Filter {
 	return &engine.Filter{BoxMap: m, Threshold: s.leastMinScore()}
 }
 
-// checkFilter compares what the engine lists with what the decoder needs.
+// checkFilter returns an error if the engine lists other candidates than the decoder needs.
 func (d *Decoder) checkFilter(filter *engine.Filter) error {
 	if filter == nil {
 		return nil

@@ -40,9 +40,10 @@ type goldenCase struct {
 }
 
 type goldenDetection struct {
-	Box   [4]float32
-	Score float32
-	Class int
+	Box       [4]float32
+	Score     float32
+	Class     int
+	Keypoints [][3]float32
 }
 
 func readGolden(t *testing.T) golden {

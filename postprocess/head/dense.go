@@ -7,12 +7,12 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-// boxesWithClasses is what detectors publish.
+// boxesWithClasses describes the results of detectors.
 const boxesWithClasses = "box, class and score of each object"
 
 // recogniseDense returns the evidence for heads with boxes in every cell of their scales: as many boxes as there are cells, and as many
 // classes as there are labels. Neither is enough alone: keypoints, mask coefficients and an angle stand where classes would, and only the
-// labels tell them apart. expected reports that a network with this head may have a further output, or returns the doubt about it.
+// labels distinguish them. expected reports that a network with this head may have a further output, or returns the doubt about it.
 func (n *network) recogniseDense(m *match, perCell int, partial bool, expected func(output int) (ok bool, doubt string)) (
 	evidence, doubt string,
 ) {
@@ -38,9 +38,17 @@ func (n *network) recogniseDense(m *match, perCell int, partial bool, expected f
 	}
 	if n.labels == 0 {
 		return "", fmt.Sprintf("nothing specifies that what follows a box is the scores of %s: keypoints, masks or an angle would look the same "+
-			"(give the labels with --labels FILE, or confirm it with --layout %s)", plural(m.classes, "class"), m.describe().Layout)
+			"(give the labels with %s, or confirm it with --layout %s)", plural(m.classes, "class"), labelsFlag(m.classes), m.describe().Layout)
 	}
 	return fmt.Sprintf("%s, with %s as there are labels", cells, plural(n.labels, "class")), ""
+}
+
+// labelsFlag returns how to give the labels of so many classes.
+func labelsFlag(classes int) string {
+	if classes == len(engine.KnownLabels("coco")) {
+		return "--labels coco or --labels FILE"
+	}
+	return "--labels FILE"
 }
 
 // noOther expects no further output.
@@ -54,20 +62,40 @@ func (n *network) recogniseCells(m *match, partial bool) (evidence, doubt string
 	return n.recogniseDense(m, 1, partial, noOther)
 }
 
-// isMatrix reports whether an output has so many rows and columns for each image.
+// isMatrix reports whether an output has the given numbers of rows and columns for each image.
 func (n *network) isMatrix(output int, rows, columns int64) bool {
 	shape := n.outputs[output].Shape
 	return len(shape) == 3 && shape[1] == rows && shape[2] == columns
 }
 
-// afterColumns returns where extra numbers lie in a map of columns, after coordinates and scores.
-func afterColumns(m *match) engine.Numbers {
+// columnsOrRows is embedded by heads of Ultralytics whose boxes have further numbers: columns as in LayoutYOLOv8 with these numbers after
+// the scores, or without NMS a list of rows as in LayoutEnd2End with these numbers after the class.
+type columnsOrRows struct {
+	scoredLabels
+	rows bool
+}
+
+func (h columnsOrRows) boxMap(m *match) (engine.BoxMap, bool) {
+	if h.rows {
+		return engine.BoxMap{}, false
+	}
+	return yolov8{}.boxMap(m)
+}
+
+// extra returns the position of the further numbers.
+func (h columnsOrRows) extra(m *match) engine.Numbers {
+	if h.rows {
+		return engine.Numbers{Output: m.outputs[0], Offset: engine.CandidateFields, Step: int64(engine.CandidateFields + m.extra), Next: 1}
+	}
 	return engine.Numbers{Output: m.outputs[0], Offset: int64(4+m.classes) * m.boxes, Step: 1, Next: m.boxes}
 }
 
-// afterRows returns where extra numbers lie in a list of rows, after the six numbers of each.
-func afterRows(m *match) engine.Numbers {
-	return engine.Numbers{Output: m.outputs[0], Offset: engine.CandidateFields, Step: int64(engine.CandidateFields + m.extra), Next: 1}
+// gather takes the boxes of an image as candidates.
+func (h columnsOrRows) gather(in *input, to *boxes) error {
+	if h.rows {
+		return to.list(in, in.tensors[0].data, engine.CandidateFields+in.match.extra)
+	}
+	return to.scan(in)
 }
 
 // recogniseColumns returns the evidence for a map of columns whose task the file specifies.
@@ -117,7 +145,7 @@ func measurePair(h head, shapes [][]int64) (sizes, error) {
 	return sizes{boxes: boxes[1], classes: int(max(scores[2], 0))}, nil
 }
 
-// pairMap returns where boxes and scores of a pair lie.
+// pairMap returns the positions of boxes and scores in a pair of outputs.
 func pairMap(m *match) (engine.BoxMap, bool) {
 	return engine.BoxMap{
 		Boxes:  engine.Numbers{Output: m.outputs[0], Step: 4, Next: 1},

@@ -7,7 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// maxMapStride is the stride above which a map is too coarse to describe pixels: heads of detectors look like that.
+// maxMapStride is the largest stride of a segmentation or depth map; maps with larger ones are heads of detectors.
 const maxMapStride = 16
 
 // isImageSized reports whether the last two dimensions are those of the input at a scale of segmentation and depth maps, or open. Sizes
@@ -54,8 +54,8 @@ func (in *input) cropMap(grid image.Point) (m postprocess.DenseMap, cropped imag
 	return m, image.Rect(left, top, right, bottom)
 }
 
-// cellSpan returns the cells of an axis, of so many, whose centres lie within length pixels of the network's input from one on; step is the
-// number of cells to a pixel.
+// cellSpan returns the range of the cells on an axis whose centres lie in [from, from+length) pixels of the network's input; cells is their
+// number on the axis, step the number of cells per pixel.
 func cellSpan(from, length, step float32, cells int) (first, end int) {
 	bound := func(v float32) int {
 		return int(min(max(math.Ceil(float64(v*step-0.5)), 0), float64(cells)))

@@ -13,7 +13,7 @@ type depth struct {
 	ownNumbers
 }
 
-// describe has no preset: Depth Anything and MiDaS use that of imagenet, DPT that of keras.
+// describe names no preset: Depth Anything and MiDaS use imagenet, DPT uses keras.
 func (depth) describe() Description {
 	return Description{
 		Layout: LayoutDepth, Task: engine.Depth, Form: "[B,h,w] or [B,1,h,w]",

@@ -40,7 +40,7 @@ func (h embedding) measure(shapes [][]int64) (sizes, error) {
 	return sizes{}, nil
 }
 
-// recognise goes by the file's metadata: a classifier has the same form.
+// recognise needs the task in the file's metadata, because a classifier has the same form.
 func (embedding) recognise(n *network, _ *match) (evidence, doubt string) {
 	if n.metadata.Task == engine.Embed {
 		return "the file specifies an embedding", ""

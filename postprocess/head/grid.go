@@ -26,9 +26,9 @@ type grid struct {
 	count  int
 }
 
-// newGrid lays out the scales from the first stride on that have so many boxes together, perCell in each cell. It wants at least two
-// scales, whose strides double from one to the next: the cells of a single scale equal other numbers too often, 3 times 100 for instance.
-// partial counts cells that the input covers in part.
+// newGrid returns the scales, from the first stride on, that have the given number of boxes in total with perCell boxes in each cell. At
+// least two scales are required, whose strides double from one to the next: the cell count of a single scale equals other numbers too
+// often, such as 3*100. partial also counts cells that the input covers in part.
 func newGrid(width, height, first, perCell int, boxes int64, partial bool) (g grid, ok bool) {
 	total := int64(0)
 	for stride := first; stride <= largestStride && g.count < maxScales; stride *= 2 {
@@ -68,7 +68,7 @@ func (n *network) grid(boxes int64, perCell int, partial bool) (grid, bool) {
 	return grid{}, false
 }
 
-// cells describes the scales that have that many boxes at the network's input; empty when there are none.
+// cells describes the scales that have the given number of boxes at the network's input size; empty if there are none.
 func (n *network) cells(boxes int64, perCell int, partial bool) string {
 	g, ok := n.grid(boxes, perCell, partial)
 	if !ok {

@@ -45,12 +45,13 @@ type head interface {
 	describe() Description
 	// findOutputs lists the outputs that the head could read: each entry holds their indices in the order that measure expects.
 	findOutputs(n *network) [][]int
-	// measure takes the sizes from the shapes of these outputs, batch first, -1 where a size is open. The error describes what it needs.
+	// measure returns the sizes for the shapes of these outputs, batch first, -1 for a dynamic size. The error describes the required shapes.
 	measure(shapes [][]int64) (sizes, error)
-	// recognise returns the evidence that the outputs belong to this head, or the doubt why outputs that look like it may not. Both are
-	// empty for outputs of another head.
+	// recognise returns the evidence that the outputs belong to this head, or why outputs of its form may belong to another one. Both are
+	// empty for outputs of another form.
 	recognise(n *network, m *match) (evidence, doubt string)
-	// boxMap returns where boxes and scores lie. It is false for a head without a box and scores for each anchor, and while a size is open.
+	// boxMap returns the positions of boxes and scores. It returns false for a head without a box and scores per anchor, and while a size is
+	// unknown.
 	boxMap(m *match) (engine.BoxMap, bool)
 	// numbering returns how the network numbers its classes; false when the labels do not fit.
 	numbering(n *network, m *match) (numbering, bool)
@@ -75,15 +76,25 @@ func heads() []head {
 		endToEnd{},
 		deepStreamYOLO{},
 		pose{},
-		pose{nmsFree: true},
+		pose{columnsOrRows: columnsOrRows{rows: true}},
 		segment{},
-		segment{nmsFree: true},
+		segment{columnsOrRows: columnsOrRows{rows: true}},
 		obb{},
-		obb{nmsFree: true},
+		obb{columnsOrRows: columnsOrRows{rows: true}},
 		yolox{},
 		yoloNAS{},
+		yoloMaps{},
+		yolov5Maps{},
+		yolov5Maps{seven: true},
+		scrfd{},
+		yunet{},
 		nanodet{},
 		picodet{},
+		ppYOLOE{},
+		paddleNMS{},
+		centerNet{},
+		moveNet{},
+		moveNet{multiple: true},
 		ultralyticsRTDETR{},
 		ultralyticsRTDETREnd2End{},
 		ssd{},
@@ -114,6 +125,12 @@ type detailed interface {
 	extra(m *match) engine.Numbers
 }
 
+// keypointed is a head whose objects have keypoints.
+type keypointed interface {
+	// keypoints returns their number, and their names by class where they are known; a single list is for all classes.
+	keypoints(m *match) (count int, names [][]string)
+}
+
 // sizes are the sizes of a head in one model.
 type sizes struct {
 	boxes   int64 // -1 while it is open
@@ -138,7 +155,7 @@ type noBoxMap struct{}
 
 func (noBoxMap) boxMap(*match) (engine.BoxMap, bool) { return engine.BoxMap{}, false }
 
-// ownNumbers is embedded by heads whose class numbers are those of the labels, or that have none.
+// ownNumbers is embedded by heads without class numbers, or with those of the labels.
 type ownNumbers struct{}
 
 func (ownNumbers) numbering(*network, *match) (numbering, bool) { return numbering{}, true }

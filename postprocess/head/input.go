@@ -113,7 +113,7 @@ func convert[T int32 | int64](to []float32, from []T) {
 	}
 }
 
-// grow returns memory of the tensor for so many numbers.
+// grow returns memory of the tensor for count numbers.
 func (t *tensor) grow(count int64) []float32 {
 	if int64(cap(t.converted)) < count {
 		t.converted = make([]float32, count)
@@ -162,7 +162,7 @@ type extraNumbers struct {
 	data []float32
 }
 
-// extra returns the numbers of a detailed head that lie there.
+// extra returns the further numbers of a detailed head at that position.
 func (in *input) extra(at engine.Numbers) extraNumbers {
 	return extraNumbers{at, in.tensor(at.Output)}
 }

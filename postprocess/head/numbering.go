@@ -48,8 +48,8 @@ func (n *network) fromOne() numbering {
 	return numbering{first: -1}
 }
 
-// numbering returns the numbering of a network that scores so many classes, the first of which has the number first. With background its
-// number 0 is no class. It is false when the labels do not fit.
+// numbering returns the numbering of a network that scores that many classes, the first with the number first. With background, number 0 is
+// no class. It returns false if the labels do not fit.
 func (n *network) numbering(classes, first int, background bool) (numbering, bool) {
 	switch numbers := classes + first; {
 	case n.labels == 0 || n.labels == numbers:

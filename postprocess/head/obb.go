@@ -17,8 +17,7 @@ const (
 )
 
 type obb struct {
-	scoredLabels
-	nmsFree bool // LayoutOBBEnd2End
+	columnsOrRows // rows: LayoutOBBEnd2End
 }
 
 func (h obb) describe() Description {
@@ -26,7 +25,7 @@ func (h obb) describe() Description {
 		Layout: LayoutOBB, Task: engine.OBB, Form: "[B,4+nc+1,N]", Networks: "oriented boxes of YOLOv8, 11 and others of Ultralytics",
 		Gives: "oriented box, the box around it, class and score of each object",
 	}
-	if h.nmsFree {
+	if h.rows {
 		d.Layout = LayoutOBBEnd2End
 		d.Form = "[B,N,7]"
 		d.Networks = "oriented boxes of YOLO26 and of Ultralytics with nms=True"
@@ -40,38 +39,24 @@ func (obb) findOutputs(n *network) [][]int { return n.floats() }
 func (h obb) measure(shapes [][]int64) (sizes, error) {
 	shape := shapes[0]
 	switch {
-	case len(shape) != 3, h.nmsFree && shape[2] != engine.CandidateFields+1, !h.nmsFree && shape[1] < 6:
+	case len(shape) != 3, h.rows && shape[2] != engine.CandidateFields+1, !h.rows && shape[1] < 6:
 		return sizes{}, mismatch(h, shapes)
-	case h.nmsFree:
+	case h.rows:
 		return sizes{boxes: shape[1], extra: 1}, nil
 	}
 	return sizes{boxes: shape[2], classes: int(shape[1] - 5), extra: 1}, nil
 }
 
 func (h obb) recognise(n *network, m *match) (evidence, doubt string) {
-	if h.nmsFree {
+	if h.rows {
 		return n.recogniseRows(m)
 	}
 	return n.recogniseColumns(m)
 }
 
-func (h obb) boxMap(m *match) (engine.BoxMap, bool) {
-	if h.nmsFree {
-		return engine.BoxMap{}, false
-	}
-	return yolov8{}.boxMap(m)
-}
-
-func (h obb) extra(m *match) engine.Numbers {
-	if h.nmsFree {
-		return afterRows(m)
-	}
-	return afterColumns(m)
-}
-
 func (h obb) newDecoder(s *settings) decoder {
 	d := &obbDecoder{boxes: newBoxes(s), head: h}
-	if !h.nmsFree {
+	if !h.rows {
 		d.suppression = &orientedNMS{overlap: postprocess.NewOverlapTest(s.IoU), agnostic: s.Agnostic, decoder: d}
 	}
 	return d
@@ -96,11 +81,11 @@ type obbResult struct {
 func (d *obbDecoder) decode(in *input, dst []postprocess.Detection) ([]postprocess.Detection, error) {
 	d.data = in.tensors[0].data
 	d.step, d.next = 1, in.match.boxes
-	if d.head.nmsFree {
+	if d.head.rows {
 		d.step, d.next = engine.CandidateFields+1, 1
 	}
 	d.angles = in.extra(d.head.extra(&in.match))
-	if d.head.nmsFree {
+	if d.head.rows {
 		d.listOriented(in)
 	} else {
 		if err := d.scan(in); err != nil {

@@ -16,8 +16,7 @@ const (
 )
 
 type pose struct {
-	scoredLabels
-	nmsFree bool // LayoutPoseEnd2End
+	columnsOrRows // rows: LayoutPoseEnd2End
 	// Of the file: K, D, nc and the names by class; 0 and nil where it does not specify them.
 	points, numbers, labels int
 	names                   [][]string
@@ -28,7 +27,7 @@ func (h pose) describe() Description {
 		Layout: LayoutPose, Task: engine.Pose, Form: "[B,4+nc+K*D,N]", Networks: "poses of YOLOv8, 11 and others of Ultralytics",
 		Gives: "box, class, score and keypoints of each object",
 	}
-	if h.nmsFree {
+	if h.rows {
 		d.Layout = LayoutPoseEnd2End
 		d.Form = "[B,N,6+K*D]"
 		d.Networks = "poses of YOLO26 and of Ultralytics with nms=True"
@@ -52,7 +51,7 @@ func (h pose) measure(shapes [][]int64) (sizes, error) {
 	if len(shape) != 3 {
 		return sizes{}, mismatch(h, shapes)
 	}
-	if h.nmsFree {
+	if h.rows {
 		extra := shape[2] - engine.CandidateFields
 		if points, _ := h.split(int(extra)); extra < 0 || points == 0 {
 			return sizes{}, mismatch(h, shapes)
@@ -87,7 +86,7 @@ func (h pose) split(extra int) (points, numbers int) {
 }
 
 func (h pose) recognise(n *network, m *match) (evidence, doubt string) {
-	if h.nmsFree {
+	if h.rows {
 		evidence, doubt = n.recogniseRows(m)
 	} else {
 		evidence, doubt = n.recogniseColumns(m)
@@ -98,18 +97,9 @@ func (h pose) recognise(n *network, m *match) (evidence, doubt string) {
 	return evidence, doubt
 }
 
-func (h pose) boxMap(m *match) (engine.BoxMap, bool) {
-	if h.nmsFree {
-		return engine.BoxMap{}, false
-	}
-	return yolov8{}.boxMap(m)
-}
-
-func (h pose) extra(m *match) engine.Numbers {
-	if h.nmsFree {
-		return afterRows(m)
-	}
-	return afterColumns(m)
+func (h pose) keypoints(m *match) (count int, names [][]string) {
+	count, _ = h.split(m.extra)
+	return count, h.keypointNames(m)
 }
 
 // keypointNames returns the names of an object's keypoints by class; a single list is for all classes. Where the file has no names, 17
@@ -144,24 +134,13 @@ func (h pose) newDecoder(s *settings) decoder {
 
 type poseDecoder struct {
 	boxes
+	poses
 	head      pose
 	skeletons []*postprocess.Skeleton // by class, or one for all; nil where the keypoints have no names
-	results   perImage[poseResult]
-}
-
-type poseResult struct {
-	details   []postprocess.Detail
-	keypoints []postprocess.Keypoint
 }
 
 func (d *poseDecoder) decode(in *input, dst []postprocess.Detection) ([]postprocess.Detection, error) {
-	var err error
-	if d.head.nmsFree {
-		err = d.list(in, in.tensors[0].data, engine.CandidateFields+in.match.extra)
-	} else {
-		err = d.scan(in)
-	}
-	if err != nil {
+	if err := d.head.gather(in, &d.boxes); err != nil {
 		return dst, err
 	}
 	first := len(dst)
@@ -172,32 +151,20 @@ func (d *poseDecoder) decode(in *input, dst []postprocess.Detection) ([]postproc
 	return dst, nil
 }
 
-// addKeypoints gives every detection its keypoints, moved onto the image where they lie outside. One whose position is NaN scores 0.
+// addKeypoints gives every detection its keypoints.
 func (d *poseDecoder) addKeypoints(in *input, found []postprocess.Detection) {
-	result := d.results.at(in.index)
-	setDetails(&result.details, found)
 	points, each := d.head.split(in.match.extra)
-	from, transform := in.extra(d.head.extra(&in.match)), &in.transform
-	right, bottom := float32(in.width), float32(in.height)
-	all := resize(&result.keypoints, points*len(found))
-	for i := range found {
-		own := all[i*points : (i+1)*points : (i+1)*points]
-		found[i].Detail.Keypoints = own
-		found[i].Detail.Skeleton = d.skeleton(found[i].Class)
+	from := in.extra(d.head.extra(&in.match))
+	d.poses.add(in, found, points, func(i int, own []postprocess.Keypoint) *postprocess.Skeleton {
 		box := d.origins[i]
 		for k := range own {
-			x := (from.at(box, k*each) - transform.PadX) / transform.ScaleX
-			y := (from.at(box, k*each+1) - transform.PadY) / transform.ScaleY
-			score := float32(1)
+			own[k] = postprocess.Keypoint{X: from.at(box, k*each), Y: from.at(box, k*each+1), Score: 1}
 			if each == 3 {
-				score = from.at(box, k*each+2)
+				own[k].Score = from.at(box, k*each+2)
 			}
-			if !(finite(x) && finite(y) && finite(score)) {
-				x, y, score = 0, 0, 0
-			}
-			own[k] = postprocess.Keypoint{X: min(max(x, 0), right), Y: min(max(y, 0), bottom), Score: min(max(score, 0), 1)}
 		}
-	}
+		return d.skeleton(found[i].Class)
+	})
 }
 
 // skeleton returns the skeleton of a class; nil where its keypoints have no names.

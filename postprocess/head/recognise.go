@@ -49,14 +49,13 @@ func (r Recognition) KeypointNames() (all []string) {
 	return all
 }
 
-// recognition describes the match of a model with so many classes.
+// recognition describes the match of a model with that many classes.
 func (m *match) recognition(classes int) Recognition {
 	r := Recognition{
 		Description: m.describe(), Outputs: m.outputs, Boxes: int(max(m.boxes, 0)), Classes: classes, Evidence: m.evidence,
 	}
-	if h, ok := m.head.(pose); ok {
-		r.KeypointCount, _ = h.split(m.extra)
-		r.Keypoints = h.keypointNames(m)
+	if h, ok := m.head.(keypointed); ok {
+		r.KeypointCount, r.Keypoints = h.keypoints(m)
 	}
 	return r
 }
@@ -70,7 +69,7 @@ func Recognise(model *engine.Model, layout Layout) (Recognition, error) {
 	return m.recognition(m.classes), nil
 }
 
-// backgrounds are the names of class 0 in label files where it stands for no object.
+// backgrounds are the names of class 0 in label files that mean no object.
 var backgrounds = [...]string{"background", "__background__", "n/a", "__bg__", "unlabeled", "???"}
 
 func recognise(model *engine.Model, layout Layout) (match, error) {
@@ -162,7 +161,7 @@ func (n *network) list(outputs []int) string {
 	return strings.Join(texts, ", ")
 }
 
-// hasName reports whether an output has one of these names, ignoring what a framework puts around it: a scope before or an index after.
+// hasName reports whether an output has one of these names, ignoring a scope before it or an index after it.
 func hasName(output string, names ...string) bool {
 	output, _, _ = strings.Cut(output, ":")
 	for _, name := range names {

@@ -205,7 +205,7 @@ func TestOpenRefuses(t *testing.T) {
 			described(0, []int64{1, 84, 8400}),
 			"output0 [1 84 8400] looks like yolov8, but nothing specifies that what follows a box is the scores of 80 classes: keypoints, masks " +
 				"or an angle would look the same " +
-				"(give the labels with --labels FILE, or confirm it with --layout yolov8)",
+				"(give the labels with --labels coco or --labels FILE, or confirm it with --layout yolov8)",
 		},
 		{
 			Options{},

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // goldenHead is a network of heads.json: the outputs of one image and what the project's own postprocessing makes of them.
@@ -20,6 +21,7 @@ type goldenHead struct {
 	Preset          string // that the file names
 	Confidence, IoU float32
 	MultiLabel      bool `json:"multi_label"`
+	Selected        bool // the layout is never recognised
 	Outputs         []struct {
 		Name, Type string
 		Shape      []int64
@@ -66,7 +68,11 @@ func TestHeadsFindWhatTheirReferenceFinds(t *testing.T) {
 	for _, c := range readHeads(t) {
 		t.Run(c.Name, func(t *testing.T) {
 			m, given := c.open(t, g.Transform.Size, transform)
-			d := openDecoder(t, m, Options{MinScore: c.Confidence, IoU: c.IoU, MultiLabel: c.MultiLabel})
+			o := Options{MinScore: c.Confidence, IoU: c.IoU, MultiLabel: c.MultiLabel}
+			if c.Selected {
+				o.Layout = c.Layout
+			}
+			d := openDecoder(t, m, o)
 			assert.Equal(t, c.Layout, d.Recognised().Layout)
 			width, height := g.Transform.Source[0], g.Transform.Source[1]
 			got, stats, err := d.Decode(given, 0, width, height, nil)
@@ -76,6 +82,9 @@ func TestHeadsFindWhatTheirReferenceFinds(t *testing.T) {
 			for i, want := range c.Detections {
 				assert.Equal(t, want.Class, got[i].Class, "detection %d", i)
 				assert.InDelta(t, want.Score, got[i].Score, 1e-6, "detection %d", i)
+				if want.Keypoints != nil {
+					assertKeypoints(t, want.Keypoints, got[i].Detail)
+				}
 				for j, edge := range [4]float32{got[i].X1, got[i].Y1, got[i].X2, got[i].Y2} {
 					assert.InDelta(t, want.Box[j], edge, 5e-3, "detection %d, edge %d", i, j)
 				}
@@ -90,5 +99,18 @@ func TestHeadsFindWhatTheirReferenceFinds(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, got, again, "the layout by name")
 		})
+	}
+}
+
+// assertKeypoints compares keypoints and their scores with those of a reference.
+func assertKeypoints(t *testing.T, want [][3]float32, got *postprocess.Detail) {
+	t.Helper()
+	require.NotNil(t, got)
+	require.Len(t, got.Keypoints, len(want))
+	require.Len(t, got.Skeleton.Names, len(want))
+	for i, p := range got.Keypoints {
+		assert.InDelta(t, want[i][0], p.X, 5e-3, "keypoint %d", i)
+		assert.InDelta(t, want[i][1], p.Y, 5e-3, "keypoint %d", i)
+		assert.InDelta(t, want[i][2], p.Score, 1e-4, "keypoint %d", i)
 	}
 }

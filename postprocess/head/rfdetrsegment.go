@@ -110,8 +110,8 @@ func maskAround(in *input, object image.Rectangle, size image.Point) postprocess
 	return m
 }
 
-// pixelSpan returns the pixels of an axis, of so many, that points of the grid describe: those between two of the points, and those beyond
-// the grid's border if the part reaches it. It is the reverse of gridSpan.
+// pixelSpan returns the range of pixels on an axis that the grid points from..to describe: those between two of the points, and those
+// outside the grid if the range reaches its border. It is the inverse of gridSpan.
 func pixelSpan(start, step float32, from, to, points, pixels int) (first, end int) {
 	end = pixels
 	if from > 0 {

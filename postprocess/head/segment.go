@@ -17,8 +17,7 @@ const (
 )
 
 type segment struct {
-	scoredLabels
-	nmsFree bool // LayoutSegmentEnd2End
+	columnsOrRows // rows: LayoutSegmentEnd2End
 }
 
 const boxesWithMasks = "box, class, score and mask of each object"
@@ -28,7 +27,7 @@ func (h segment) describe() Description {
 		Layout: LayoutSegment, Task: engine.Segment, Form: "[B,4+nc+M,N] with [B,M,h,w]",
 		Networks: "segmentation of YOLOv8, 11 and others of Ultralytics", Gives: boxesWithMasks,
 	}
-	if h.nmsFree {
+	if h.rows {
 		d.Layout = LayoutSegmentEnd2End
 		d.Form = "[B,N,6+M] with [B,M,h,w]"
 		d.Networks = "segmentation of YOLO26 and of Ultralytics with nms=True"
@@ -60,7 +59,7 @@ func (h segment) measure(shapes [][]int64) (sizes, error) {
 	if weights < 1 || weights > maxPrototypes {
 		return sizes{}, mismatch(h, shapes)
 	}
-	if h.nmsFree {
+	if h.rows {
 		if boxes[2] != engine.CandidateFields+weights {
 			return sizes{}, mismatch(h, shapes)
 		}
@@ -79,7 +78,7 @@ func (h segment) recognise(n *network, m *match) (evidence, doubt string) {
 	task := n.metadata.Task
 	certain := (task == "" || task == engine.Segment) && len(n.outputs) == 2 && n.isScale(prototypes[2], prototypes[3])
 	switch {
-	case certain && h.nmsFree:
+	case certain && h.rows:
 		if m.boxes > maxRows {
 			return "", ""
 		}
@@ -90,24 +89,10 @@ func (h segment) recognise(n *network, m *match) (evidence, doubt string) {
 			return "", ""
 		}
 		return cells + ", with a weight for each prototype", ""
-	case h.nmsFree:
+	case h.rows:
 		return n.recogniseRows(m)
 	}
 	return "", ""
-}
-
-func (h segment) boxMap(m *match) (engine.BoxMap, bool) {
-	if h.nmsFree {
-		return engine.BoxMap{}, false
-	}
-	return yolov8{}.boxMap(m)
-}
-
-func (h segment) extra(m *match) engine.Numbers {
-	if h.nmsFree {
-		return afterRows(m)
-	}
-	return afterColumns(m)
 }
 
 func (h segment) newDecoder(s *settings) decoder { return &segmentDecoder{boxes: newBoxes(s), head: h} }
@@ -120,13 +105,7 @@ type segmentDecoder struct {
 }
 
 func (d *segmentDecoder) decode(in *input, dst []postprocess.Detection) ([]postprocess.Detection, error) {
-	var err error
-	if d.head.nmsFree {
-		err = d.list(in, in.tensors[0].data, engine.CandidateFields+in.match.extra)
-	} else {
-		err = d.scan(in)
-	}
-	if err != nil {
+	if err := d.head.gather(in, &d.boxes); err != nil {
 		return dst, err
 	}
 	first := len(dst)
@@ -168,8 +147,8 @@ func maskOfBox(in *input, box *postprocess.Box, size image.Point) postprocess.Ma
 	return m
 }
 
-// gridSpan returns the points of an axis, of so many, between which the pixels from one to before another lie: the first, and the one after
-// the last.
+// gridSpan returns the range of grid points on an axis, which has the given number of points, around the pixels from..to-1: the first
+// point, and the one after the last.
 func gridSpan(start, step float32, from, to, points int) (first, end int) {
 	last := float32(points - 1)
 	first = int(min(max(start+float32(from)*step, 0), last))

@@ -16,7 +16,8 @@ const (
 	selectedCount // number of boxes; absent where all rows count
 )
 
-// measureSelected checks that the outputs are as many boxes, scores and class numbers, after so many batch dimensions.
+// measureSelected checks that the outputs have as many boxes as scores and class numbers. The shapes begin with batch dimensions, as many
+// as batch.
 func measureSelected(h head, shapes [][]int64, batch int) (sizes, error) {
 	boxes, scores, classes := shapes[selectedBoxes], shapes[selectedScores], shapes[selectedClasses]
 	if len(boxes) != batch+2 || len(scores) != batch+1 || !slices.Equal(scores, classes) || !slices.Equal(scores, boxes[:batch+1]) ||
@@ -69,7 +70,7 @@ func (d *selectedDecoder) decode(in *input, dst []postprocess.Detection) ([]post
 	return d.finish(in, dst), nil
 }
 
-// count returns the number of boxes, of at most so many.
+// count returns the number of boxes of an image, most if the network does not output it. A number above most is an error.
 func (d *selectedDecoder) count(in *input, most int) (int, error) {
 	if len(in.tensors) <= selectedCount {
 		return most, nil

@@ -55,7 +55,7 @@ func (h semantic) measure(shapes [][]int64) (sizes, error) {
 	return sizes{}, mismatch(h, shapes)
 }
 
-// recognise wants evidence that the numbers are scores of classes: heat maps of keypoints look the same.
+// recognise requires evidence that the numbers are class scores: heat maps of keypoints have the same form.
 func (semantic) recognise(n *network, m *match) (evidence, doubt string) {
 	o := &n.outputs[m.outputs[0]]
 	specified := n.metadata.Task == engine.Semantic

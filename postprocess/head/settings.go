@@ -35,7 +35,7 @@ type Options struct {
 	MultiLabel bool
 	// MaxCandidates is how many of the best boxes enter suppression, Limit how many detections are returned.
 	MaxCandidates, Limit int
-	// TopK is how many classes of a classifier with exclusive classes are returned. TopAlways returns them whatever their scores.
+	// TopK is the number of classes that a classifier with exclusive classes returns. With TopAlways it returns them whatever their scores.
 	TopK      int
 	TopAlways bool
 }
@@ -108,7 +108,7 @@ func (s *settings) setClasses(columns, labels int) error {
 	return nil
 }
 
-// minScore returns the lowest score at which a class is returned, infinity for one that is not wanted.
+// minScore returns the minimum score of a class, infinity for a class that is filtered out.
 func (s *settings) minScore(class int) float32 {
 	if s.Classes != nil && !slices.Contains(s.Classes, class) {
 		return float32(math.Inf(1))

@@ -52,8 +52,8 @@ func (ssd) recognise(n *network, m *match) (evidence, doubt string) {
 		m.boxes, family, n.width, n.height, plural(m.classes, "class")), ""
 }
 
-// anchors returns the number of boxes of grids with so many boxes in each cell. The cells of the first grid have sides of stride pixels of
-// the input, and each grid has half the sides of the one before, rounded up.
+// anchors returns the number of boxes in grids with perCell boxes in each cell. The cells of the first grid have sides of stride pixels of
+// the input, and each grid has half the sides of the previous one, rounded up.
 func anchors(n *network, stride int, perCell ...int64) (boxes int64) {
 	width, height := n.width, n.height
 	for ; stride > 1; stride /= 2 {

@@ -45,8 +45,8 @@ func sortFront(keys []uint64, list []scan.Candidate, count int) int {
 	return count
 }
 
-// sortByScore sorts best first. Boxes with equal scores are ordered by class and position, not by index: a list that a device has filtered
-// comes in no particular order and must yield the same detections.
+// sortByScore sorts by descending score. Boxes with equal scores are ordered by class and position, not by index: a list filtered on a
+// device has no particular order and must yield the same detections.
 func sortByScore(keys []uint64, list []scan.Candidate) {
 	slices.Sort(keys)
 	for start := 0; start < len(keys); {

@@ -20,7 +20,7 @@ func (torchvision) describe() Description {
 	}
 }
 
-// findOutputs goes by shapes and types: exports seldom name their outputs.
+// findOutputs uses shapes and types, because exports seldom name their outputs.
 func (torchvision) findOutputs(n *network) [][]int {
 	find := func(rank int, integer bool) int {
 		return slices.IndexFunc(n.outputs, func(o engine.TensorInfo) bool {

@@ -30,13 +30,16 @@ func (h yolov8) measure(shapes [][]int64) (sizes, error) {
 	return sizes{boxes: shape[2], classes: int(max(shape[1]-4, 0))}, nil
 }
 
-// recognise expects the undecoded maps of each scale, with 16 distances to each side and the classes, as further outputs. It knows two
-// networks whose scores look like columns of boxes and scores.
+// recognise expects the undecoded maps of each scale, with 16 distances to each side and the classes, as further outputs. It knows a
+// network whose scores look like columns of boxes and scores.
 func (yolov8) recognise(n *network, m *match) (evidence, doubt string) {
 	own := n.outputs[m.outputs[0]].Shape
 	twin := slices.IndexFunc(n.outputs, func(o engine.TensorInfo) bool { return slices.Equal(o.Shape, own) })
 	if twin < m.outputs[0] {
 		return "", "" // the first of them returns the doubt
+	}
+	if slices.ContainsFunc(n.floats(), func(o []int) bool { return n.isMatrix(o[0], m.boxes, 4) }) {
+		return "", "" // scores of ppYOLOE, which returns the doubt
 	}
 	return n.recogniseDense(m, 1, false, func(output int) (bool, string) {
 		shape := n.outputs[output].Shape
@@ -50,9 +53,6 @@ func (yolov8) recognise(n *network, m *match) (evidence, doubt string) {
 		case n.isMatrix(output, 4, m.boxes):
 			return false, fmt.Sprintf("it is the scores of %d classes for the boxes %s (join the two in the file, boxes first, to one "+
 				"output)", m.classes+4, name)
-		case n.isMatrix(output, m.boxes, 4):
-			return false, fmt.Sprintf("it is the scores of %d classes, class after class, for the boxes %s, as PP-YOLOE of PaddleDetection gives "+
-				"them (transpose the scores in the file to a row for each box and name --layout %s)", m.classes+4, name, LayoutYOLONAS)
 		}
 		return false, ""
 	})

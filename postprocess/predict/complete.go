@@ -10,8 +10,9 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// complete adds to a model what its file leaves open: values of known further inputs, one joined output where it has one for each scale,
-// the activation of a classifier, and the preprocessing that is usual for its head if neither the file nor a setting specifies one.
+// complete adds to a model what its file leaves open: values of known further inputs, one joined output where it has one for each scale, an
+// image input of uint8 where it has one of int32, the activation of a classifier, and the preprocessing that is usual for its head if
+// neither the file nor a setting specifies one.
 func (o *Options) complete(model *onnx.Model) error {
 	sides := o.Metadata
 	sides.Width, sides.Height = o.Sides(o.Metadata)
@@ -24,6 +25,10 @@ func (o *Options) complete(model *onnx.Model) error {
 	}
 	known := slices.DeleteFunc(slices.Clone(inputs), func(in engine.TensorInfo) bool { return !engine.IsAuxiliary(in) })
 	inputs = slices.DeleteFunc(inputs, engine.IsAuxiliary)
+	integers := len(inputs) == 1 && inputs[0].Type == engine.Int32
+	if integers {
+		inputs[0].Type = engine.Uint8
+	}
 	img, err := engine.FindImageInput(inputs, sides)
 	if err != nil {
 		return nil //nolint:nilerr // Open returns the error of the inputs
@@ -33,7 +38,10 @@ func (o *Options) complete(model *onnx.Model) error {
 		return nil //nolint:nilerr // the backend's error is more precise
 	}
 	scales := levels(outputs, img.Width, img.Height)
-	if !o.TensorInputs && (len(known) > 0 || scales != nil) {
+	if !o.TensorInputs && (len(known) > 0 || scales != nil || integers) {
+		if integers {
+			castImage(model.Proto.Graph, &inputs[0])
+		}
 		for i := range known {
 			makeConstant(model.Proto.Graph, &known[i], img)
 		}
@@ -126,10 +134,27 @@ func (o *Options) reopenSize(ctx context.Context, e engine.Engine) (engine.Engin
 
 // makeConstant replaces a further input with known values by a constant, which serves batches of any size.
 func makeConstant(g *onnx.GraphProto, in *engine.TensorInfo, img *engine.ImageInput) {
-	shape, values, ok := engine.AuxiliaryValues(*in, img)
+	t, ok := engine.AuxiliaryTensor(*in, img)
 	if !ok {
 		return
 	}
-	g.Input = slices.DeleteFunc(g.Input, func(v *onnx.ValueInfoProto) bool { return v.GetName() == in.Name })
-	g.Initializer = append(g.Initializer, onnx.NewInts(in.Name, values, shape...))
+	kind := onnx.TensorProto_INT64
+	if t.Type == engine.Float32 {
+		kind = onnx.TensorProto_FLOAT
+	}
+	removeInput(g, in.Name)
+	g.Initializer = append(g.Initializer, onnx.NewRaw(in.Name, kind, t.Data, t.Shape...))
+}
+
+func removeInput(g *onnx.GraphProto, name string) {
+	g.Input = slices.DeleteFunc(g.Input, func(v *onnx.ValueInfoProto) bool { return v.GetName() == name })
+}
+
+// castImage replaces an image input of int32, as TensorFlow's exports of MoveNet have it, by one of uint8 that is cast.
+func castImage(g *onnx.GraphProto, in *engine.TensorInfo) {
+	pixels := in.Name + "/pixels"
+	removeInput(g, in.Name)
+	g.Input = append(g.Input, onnx.NewValueInfo(pixels, onnx.TensorProto_UINT8, in.Shape))
+	cast := onnx.NewNode("Cast", in.Name+"/cast", []string{pixels}, []string{in.Name}, onnx.Int("to", int64(onnx.TensorProto_INT32)))
+	g.Node = slices.Insert(g.Node, 0, cast)
 }

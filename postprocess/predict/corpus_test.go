@@ -120,10 +120,33 @@ const (
 	arrays     = " (infer --input runs it on arrays)"
 )
 
+// confirmCOCO is confirm for 80 classes.
+func confirmCOCO(layout string) string {
+	return strings.Replace(confirm(layout), "--labels FILE", "--labels coco or --labels FILE", 1)
+}
+
 // confirm is what would settle a layout.
 func confirm(layout string) string {
 	return ": keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout " +
 		layout + ")"
+}
+
+// anchors is what would settle a layout whose boxes need anchors.
+const anchors = "its anchors are not in the file (select those of YOLOv5 and YOLOv7-tiny with --layout yolov5-maps, those of YOLOv7 with " +
+	"--layout yolov7-maps)"
+
+// faces lists the outputs of SCRFD for three scales with so many boxes, with a batch or without.
+func faces(batch int64, boxes ...int64) (all []tensor) {
+	for kind, columns := range []int64{1, 4, 10} {
+		for i, count := range boxes {
+			shape := []int64{count, columns}
+			if batch > 0 {
+				shape = []int64{batch, count, columns}
+			}
+			all = append(all, out(strconv.Itoa(448+23*i+3*kind), shape...))
+		}
+	}
+	return all
 }
 
 // family is a network that people bring, and what becomes of it.
@@ -143,6 +166,7 @@ type family struct {
 func corpus() []family {
 	img := out("images", -1, 3, 640, 640)
 	sizes := []tensor{img, out("orig_target_sizes:int64", -1, 2)}
+	paddle := []tensor{out("im_shape", -1, 2), out("image", -1, 3, 640, 640), out("scale_factor", -1, 2)}
 	detected := ultralytics("detect", 80)
 	return []family{
 		// Ultralytics detectors and their relatives.
@@ -169,7 +193,7 @@ func corpus() []family {
 		{name: "DeepStream-Yolo of YOLOv5", outputs: []tensor{out("output", -1, 25200, 6)}, labels: 80, want: "deepstream-yolo"},
 		{
 			name: "YOLOv8 by trtexec", outputs: []tensor{out("output0", 1, 84, 8400)},
-			refusal: "output0 [1 84 8400]" + like8 + nothing + "80 classes" + confirm("yolov8"),
+			refusal: "output0 [1 84 8400]" + like8 + nothing + "80 classes" + confirmCOCO("yolov8"),
 		},
 		{name: "YOLOv8 by trtexec with labels", outputs: []tensor{out("output0", 1, 84, 8400)}, labels: 80, want: "yolov8"},
 		{
@@ -191,13 +215,94 @@ func corpus() []family {
 		},
 		{
 			name: "YOLOv7", outputs: []tensor{out("output", 1, 25200, 85)},
-			refusal: "output [1 25200 85]" + like5 + nothing + "80 classes" + confirm("yolov5"),
+			refusal: "output [1 25200 85]" + like5 + nothing + "80 classes" + confirmCOCO("yolov5"),
 		},
 		{
 			name: "YOLOv7 without --grid", labels: 80,
 			outputs: []tensor{out("output", 1, 3, 80, 80, 85), out("616", 1, 3, 40, 40, 85), out("628", 1, 3, 20, 20, 85)},
-			refusal: "outputs output [1 3 80 80 85], 616 [1 3 40 40 85], 628 [1 3 20 20 85] are a detector's maps, one for each scale, before " +
-				"they are decoded (export it with its decoding: YOLOv7 with --grid, others without what keeps it out of the file)",
+			refusal: "output [1 3 80 80 85], 616 [1 3 40 40 85], 628 [1 3 20 20 85] looks like yolov5-maps, but " + anchors,
+		},
+		{
+			name: "YOLOv7 without --grid with a layout", labels: 80, layout: "yolov7-maps",
+			outputs: []tensor{out("output:logits", 1, 3, 80, 80, 85), out("616:logits", 1, 3, 40, 40, 85), out("628:logits", 1, 3, 20, 20, 85)},
+			want:    "yolov7-maps",
+		},
+		{
+			name:    "YOLOv5 for RKNN",
+			outputs: []tensor{out("output0", 1, 255, 80, 80), out("286", 1, 255, 40, 40), out("288", 1, 255, 20, 20)},
+			refusal: "output0 [1 255 80 80], 286 [1 255 40 40], 288 [1 255 20 20] looks like yolo-maps, but nothing specifies that it has the scores of " +
+				"191 classes (give the labels with --labels FILE, or confirm it with --layout yolo-maps); output0 [1 255 80 80], 286 [1 255 40 40], " +
+				"288 [1 255 20 20] looks like yolov5-maps, but " + anchors,
+		},
+		{
+			name: "YOLOv5 for RKNN with a layout", labels: 80, layout: "yolov5-maps", want: "yolov5-maps",
+			outputs: []tensor{out("output0", 1, 255, 80, 80), out("286", 1, 255, 40, 40), out("288", 1, 255, 20, 20)},
+		},
+		{
+			name: "YOLOv5 for Hailo with a layout", labels: 80, layout: "yolov5-maps", want: "yolov5-maps",
+			outputs: []tensor{out("conv93:logits", 1, 20, 20, 255), out("conv84:logits", 1, 40, 40, 255), out("conv74:logits", 1, 80, 80, 255)},
+		},
+		{
+			name: "YOLOv8 for RKNN", want: "yolo-maps",
+			outputs: []tensor{
+				out("318", 1, 64, 80, 80), out("onnx::ReduceSum_326", 1, 80, 80, 80), out("331", 1, 1, 80, 80),
+				out("338", 1, 64, 40, 40), out("onnx::ReduceSum_346", 1, 80, 40, 40), out("350", 1, 1, 40, 40),
+				out("357", 1, 64, 20, 20), out("onnx::ReduceSum_365", 1, 80, 20, 20), out("369", 1, 1, 20, 20),
+			},
+		},
+		{
+			name: "YOLO11 for RKNN, one class", want: "yolo-maps", labels: 1,
+			outputs: []tensor{
+				out("a", 1, 64, 80, 80), out("b", 1, 1, 80, 80), out("c", 1, 1, 80, 80), out("d", 1, 64, 40, 40), out("e", 1, 1, 40, 40),
+				out("f", 1, 1, 40, 40), out("g", 1, 64, 20, 20), out("h", 1, 1, 20, 20), out("i", 1, 1, 20, 20),
+			},
+		},
+		{
+			name: "YOLOv8 for RKNN with labels of another", labels: 6,
+			outputs: []tensor{
+				out("a", 1, 64, 80, 80), out("b", 1, 80, 80, 80), out("c", 1, 64, 40, 40), out("d", 1, 80, 40, 40), out("e", 1, 64, 20, 20),
+				out("f", 1, 80, 20, 20),
+			},
+			refusal: "a [1 64 80 80], c [1 64 40 40], e [1 64 20 20], b [1 80 80 80], d [1 80 40 40], f [1 80 20 20] looks like yolo-maps, but it " +
+				"has 80 classes and the model has 6 labels" + otherNames,
+		},
+		{
+			name: "YOLOv8 for Hailo", want: "yolo-maps",
+			outputs: []tensor{
+				out("conv41", 1, 80, 80, 64), out("conv42:logits", 1, 80, 80, 80), out("conv52", 1, 40, 40, 64), out("conv53:logits", 1, 40, 40, 80),
+				out("conv62", 1, 20, 20, 64), out("conv63:logits", 1, 20, 20, 80),
+			},
+		},
+		{
+			name: "YOLOv8 with boxes and scores of a scale in one map", about: detected, want: "yolo-maps",
+			outputs: []tensor{out("a:logits", 1, 144, 80, 80), out("b:logits", 1, 144, 40, 40), out("c:logits", 1, 144, 20, 20)},
+		},
+		{
+			name: "YOLOv6 for RKNN", want: "yolo-maps",
+			outputs: []tensor{
+				out("a", 1, 4, 80, 80), out("b", 1, 80, 80, 80), out("c", 1, 1, 80, 80), out("d", 1, 4, 40, 40), out("e", 1, 80, 40, 40),
+				out("f", 1, 1, 40, 40), out("g", 1, 4, 20, 20), out("h", 1, 80, 20, 20), out("i", 1, 1, 20, 20),
+			},
+		},
+		{
+			name: "YOLOX for Hailo",
+			outputs: []tensor{
+				out("reg1", 1, 80, 80, 4), out("obj1", 1, 80, 80, 1), out("cls1", 1, 80, 80, 80), out("reg2", 1, 40, 40, 4), out("obj2", 1, 40, 40, 1),
+				out("cls2", 1, 40, 40, 80), out("reg3", 1, 20, 20, 4), out("obj3", 1, 20, 20, 1), out("cls3", 1, 20, 20, 80),
+			},
+			refusal: "reg1 [1 80 80 4], reg2 [1 40 40 4], reg3 [1 20 20 4], obj1 [1 80 80 1], obj2 [1 40 40 1], obj3 [1 20 20 1] looks like yolo-maps, but " +
+				"the 4 numbers of a cell could be distances (confirm them with --layout yolo-maps) or centre and sides as in YOLOX (join its maps in the " +
+				"file to [B,N,5+nc] for --layout yolox)",
+		},
+		{
+			name: "YOLOv8 segmentation for RKNN",
+			outputs: []tensor{
+				out("a", 1, 64, 80, 80), out("b", 1, 80, 80, 80), out("c", 1, 1, 80, 80), out("d", 1, 32, 80, 80), out("e", 1, 64, 40, 40),
+				out("f", 1, 80, 40, 40), out("g", 1, 1, 40, 40), out("h", 1, 32, 40, 40), out("i", 1, 64, 20, 20), out("j", 1, 80, 20, 20),
+				out("k", 1, 1, 20, 20), out("l", 1, 32, 20, 20), out("m", 1, 32, 160, 160),
+			},
+			refusal: "a [1 64 80 80], e [1 64 40 40], i [1 64 20 20], b [1 80 80 80], f [1 80 40 40], j [1 80 20 20] looks like yolo-maps, but there are " +
+				"further outputs, which a detector does not have (--layout yolo-maps accepts them anyway)",
 		},
 		{
 			name: "YOLOv9 with two heads", outputs: []tensor{out("output0", 1, 84, 8400), out("3377", 1, 84, 8400)}, labels: 80,
@@ -327,14 +432,14 @@ func corpus() []family {
 		{name: "YOLOX", outputs: []tensor{out("output", 1, 8400, 85)}, labels: 80, want: "yolox"},
 		{
 			name: "YOLOX nano", side: 416, outputs: []tensor{out("output", 1, 3549, 85)},
-			refusal: "output [1 3549 85] looks like yolox, but " + nothing + "80 classes" + confirm("yolox") +
+			refusal: "output [1 3549 85] looks like yolox, but " + nothing + "80 classes" + confirmCOCO("yolox") +
 				"; output [1 3549 85] looks like nanodet, but " + nothing + "53 classes" + confirm("nanodet"),
 		},
 		{name: "YOLOX nano with a layout", side: 416, outputs: []tensor{out("output", 1, 3549, 85)}, layout: "yolox", want: "yolox"},
 		{name: "NanoDet-Plus", side: 416, outputs: []tensor{out("output", 1, 3598, 112)}, labels: 80, want: "nanodet"},
 		{
 			name: "NanoDet-Plus without labels", side: 416, outputs: []tensor{out("output", 1, 3598, 112)},
-			refusal: "output [1 3598 112] looks like nanodet, but " + nothing + "80 classes" + confirm("nanodet"),
+			refusal: "output [1 3598 112] looks like nanodet, but " + nothing + "80 classes" + confirmCOCO("nanodet"),
 		},
 		{
 			name: "YOLO-NAS", outputs: []tensor{out("boxes", 1, 8400, 4), out("scores", 1, 8400, 80)}, labels: 80, want: "yolo-nas",
@@ -345,13 +450,22 @@ func corpus() []family {
 				"(join the two in the file, boxes first, to one output)",
 		},
 		{
-			name: "PP-YOLOE without its suppression", outputs: []tensor{out("tmp_16", 1, 8400, 4), out("concat_14.tmp_0", 1, 80, 8400)}, labels: 80,
-			refusal: "concat_14.tmp_0 [1 80 8400]" + like8 + "it is the scores of 80 classes, class after class, for the boxes tmp_16 [1 8400 4], " +
-				"as PP-YOLOE of PaddleDetection gives them (transpose the scores in the file to a row for each box and name --layout yolo-nas)",
+			name: "PP-YOLOE without its suppression", labels: 80,
+			inputs:  []tensor{out("image", 1, 3, 640, 640), out("scale_factor", 1, 2)},
+			outputs: []tensor{out("tmp_16", 1, 8400, 4), out("concat_14.tmp_0", 1, 80, 8400)},
+			about:   map[string]string{engine.PreprocessProperty: "imagenet"}, want: "pp-yoloe",
+		},
+		{
+			name: "PP-YOLOE whose images nothing is said of", outputs: []tensor{out("tmp_16", 1, 8400, 4), out("concat_14.tmp_0", 1, 80, 8400)},
+			labels: 80, refusal: engine.UnknownPreprocess("how the images of pp-yoloe are scaled: imagenet for PP-YOLOE, rtdetr for PP-YOLOE+").Error(),
+		},
+		{
+			name: "PP-YOLOE without labels", outputs: []tensor{out("tmp_16", 1, 8400, 4), out("concat_14.tmp_0", 1, 80, 8400)},
+			refusal: "tmp_16 [1 8400 4], concat_14.tmp_0 [1 80 8400] looks like pp-yoloe, but " + nothing + "80 classes" + confirmCOCO("pp-yoloe"),
 		},
 		{
 			name: "YOLO-NAS without labels", outputs: []tensor{out("904", 1, 8400, 4), out("913", 1, 8400, 80)},
-			refusal: "904 [1 8400 4], 913 [1 8400 80] looks like yolo-nas, but " + nothing + "80 classes" + confirm("yolo-nas"),
+			refusal: "904 [1 8400 4], 913 [1 8400 80] looks like yolo-nas, but " + nothing + "80 classes" + confirmCOCO("yolo-nas"),
 		},
 		{
 			name: "YOLO-NAS as SuperGradients exports it", inputs: []tensor{out("input:uint8", 1, 3, 640, 640)},
@@ -378,6 +492,68 @@ func corpus() []family {
 			outputs: []tensor{out("scores", 1, 3000, 9), out("boxes", 1, 3000, 4)},
 			labels:  4,
 			refusal: "boxes [1 3000 4], scores [1 3000 9] looks like ssd, but it has 8 classes and the model has 4 labels" + otherNames,
+		},
+
+		// Faces and people.
+		{name: "SCRFD", inputs: []tensor{out("input.1", 1, 3, -1, -1)}, outputs: faces(0, 12800, 3200, 800), want: "scrfd"},
+		{
+			name: "SCRFD without keypoints", inputs: []tensor{out("input.1", 1, 3, 640, 640)}, outputs: faces(0, 12800, 3200, 800)[:6],
+			want: "scrfd",
+		},
+		{name: "SCRFD with a batch", outputs: faces(1, 12800, 3200, 800), labels: 1, want: "scrfd"},
+		{
+			name: "SCRFD with the labels of another", outputs: faces(1, 12800, 3200, 800), labels: 80, refusal: "448 [1 12800 1], 471 [1 3200 1], 494 [1 800 1], 451 [1 12800 4], 474 [1 3200 4], 497 [1 800 4], 454 [1 12800 10], 477 [1 3200 10], " +
+				"500 [1 800 10] looks like scrfd, but it has 1 class and the model has 80 labels" + otherNames,
+		},
+		{
+			name: "YuNet", want: "yunet",
+			outputs: []tensor{
+				out("cls_8", 1, 6400, 1), out("cls_16", 1, 1600, 1), out("cls_32", 1, 400, 1), out("obj_8", 1, 6400, 1), out("obj_16", 1, 1600, 1),
+				out("obj_32", 1, 400, 1), out("bbox_8", 1, 6400, 4), out("bbox_16", 1, 1600, 4), out("bbox_32", 1, 400, 4), out("kps_8", 1, 6400, 10),
+				out("kps_16", 1, 1600, 10), out("kps_32", 1, 400, 10),
+			},
+		},
+		{
+			name: "MoveNet", inputs: []tensor{out("input:int32", 1, 192, 192, 3)}, outputs: []tensor{out("output_0", 1, 1, 17, 3)}, want: "movenet",
+		},
+		{
+			name: "MoveNet, quantized", inputs: []tensor{out("serving_default_input_0:uint8", 1, 192, 192, 3)},
+			outputs: []tensor{out("StatefulPartitionedCall", 1, 1, 17, 3)}, want: "movenet",
+		},
+		{
+			name: "MoveNet MultiPose", inputs: []tensor{out("input:int32", 1, -1, -1, 3)}, outputs: []tensor{out("output_0", 1, 6, 56)},
+			want: "movenet-multipose",
+		},
+		{
+			name: "MoveNet with floats", inputs: []tensor{out("input", 1, 192, 192, 3)}, outputs: []tensor{out("Identity", 1, 1, 17, 3)},
+			want: "movenet",
+		},
+
+		// Heat maps of centres.
+		{
+			name: "CenterNet", side: 512, want: "centernet",
+			outputs: []tensor{out("hm:logits", 1, 80, 128, 128), out("wh", 1, 2, 128, 128), out("reg", 1, 2, 128, 128)},
+		},
+		{
+			name: "CenterNet without names", side: 512, outputs: []tensor{out("a", 1, 80, 128, 128), out("b", 1, 2, 128, 128), out("c", 1, 2, 128,
+				128)},
+			refusal: "a [1 80 128 128], b [1 2 128 128], c [1 2 128 128] looks like centernet, but the outputs' names do not specify which of two maps has " +
+				"the sides (confirm that the second one has with --layout centernet)",
+		},
+		{
+			name: "CenterNet without names with a layout", side: 512, layout: "centernet", want: "centernet",
+			outputs: []tensor{out("a", 1, 80, 128, 128), out("b", 1, 2, 128, 128), out("c", 1, 2, 128, 128)},
+		},
+
+		// PaddleDetection.
+		{
+			name: "Paddle after its suppression", inputs: paddle, about: map[string]string{engine.PreprocessProperty: "imagenet"},
+			want:    "paddle-nms",
+			outputs: []tensor{out("multiclass_nms3_0.tmp_0", -1, 6), out("multiclass_nms3_0.tmp_2:int32", 1)},
+		},
+		{
+			name: "Paddle whose images nothing is said of", inputs: paddle,
+			outputs: []tensor{out("multiclass_nms3_0.tmp_0", -1, 6), out("multiclass_nms3_0.tmp_2:int32", 1)}, refusal: engine.UnknownPreprocess("how the images of paddle-nms are scaled: imagenet for PicoDet and PP-YOLOE, rtdetr for PP-YOLOE+ and RT-DETR").Error(),
 		},
 
 		// Transformers.

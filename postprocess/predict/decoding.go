@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
@@ -53,7 +54,7 @@ func (d *Decoding) open(model *engine.Model) (*head.Decoder, error) {
 		case len(model.Metadata.Labels) == 0:
 			return nil, settingError{fmt.Errorf("label %q: the model names none (give its labels with --labels FILE)", label)}
 		case class < 0:
-			return nil, settingError{fmt.Errorf("label %q is not one of the model's: %.400q", label, model.Metadata.Labels)}
+			return nil, settingError{postprocess.UnknownLabelError(label, model.Metadata.Labels)}
 		}
 		options.Classes = append(options.Classes, class)
 	}

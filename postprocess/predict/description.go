@@ -115,7 +115,7 @@ func (d *Description) recognise(r *head.Recognition) {
 	if r.Task != engine.Read {
 		d.Labels = distinctLabels(d.Labels)
 	}
-	d.KeypointNamesAssumed = d.KeypointNamesAssumed && r.Keypoints != nil
+	d.KeypointNamesAssumed = d.KeypointNamesAssumed && r.Keypoints != nil && r.Task == engine.Pose // faces are named by their layout
 }
 
 // String formats the description as text.

@@ -61,18 +61,6 @@ func Example() {
 	// nut true
 }
 
-// Is a GPU usable? What would be chosen, and why?
-func ExampleChoose() {
-	if err := predict.GPU(0); err != nil {
-		fmt.Println("no GPU:", err)
-	}
-	choice, err := predict.Choose(predict.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("would run on", choice)
-}
-
 // A batch: as many images as the network takes at a time run together.
 func ExampleRun() {
 	options := predict.Options{Backend: "onnxruntime=cpu", Log: slog.New(slog.DiscardHandler)}

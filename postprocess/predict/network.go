@@ -14,7 +14,8 @@ import (
 // Network is the Predictor of one network on one engine.
 type Network struct {
 	engine         engine.Engine
-	rejecter       rejecter // the same engine if it has several servers, else nil
+	rejecter       rejecter            // the same engine if it has several servers, else nil
+	reader         engine.DeviceReader // the same engine if it reads images in a GPU's memory, else nil
 	model          Model
 	layout         head.Layout // selected by the caller
 	slots          []slot
@@ -38,13 +39,17 @@ type slot struct {
 	decoder *head.Decoder
 	images  []engine.Image // submitted to the engine
 	indices []int          // of these images in the request
+	copies  ImageBuffers   // images of a GPU that the engine does not read
 	result  BatchResult
 }
 
 // Wrap returns a predictor of an open engine, which Close closes. An error leaves the engine open.
 func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	several, _ := auto.Unwrap(e).(rejecter)
-	n := &Network{engine: e, rejecter: several, model: Model{Model: e.Model()}, layout: d.Layout, slots: make([]slot, e.Slots())}
+	reader, _ := auto.Unwrap(e).(engine.DeviceReader)
+	n := &Network{
+		engine: e, rejecter: several, reader: reader, model: Model{Model: e.Model()}, layout: d.Layout, slots: make([]slot, e.Slots()),
+	}
 	if layout, _ := head.ParseLayout(string(d.Layout)); layout != head.LayoutCTC && layout != head.LayoutCTCBlankLast {
 		n.model.Metadata.Labels = distinctLabels(n.model.Metadata.Labels)
 	}
@@ -138,7 +143,11 @@ func (n *Network) Submit(number int, images []engine.Image) error {
 		at.Stats = head.Stats{}
 		at.Err = images[i].Check()
 		if at.Err == nil {
-			s.images = append(s.images, images[i])
+			image, err := n.readable(s, i, &images[i])
+			if err != nil {
+				return err
+			}
+			s.images = append(s.images, image)
 			s.indices = append(s.indices, i)
 		}
 	}
@@ -150,6 +159,18 @@ func (n *Network) Submit(number int, images []engine.Image) error {
 	s.busy = true
 	s.decoder = s.tuned.Load()
 	return nil
+}
+
+// readable returns an image that the engine reads: a copy in host memory if it does not read the image's GPU.
+func (n *Network) readable(s *slot, number int, image *engine.Image) (engine.Image, error) {
+	if !image.OnDevice() || n.reader != nil && n.reader.ReadsDevice(image.Device.Memory.GPU()) {
+		return *image, nil
+	}
+	memory, err := s.copies.Bytes(n, number, image.HostBytes())
+	if err != nil {
+		return engine.Image{}, err
+	}
+	return image.ToHost(memory)
 }
 
 // Wait implements Predictor.
@@ -223,4 +244,9 @@ func (n *Network) addEvidence(decoder *head.Decoder, result *engine.Result, numb
 }
 
 // Close implements Predictor. It closes the engine.
-func (n *Network) Close() error { return n.engine.Close() }
+func (n *Network) Close() error {
+	for i := range n.slots {
+		n.slots[i].copies.Free()
+	}
+	return n.engine.Close()
+}

@@ -231,7 +231,7 @@ func TestWrapRefuses(t *testing.T) {
 		setting bool
 	}{
 		{Decoding{Layout: "retinanet"}, `layout "retinanet" is not known (` + strings.Join(head.Layouts(), ", ") + `)`, true},
-		{Decoding{Classes: []string{"nut", "cat"}}, `label "cat" is not one of the model's: ["bolt" "nut"]`, true},
+		{Decoding{Classes: []string{"nut", "cat"}}, `label "cat" is not one of the model's: bolt, nut`, true},
 		{Decoding{MinScore: 2}, "model scripted.onnx: open decoder: threshold 2 is not between 0 and 1", false},
 		{
 			Decoding{Layout: head.LayoutClassify},
@@ -274,7 +274,7 @@ func TestTune(t *testing.T) {
 		d    Decoding
 		want string
 	}{
-		{Decoding{Classes: []string{"cat"}}, `label "cat" is not one of the model's: ["bolt" "nut"]`},
+		{Decoding{Classes: []string{"cat"}}, `label "cat" is not one of the model's: bolt, nut`},
 		{Decoding{Layout: "retinanet"}, `layout "retinanet" is not known (` + strings.Join(head.Layouts(), ", ") + `)`},
 		{Decoding{Layout: "yolov5"}, "layout yolov5: the network was opened as yolov8 (open it again)"},
 	} {

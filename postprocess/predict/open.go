@@ -130,6 +130,13 @@ func (o *Options) labels() error {
 		return nil
 	}
 	file, err := os.Open(o.LabelsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		if known := engine.KnownLabels(o.LabelsFile); known != nil {
+			o.Metadata.Labels = known
+			o.loaded = true
+			return nil
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("labels: %w", err)
 	}

@@ -67,6 +67,16 @@ func TestLoad(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(engine.PreprocessFile(file), []byte("yolo"), 0o600))
 	require.ErrorContains(t, (&Options{Model: file}).Load(), engine.PreprocessFile(file)+`: preprocess preset: "yolo" is not one of `)
+	known := Options{LabelsFile: "coco"}
+	require.NoError(t, known.Load())
+	require.Len(t, known.Metadata.Labels, 80)
+	assert.Equal(t, []string{"person", "toothbrush"}, []string{known.Metadata.Labels[0], known.Metadata.Labels[79]})
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("coco", []byte("mine\n"), 0o600))
+	known = Options{LabelsFile: "coco"}
+	require.NoError(t, known.Load())
+	assert.Equal(t, []string{"mine"}, known.Metadata.Labels, "a file of that name")
+
 	o := Options{LabelsFile: labels}
 	require.NoError(t, o.Load())
 	assert.Equal(t, []string{"a", "b", "c", "d", "e", "f"}, o.Metadata.Labels)
@@ -135,7 +145,7 @@ func TestOpenErrors(t *testing.T) {
 	}{
 		{
 			Options{Backend: "onnxruntime=cpu", Decoding: Decoding{Classes: []string{"cat"}}},
-			`label "cat" is not one of the model's: ["bolt" "nut" "washer" "gear" "bearing" "spring"]`, ErrSetting,
+			`label "cat" is not one of the model's: bolt, nut, washer, gear, bearing, spring`, ErrSetting,
 		},
 		{Options{Backend: "openvino"}, `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime, triton)`, engine.ErrUnsupported},
 	} {
@@ -213,32 +223,5 @@ func TestMissingPlanIsBuilt(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, "scripted", n.Model().Backend)
 		})
-	}
-}
-
-func TestChoice(t *testing.T) {
-	c := Choice{[]auto.Backend{
-		{Title: "tensorrt", Reason: "no libcuda.so.1\nno driver"},
-		{Title: "onnxruntime on the CPU", Version: "1.20.1", Usable: true, Chosen: true},
-		{Title: "other", Usable: true},
-	}}
-	assert.Equal(t, "onnxruntime on the CPU 1.20.1; tensorrt: no libcuda.so.1, no driver", c.String())
-	assert.Equal(t, "onnxruntime on the CPU", c.Chosen().Title)
-	c.Backends = c.Backends[:1]
-	assert.Equal(t, "no backend is usable; tensorrt: no libcuda.so.1, no driver", c.String())
-	assert.Nil(t, c.Chosen())
-
-	c, err := Choose(Options{Backend: "onnxruntime=cpu"})
-	require.NoError(t, err)
-	require.NotNil(t, c.Chosen(), c)
-	assert.Equal(t, "onnxruntime", c.Chosen().Engine)
-	_, err = Choose(Options{Backend: "openvino"})
-	require.EqualError(t, err, `engine open: "openvino" is no engine (use auto, tensorrt, onnxruntime, triton)`)
-}
-
-func TestGPU(t *testing.T) {
-	require.ErrorIs(t, GPU(-1), engine.ErrUnavailable)
-	if err := GPU(0); err != nil {
-		require.ErrorIs(t, err, engine.ErrUnavailable)
 	}
 }

@@ -1,7 +1,5 @@
 package track
 
-import "github.com/edge-infer/edge-infer/postprocess"
-
 // Affine maps a point of one image to another: x' = A*x + B*y + C, y' = D*x + E*y + F, in pixels.
 type Affine struct{ A, B, C, D, E, F float64 }
 
@@ -45,9 +43,4 @@ func (q *kalmanBox) transform(m *Affine) {
 	q.x.velocity, q.y.velocity = m.direction(q.x.velocity, q.y.velocity)
 	q.width.position, q.width.velocity = float32(m.A)*q.width.position, float32(m.A)*q.width.velocity
 	q.height.position, q.height.velocity = float32(m.E)*q.height.position, float32(m.E)*q.height.velocity
-}
-
-// widened enlarges a box by x and y on every side.
-func widened(b postprocess.Box, x, y float32) postprocess.Box {
-	return postprocess.Box{X1: b.X1 - x, Y1: b.Y1 - y, X2: b.X2 + x, Y2: b.Y2 + y}
 }

@@ -10,11 +10,10 @@ import (
 const (
 	firstOverlap      = 0.2
 	secondOverlap     = 0.15
-	tentativeOverlap  = 0.3
+	tentativeOverlap  = 0.4
 	withinOverlap     = 0.5
-	duplicateOverlap  = 0.95
 	crossClassOverlap = 0.75 // two detections of different classes that overlap this much are one object
-	sideTolerance     = 0.35 // relative difference of a side
+	sideTolerance     = 0.35 // relative difference of the side that an obstacle does not cut
 	otherClassWeight  = 0.5  // weight of a detection of another class
 )
 
@@ -75,17 +74,15 @@ func (t *Tracker) associate(detections []postprocess.Detection, objects, candida
 	t.weights = t.weights[:0]
 	for _, i := range objects {
 		o := &t.objects[i]
-		x, y := o.motion.uncertainty()
-		x, y = t.BufferScale*x, t.BufferScale*y
-		place := widened(o.predicted, x, y)
+		place := &o.predicted
 		for _, j := range candidates {
 			d := &detections[j]
 			// Most pairs are far apart; a pair without a positive weight is never made.
-			if d.X1-x >= place.X2 || d.X2+x <= place.X1 || d.Y1-y >= place.Y2 || d.Y2+y <= place.Y1 {
+			if d.X1 >= place.X2 || d.X2 <= place.X1 || d.Y1 >= place.Y2 || d.Y2 <= place.Y1 {
 				t.weights = append(t.weights, 0)
 				continue
 			}
-			overlap := place.IoU(widened(d.Box, x, y))
+			overlap := place.IoU(d.Box)
 			if scored {
 				overlap *= d.Score
 			}
@@ -106,7 +103,7 @@ func (t *Tracker) associate(detections []postprocess.Detection, objects, candida
 }
 
 // matchOccluded matches remaining detections with lost objects that reappear from behind an obstacle: the visible part lies within the
-// predicted whole.
+// predicted whole, and the obstacle leaves one of its sides.
 func (t *Tracker) matchOccluded(detections []postprocess.Detection) {
 	t.remaining = t.remaining[:0]
 	for i := range t.objects {
@@ -125,14 +122,13 @@ func (t *Tracker) matchOccluded(detections []postprocess.Detection) {
 		for _, j := range left {
 			d := &detections[j]
 			weight := within(d.Box, place) - withinOverlap
-			if d.Class != o.Class {
-				weight *= otherClassWeight
-				// Half an object is easily misclassified, but an obstacle leaves one of its sides.
-				likeWidth := abs(d.Width()-place.Width()) < sideTolerance*place.Width()
-				likeHeight := abs(d.Height()-place.Height()) < sideTolerance*place.Height()
-				if !likeWidth && !likeHeight {
-					weight = 0
-				}
+			likeWidth := abs(d.Width()-place.Width()) < sideTolerance*place.Width()
+			likeHeight := abs(d.Height()-place.Height()) < sideTolerance*place.Height()
+			switch {
+			case !likeWidth && !likeHeight:
+				weight = 0
+			case d.Class != o.Class:
+				weight *= otherClassWeight // half an object is easily misclassified
 			}
 			t.weights = append(t.weights, float64(weight))
 		}

@@ -1,28 +1,24 @@
 package track
 
-import (
-	"math"
-
-	"github.com/edge-infer/edge-infer/postprocess"
-)
+import "github.com/edge-infer/edge-infer/postprocess"
 
 // step is the time unit of the noise constants: the frame of a 30 Hz camera, in seconds.
 const step = 1.0 / 30
 
-// Noise of the constant-velocity model per step as shares of the box's side: 1/20 for positions and 1/160 for velocities, as in SORT and
-// ByteTrack.
+// Noise of the constant-velocity model per step as shares of the box's side. Positions and detections are noisier than with SORT and
+// ByteTrack (1/20), which detectors exceed on real videos; velocities (1/160) are not. These and the factors of a new object were chosen on
+// one half of the real sequences of cmd/track-benchmark.
 const (
-	positionNoise = 1.0 / 20
-	velocityNoise = 1.0 / 160
+	positionNoise    = 1.0 / 16
+	velocityNoise    = 1.0 / 160
+	measurementNoise = 1.0 / 10
+	startPosition    = 3  // of positionNoise
+	startVelocity    = 15 // of velocityNoise
 )
-
-// measurementNoise is the noise of detections as a share of the box's side. It is more than SORT's 1/20, which detectors exceed on real
-// videos.
-const measurementNoise = 0.07
 
 // scoreNoise scales the measurement noise with 1 - score, after the noise scale adaptive (NSA) Kalman filter of GIAOTracker (Du et al.,
 // 2021): boxes of partly hidden objects are less accurate.
-const scoreNoise = 3
+const scoreNoise = 1
 
 // kalmanAxis is a Kalman filter over one coordinate and its velocity. The noise does not couple a box's coordinates, so four of these are
 // equivalent to the usual eight-dimensional filter.
@@ -32,7 +28,9 @@ type kalmanAxis struct {
 }
 
 func (a *kalmanAxis) start(position, side float32) {
-	*a = kalmanAxis{position: position, variance: square(2 * positionNoise * side), w: square(10 * velocityNoise * side)}
+	*a = kalmanAxis{
+		position: position, variance: square(startPosition * positionNoise * side), w: square(startVelocity * velocityNoise * side),
+	}
 }
 
 func (a *kalmanAxis) predict(steps, side float32) {
@@ -71,11 +69,9 @@ func (m *kalmanBox) start(b postprocess.Box) {
 	m.height.start(h, h)
 }
 
-// predict advances the box. A lost box keeps its size.
-func (m *kalmanBox) predict(steps float32, lost bool) {
-	if lost {
-		m.width.velocity, m.height.velocity = 0, 0
-	}
+// predict advances the box without changing its size: reported changes of the size are mostly noise.
+func (m *kalmanBox) predict(steps float32) {
+	m.width.velocity, m.height.velocity = 0, 0
 	w, h := max(m.width.position, 1), max(m.height.position, 1)
 	m.x.predict(steps, w)
 	m.y.predict(steps, h)
@@ -92,15 +88,6 @@ func (m *kalmanBox) update(b postprocess.Box, score float32) {
 	m.y.update((b.Y1+b.Y2)/2, h)
 	m.width.update(b.Width(), w)
 	m.height.update(b.Height(), h)
-}
-
-// uncertainty returns the standard deviation of the predicted centre beyond the noise of one frame, in pixels.
-func (m *kalmanBox) uncertainty() (x, y float32) {
-	return m.x.uncertainty(m.width.position), m.y.uncertainty(m.height.position)
-}
-
-func (a *kalmanAxis) uncertainty(side float32) float32 {
-	return max(0, float32(math.Sqrt(float64(a.variance)))-positionNoise*side)
 }
 
 func (m *kalmanBox) shift(x, y float32) {

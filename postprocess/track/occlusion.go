@@ -11,6 +11,7 @@ import (
 type shapeMemory struct {
 	width, height float32
 	vx, vy        float32 // pixels per step
+	growX, growY  float32 // change of the sides at the last detection, pixels per step
 	speedKnown    bool    // a speed has been learned
 	shrunk        float32 // steps for which the object has been smaller than remembered
 }
@@ -31,6 +32,7 @@ func (w *shapeMemory) start(b postprocess.Box) {
 // update learns from a detection after the filter was updated.
 func (w *shapeMemory) update(b postprocess.Box, m *kalmanBox, steps float32) {
 	width, height := b.Width(), b.Height()
+	w.growX, w.growY = m.width.velocity, m.height.velocity
 	rate := float32(1 - math.Exp(-memoryRate*float64(steps)))
 	if width < (1-shrinkTolerance)*w.width || height < (1-shrinkTolerance)*w.height {
 		w.shrunk += steps
@@ -65,14 +67,14 @@ func (w *shapeMemory) restore(m *kalmanBox) {
 	if !w.speedKnown {
 		return
 	}
-	restoreAxis(&m.x, &m.width, w.width, w.vx)
-	restoreAxis(&m.y, &m.height, w.height, w.vy)
+	restoreAxis(&m.x, &m.width, w.width, w.vx, w.growX)
+	restoreAxis(&m.y, &m.height, w.height, w.vy, w.growY)
 }
 
 // restoreAxis keeps the edge that moved at the remembered speed; the other one was cut off by the obstacle.
-func restoreAxis(centre, side *kalmanAxis, length, velocity float32) {
+func restoreAxis(centre, side *kalmanAxis, length, velocity, growth float32) {
 	if missing := length - side.position; missing > shrinkTolerance*length {
-		low, high := centre.velocity-side.velocity/2, centre.velocity+side.velocity/2
+		low, high := centre.velocity-growth/2, centre.velocity+growth/2
 		if abs(low-velocity) < abs(high-velocity) {
 			centre.position += missing / 2
 		} else {

@@ -15,15 +15,14 @@ const (
 	DefaultHighThreshold = 0.25
 	DefaultLowThreshold  = 0.1
 	DefaultTrackBuffer   = time.Second
-	DefaultBufferScale   = 1.0
 )
 
 // Tracker associates detections with tracks in two stages, as ByteTrack does (Zhang et al., 2022): detections with a high score are matched
 // first, with the predicted boxes of all tracks; those with a low score may then continue the remaining tracks, which carries objects
 // through occlusion. Boxes are predicted by a Kalman filter with constant velocity over centre, width and height, as in BoT-SORT (Aharon et
 // al., 2022). It works in seconds, not frames, so that dropped frames and changing rates do not matter, and trusts a detection less the
-// lower its score. Before boxes are compared, both are enlarged by the uncertainty of the prediction. CompensateMotion reports the camera's
-// own motion; without it, a jump of most objects in the same direction counts as camera motion and also moves the unmatched tracks.
+// lower its score. CompensateMotion reports the camera's own motion; without it, a displacement or zoom common to the matched tracks also
+// moves the unmatched ones.
 //
 // The detections must include scores down to LowThreshold; a decoder with a higher threshold disables the second stage.
 //
@@ -38,9 +37,6 @@ type Tracker struct {
 	// Width and Height are the image size in pixels: a lost track ends when its predicted centre leaves the image. 0 means unknown. They
 	// may change between two frames.
 	Width, Height int
-	// BufferScale is the number of standard deviations of the predicted position by which boxes are enlarged before they are compared
-	// (buffered IoU, Yang et al., 2023), DefaultBufferScale when 0. Low frame rates need more.
-	BufferScale float32
 	// MaxLostAge is how long a lost object can be re-identified by its appearance, DefaultMaxLostAge when 0. AppearanceThreshold is the
 	// minimum cosine similarity of two embeddings of one object, DefaultAppearanceThreshold when 0. Both apply if UpdateEmbedding is
 	// called.
@@ -64,7 +60,7 @@ type Tracker struct {
 	matched               []bool
 	weights               []float64
 	solver                assignment.Solver
-	shiftX, shiftY        []float32
+	displacements         []displacement
 }
 
 // maxVotes bounds the classes counted per object; more than three are noise.
@@ -104,9 +100,6 @@ func (t *Tracker) Open() error {
 	if t.TrackBuffer == 0 {
 		t.TrackBuffer = DefaultTrackBuffer
 	}
-	if t.BufferScale == 0 {
-		t.BufferScale = DefaultBufferScale
-	}
 	if t.MaxLostAge == 0 {
 		t.MaxLostAge = DefaultMaxLostAge
 	}
@@ -126,9 +119,6 @@ func (t *Tracker) Open() error {
 	}
 	if t.TrackBuffer < 0 {
 		return fmt.Errorf("open tracker: track buffer %v is negative", t.TrackBuffer)
-	}
-	if !(t.BufferScale > 0 && t.BufferScale <= 10) {
-		return fmt.Errorf("open tracker: buffer scale %v must be above 0 and at most 10", t.BufferScale)
 	}
 	if t.MaxLostAge < 0 || !(t.AppearanceThreshold > -1 && t.AppearanceThreshold < 1) {
 		return fmt.Errorf("open tracker: max lost age %v must not be negative, and appearance threshold %v must be between -1 and 1",
@@ -158,7 +148,7 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []pos
 	}
 	t.associate(detections, t.candidates, t.high, firstOverlap, true)
 	if !t.motionKnown {
-		t.compensateJump()
+		t.compensateCommonMotion()
 	}
 	t.motionKnown = false
 
@@ -233,9 +223,9 @@ func (t *Tracker) predictAll(at time.Time) {
 	for i := range t.objects {
 		o := &t.objects[i]
 		o.Index, o.Detail = -1, nil
-		o.motion.predict(steps, o.State == postprocess.Lost)
+		o.motion.predict(steps)
 		if o.State == postprocess.Lost {
-			o.occluded.predict(steps, true)
+			o.occluded.predict(steps)
 		}
 		o.predicted = o.motion.box()
 		o.Box = o.predicted
@@ -253,18 +243,26 @@ func (t *Tracker) outsideImage(m *kalmanBox) bool {
 	return m.x.position < 0 || m.y.position < 0 || m.x.position > float32(t.Width) || m.y.position > float32(t.Height)
 }
 
+// A new track is active from its second detection, or from its third if the scores of the first two sum to less than confirmingScore:
+// false alarms of low scores seldom last.
+const (
+	confirmingScore = 1.3
+	confirmingHits  = 3
+)
+
 // match updates the object with a detection.
 func (o *object) match(d *postprocess.Detection, index int, at time.Time) {
 	o.motion.update(d.Box, d.Score)
 	o.unoccluded.update(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
 	o.Box = d.Box
-	o.Score = d.Score
 	o.Detail = d.Detail
 	o.Index = index
-	o.State = postprocess.Active
 	o.Last = at
 	o.Hits++
-	o.confirmed = true
+	if o.State != postprocess.Tentative || o.Hits >= confirmingHits || o.Score+d.Score >= confirmingScore {
+		o.State, o.confirmed = postprocess.Active, true
+	}
+	o.Score = d.Score
 	o.vote(d.Class, d.Score)
 }
 
@@ -306,24 +304,6 @@ func (t *Tracker) resolveUnmatched() {
 			o.State, o.undecided = postprocess.Lost, false
 			o.occluded = o.motion
 			o.unoccluded.restore(&o.occluded)
-		}
-	}
-	// An object that was detected again next to its own lost track is one object: the longer track stays.
-	for i := range t.objects {
-		if t.objects[i].State != postprocess.Lost {
-			continue
-		}
-		for j := range t.objects {
-			a, b := &t.objects[i], &t.objects[j]
-			if b.State != postprocess.Active || a.Class != b.Class || a.Box.IoU(b.Box) <= duplicateOverlap {
-				continue
-			}
-			if a.Last.Sub(a.First) > b.Last.Sub(b.First) {
-				a, b = b, a
-			}
-			a.State = postprocess.Ended
-			t.releaseAppearance(&a.appearance) // the object is still tracked
-			break
 		}
 	}
 }

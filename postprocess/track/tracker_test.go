@@ -196,7 +196,6 @@ func TestOpenErrors(t *testing.T) {
 			}, "open tracker: scores must rise from low to high to new, within 0 and 1; they are 0.1, 0.25, NaN",
 		},
 		{Tracker{Width: -1}, "open tracker: image of -1x0"},
-		{Tracker{BufferScale: -1}, "open tracker: buffer scale -1 must be above 0 and at most 10"},
 		{Tracker{TrackBuffer: -time.Second}, "open tracker: track buffer -1s is negative"},
 	} {
 		assert.EqualError(t, c.tracker.Open(), c.want)

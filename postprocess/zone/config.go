@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/edge-infer/edge-infer/postprocess"
 )
 
 // Mode selects how an object must cross a line.
@@ -251,7 +253,7 @@ func checkLabels(wanted, labels []string) error {
 		case len(labels) == 0:
 			return fmt.Errorf("label %q: the model has no class names; provide them with --labels FILE", label)
 		case !slices.Contains(labels, label):
-			return fmt.Errorf("label %q is not one of the model's: %s", label, strings.Join(labels[:min(len(labels), 10)], ", "))
+			return postprocess.UnknownLabelError(label, labels)
 		}
 	}
 	return nil
@@ -264,6 +266,9 @@ func (c *Config) onImage(p Point) bool {
 	}
 	return p.X >= 0 && p.X <= right && p.Y >= 0 && p.Y <= bottom
 }
+
+// ValidatePolygon checks the corners of a polygon in shares of the image's sides.
+func ValidatePolygon(points []Point) error { return new(Config).checkOutline(points) }
 
 // checkOutline checks the corners of a polygon.
 func (c *Config) checkOutline(points []Point) error {

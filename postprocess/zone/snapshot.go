@@ -15,6 +15,10 @@ type Snapshot struct {
 	quality float64
 }
 
+// RetrySnapshot makes the next view of the object a snapshot again: that of the last result could not be used. Only the goroutine that
+// calls Update may call it.
+func (o *Object) RetrySnapshot() { o.Best.quality = 0 }
+
 // updateSnapshot selects the best snapshot: high score, large box, and not cut by the image's edge.
 func (a *Analytics) updateSnapshot(o *objectState, seq uint64, at time.Time) {
 	quality := float64(o.Score) * math.Sqrt(float64(o.Area()))

@@ -13,7 +13,7 @@ import (
 // EDGE_INFER_TEST_GPU=1 ./cuda.test -test.run Hardware on the machine that has it.
 const GPUEnvironment = "EDGE_INFER_TEST_GPU"
 
-// childEnvironment says in a process that Another started that it is one.
+// childEnvironment marks a process that Another started.
 const childEnvironment = "EDGE_INFER_TEST_CUDA_CHILD"
 
 // Main is a test binary's TestMain: it runs the tests against the newest fake driver, whose path it puts into the environment variable

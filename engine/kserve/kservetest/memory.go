@@ -17,8 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/kserve"
 )
 
-// Memory is what a server shares with its clients, as Triton does: the system's memory, and a GPU's where the stand-in for a driver runs in
-// this process.
+// Memory is the shared memory of a server: POSIX shared memory, and GPU memory if the fake CUDA driver runs in this process.
 type Memory struct {
 	mu         sync.Mutex
 	refusal    string
@@ -26,21 +25,21 @@ type Memory struct {
 	registered []kserve.Registration
 }
 
-// RefuseGPU has registrations of a GPU's memory refused with that text; none when empty.
+// RefuseGPU makes the server reject registrations of GPU memory with that text; empty accepts them.
 func (m *Memory) RefuseGPU(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.refusal = text
 }
 
-// Registered are all registrations that came, those that were refused too.
+// Registered returns all registrations received, rejected ones included.
 func (m *Memory) Registered() []kserve.Registration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]kserve.Registration(nil), m.registered...)
 }
 
-// Open are the names of the regions that are registered now.
+// Open returns the names of the registered regions.
 func (m *Memory) Open() (names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,7 +49,7 @@ func (m *Memory) Open() (names []string) {
 	return names
 }
 
-// Forget drops all regions, as a server does that is started again.
+// Forget drops all regions, as a restart of the server does.
 func (m *Memory) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +132,7 @@ func (m *Memory) infer(ctx context.Context, model *Model, r *kserve.InferRequest
 	return answer, err
 }
 
-// serve answers what concerns shared memory; false for everything else.
+// serve serves the shared memory calls; it returns false for other requests.
 func (m *Memory) serve(model *Model, w http.ResponseWriter, r *http.Request) bool {
 	if method, ok := strings.CutPrefix(r.URL.Path, "/inference.GRPCInferenceService/"); ok {
 		return m.serveGRPC(model, w, r, method)

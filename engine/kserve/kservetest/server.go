@@ -1,5 +1,5 @@
-// Package kservetest is a server of the Open Inference Protocol for tests: it answers with an engine of this project, on loopback, and
-// misbehaves when it is told to. Only tests import it.
+// Package kservetest provides a server of the Open Inference Protocol for tests. It runs an engine of this project on loopback and can
+// inject faults. Only tests import it.
 package kservetest
 
 import (
@@ -26,7 +26,7 @@ type Server struct {
 	TLS     *tls.Config
 	Memory  *Memory // nil for a server that shares none
 
-	// Hang, while it is set, keeps every request and every question waiting, as a stopped process does.
+	// Hang, while set, blocks every request, as a stopped process does.
 	Hang atomic.Bool
 
 	http     *http.Server
@@ -34,7 +34,7 @@ type Server struct {
 	done     chan struct{}
 }
 
-// Name is what the model is called.
+// Name is the name of the model.
 const Name = "net"
 
 // New starts a server for an engine, which it does not close. change may be nil.
@@ -72,13 +72,13 @@ func (s *Server) Start(t testing.TB) {
 	}()
 }
 
-// Stop ends the server at once, with everything that is under way.
+// Stop ends the server at once and aborts all requests.
 func (s *Server) Stop() {
 	if s.http == nil {
 		return
 	}
 	close(*s.released.Load())
-	_ = s.http.Close() // what it says of connections does not matter
+	_ = s.http.Close() // errors of connections do not matter
 	<-s.done
 	s.http = nil
 }
@@ -115,7 +115,7 @@ type Model struct {
 	describe func(*kserve.ModelMetadata)
 }
 
-// SetFault sets or, with nil, takes back what is done to answers.
+// SetFault sets the Fault; nil removes it.
 func (m *Model) SetFault(fault func(*kserve.InferRequest, *kserve.InferResponse) error) {
 	if fault == nil {
 		m.fault.Store(nil)
@@ -124,7 +124,7 @@ func (m *Model) SetFault(fault func(*kserve.InferRequest, *kserve.InferResponse)
 	m.fault.Store(&fault)
 }
 
-// Redescribe has the server describe the model otherwise, as another version of it.
+// Redescribe makes the server return another description of the model, as a new version of it would.
 func (m *Model) Redescribe(version string, change func(*kserve.ModelMetadata)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
 const service = "/inference.GRPCInferenceService/"
 
-// serveGRPC answers one call. Every one of the protocol that is answered is a message each way.
-func (s *Server) serveGRPC(w http.ResponseWriter, r *http.Request, limit int64, memory *lease) {
+// serveGRPC serves one unary gRPC call.
+func (s *Server) serveGRPC(w http.ResponseWriter, r *http.Request, limit int64, memory *inflight.Lease) {
 	w.Header().Set("Content-Type", "application/grpc")
 	err := s.call(w, r, limit, memory)
 	status := &kserve.Status{}
@@ -29,7 +30,7 @@ func (s *Server) serveGRPC(w http.ResponseWriter, r *http.Request, limit int64, 
 	}
 }
 
-// escape writes a message as gRPC has it: bytes outside printable ASCII and the percent sign as %XX.
+// escape percent-encodes a gRPC status message: bytes outside printable ASCII and the percent sign.
 func escape(text string) string {
 	var out strings.Builder
 	for i := range len(text) {
@@ -42,7 +43,7 @@ func escape(text string) string {
 	return out.String()
 }
 
-func (s *Server) call(w http.ResponseWriter, r *http.Request, limit int64, memory *lease) error {
+func (s *Server) call(w http.ResponseWriter, r *http.Request, limit int64, memory *inflight.Lease) error {
 	method, ok := strings.CutPrefix(r.URL.Path, service)
 	if !ok {
 		return kserve.Statusf(kserve.Unimplemented, "unknown service, there is %s", strings.Trim(service, "/"))
@@ -70,7 +71,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, limit int64, memor
 	return send(w, answer)
 }
 
-// deadline reads how long a call may take: a number and a unit.
+// deadline parses the grpc-timeout header: a number and a unit.
 func deadline(text string) (time.Duration, bool) {
 	if len(text) < 2 {
 		return 0, false
@@ -85,8 +86,8 @@ func deadline(text string) (time.Duration, bool) {
 	return time.Duration(n) * unit, true
 }
 
-// readMessage reads the one message of a call.
-func readMessage(r *http.Request, limit int64, memory *lease) ([]byte, error) {
+// readMessage reads the message of a unary call.
+func readMessage(r *http.Request, limit int64, memory *inflight.Lease) ([]byte, error) {
 	var head [kserve.FrameHead]byte
 	if _, err := io.ReadFull(r.Body, head[:]); err != nil {
 		return nil, kserve.Statusf(kserve.InvalidArgument, "the message ends too early")
@@ -113,7 +114,7 @@ func readMessage(r *http.Request, limit int64, memory *lease) ([]byte, error) {
 	return body, nil
 }
 
-// send writes the one message of an answer.
+// send writes the message of a unary response.
 func send(w http.ResponseWriter, framed []byte) error {
 	kserve.PutFrameHead(framed, len(framed)-kserve.FrameHead)
 	_, err := w.Write(framed)
@@ -145,7 +146,7 @@ func (s *Server) modelInfer(ctx context.Context, w http.ResponseWriter, message 
 	})
 }
 
-// answer answers the calls without tensors, with room for the head of the message before it.
+// answer serves calls without tensors. The response starts with room for the frame head.
 func (s *Server) answer(method string, message []byte) ([]byte, error) {
 	b := make([]byte, kserve.FrameHead, 256)
 	truth := func(t kserve.BoolResponse) ([]byte, error) { return t.Marshal(b), nil }

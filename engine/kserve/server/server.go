@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
 // Model is a model that is served. Its methods may be called from any goroutine.
@@ -21,10 +22,10 @@ type Model interface {
 	Metadata() kserve.ModelMetadata
 	Config() kserve.ModelConfig
 	Statistics() kserve.ModelStatistics
-	// Ready reports why the model takes no requests; nil when it does.
+	// Ready returns why the model accepts no requests, nil if it does.
 	Ready() error
-	// Infer runs the model and hands the answer to write, which is done with it when it returns. The request is valid until Infer returns. An
-	// error that is no *kserve.Status is the server's own.
+	// Infer runs the model and passes the response to write, which does not keep it. The request is valid until Infer returns. An error that
+	// is not a *kserve.Status is reported as an internal error.
 	Infer(ctx context.Context, r *kserve.InferRequest, write func(*kserve.InferResponse) error) error
 }
 
@@ -35,10 +36,10 @@ type Server struct {
 	// MaxBytes bounds the body of a request.
 	MaxBytes int64
 	// Budget bounds the bytes of all requests together.
-	Budget Budget
-	// Allow reports whether a request may be answered; nil allows all. Liveness and readiness are always answered.
+	Budget inflight.Budget
+	// Allow reports whether a request may be answered; nil allows all. Requests for liveness and readiness are always answered.
 	Allow func(*http.Request) bool
-	// Ready reports why the server is not ready; nil for one that always is.
+	// Ready returns why the server is not ready, nil if it is; a nil function means always ready.
 	Ready func() error
 }
 
@@ -61,8 +62,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		limit = DefaultMaxBytes
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
-	memory := &lease{budget: &s.Budget}
-	defer memory.end()
+	memory := &inflight.Lease{Budget: &s.Budget}
+	defer memory.End()
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 		s.serveGRPC(w, r, limit, memory)
 		return
@@ -84,7 +85,7 @@ func (s *Server) ready() error {
 	return nil
 }
 
-// model finds one; a version is one of those that its metadata name, or empty.
+// model returns a model by name and version; the version is one of its metadata, or empty.
 func (s *Server) model(name, version string) (Model, error) {
 	m, ok := s.Models[name]
 	if !ok {
@@ -112,7 +113,7 @@ var (
 	errLogging = kserve.Statusf(kserve.Unimplemented, "log settings do not change while this server runs: start it with --log")
 )
 
-// check refuses what requests may not hold here.
+// check rejects requests with features that this server does not support.
 func check(r *kserve.InferRequest) error {
 	for i := range r.Outputs {
 		if r.Outputs[i].Classes != 0 {
@@ -170,8 +171,8 @@ func asStatus(err error) *kserve.Status {
 	return kserve.NewStatus(kserve.Internal, err.Error())
 }
 
-// serveREST answers the paths of the protocol.
-func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, memory *lease) {
+// serveREST serves the protocol's HTTP paths.
+func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, memory *inflight.Lease) {
 	path := strings.Split(strings.Trim(r.URL.EscapedPath(), "/"), "/")
 	for i := range path {
 		if plain, err := url.PathUnescape(path[i]); err == nil {
@@ -219,8 +220,8 @@ func write(w http.ResponseWriter, answer any) error {
 	return nil
 }
 
-// rest handles paths below /v2/.
-func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string, memory *lease) error {
+// rest serves paths below /v2/.
+func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string, memory *inflight.Lease) error {
 	switch {
 	case len(path) == 0:
 		return write(w, &s.About)
@@ -298,7 +299,7 @@ func (s *Server) index() []entry {
 }
 
 // infer answers a request for a run over HTTP.
-func (s *Server) infer(w http.ResponseWriter, r *http.Request, m Model, memory *lease) error {
+func (s *Server) infer(w http.ResponseWriter, r *http.Request, m Model, memory *inflight.Lease) error {
 	if r.Method != http.MethodPost {
 		return kserve.Statusf(kserve.InvalidArgument, "a request for a run is a POST")
 	}
@@ -344,8 +345,8 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, m Model, memory *
 	})
 }
 
-// readBody reads a body. Memory for the length that the client announces is taken when the first part of it has come.
-func readBody(r *http.Request, memory *lease) ([]byte, error) {
+// readBody reads a body. It allocates memory for the announced length only after the first bytes have arrived.
+func readBody(r *http.Request, memory *inflight.Lease) ([]byte, error) {
 	const first = 64 << 10
 	size := r.ContentLength
 	if size < 0 || size > first {
@@ -358,7 +359,7 @@ func readBody(r *http.Request, memory *lease) ([]byte, error) {
 			if len(body) > 0 && r.ContentLength >= int64(len(body)) {
 				longer = r.ContentLength + 1
 			}
-			if err := memory.grow(longer); err != nil {
+			if err := grow(memory, longer); err != nil {
 				return nil, err
 			}
 			body = append(make([]byte, 0, longer), body...)

@@ -27,7 +27,7 @@ func TestShapesOfThePublishedNetworks(t *testing.T) {
 	assert.Equal(t, 64, v8.Operators()["Conv"])
 	for _, m := range []*onnx.Model{v8, v10, v11, testnet.YOLO{Dynamic: true, Norms: true}.V11()} {
 		batch := m.Proto.Graph.Input[0].GetType().GetTensorType().GetShape().GetDim()[0].GetDimValue()
-		values := m.Infer(nil)
+		values := m.Infer()
 		for _, n := range m.Proto.Graph.Node {
 			for _, name := range n.Output {
 				value, known := values[name]

@@ -401,6 +401,12 @@ SAME(Abi::kTf32, BuilderFlag::kTF32);
 static_assert(Abi::kInternalTactics == (1u << static_cast<int>(nvinfer1::TacticSource::kEDGE_MASK_CONVOLUTIONS) |
                                         1u << static_cast<int>(nvinfer1::TacticSource::kJIT_CONVOLUTIONS)),
               "tactic sources");
+#if NV_TENSORRT_MAJOR < 11
+static_assert(Abi::kExternalTactics ==
+                  (1u << static_cast<int>(nvinfer1::TacticSource::kCUBLAS) | 1u << static_cast<int>(nvinfer1::TacticSource::kCUBLAS_LT) |
+                   1u << static_cast<int>(nvinfer1::TacticSource::kCUDNN)),
+              "external tactic sources");
+#endif
 SAME(ei::kFloat, DataType::kFLOAT);
 SAME(ei::kHalf, DataType::kHALF);
 SAME(2, DataType::kINT8);

@@ -8,6 +8,7 @@ detections in source pixels.
 import json
 
 import numpy as np
+import scales
 from golden import HERE, PAD, SCALE, SIZE, SOURCE, corners, objects, suppress
 
 F, I32, I64 = "float32", "int32", "int64"
@@ -169,21 +170,27 @@ def torchvision(random, classes):
     return [("boxes", F, boxes), ("labels", I64, which), ("scores", F, scores)], boxes, one_hot(scores, which, 91), False
 
 
-def detections(case, boxes, scores, suppressed):
+def detections(case, boxes, scores, suppressed, keypoints=None):
+    origins = np.arange(len(boxes))
     if case["multi_label"]:
         rows, classes = np.nonzero(scores >= case["confidence"])
-        boxes, scores = boxes[rows], scores[rows, classes]
+        boxes, scores, origins = boxes[rows], scores[rows, classes], rows
     else:
         classes, scores = scores.argmax(1), scores.max(1)
         chosen = scores >= case["confidence"]
-        boxes, scores, classes = boxes[chosen], scores[chosen], classes[chosen]
+        boxes, scores, classes, origins = boxes[chosen], scores[chosen], classes[chosen], origins[chosen]
     kept = suppress(boxes, scores, classes, case["iou"], False) if suppressed else np.argsort(-scores, kind="stable")
     boxes = np.clip((boxes[kept] - np.tile(PAD, 2)) / SCALE, 0, np.tile(SOURCE, 2))
     inside = (boxes[:, 0] < boxes[:, 2]) & (boxes[:, 1] < boxes[:, 3])
-    return [
+    found = [
         {"box": [round(float(v), 4) for v in box], "score": round(float(score), 7), "class": int(c)}
         for box, score, c in zip(boxes[inside], scores[kept][inside], classes[kept][inside])
     ]
+    if keypoints is not None:
+        for one, points in zip(found, keypoints[origins[kept][inside]]):
+            place = np.clip((points[:, :2] - PAD) / SCALE, 0, SOURCE)
+            one["keypoints"] = [[round(float(v), 4) for v in point] for point in np.concatenate([place, points[:, 2:]], 1)]
+    return found
 
 
 EFFICIENT = ["num_dets", "det_boxes", "det_scores", "det_classes"]
@@ -208,20 +215,25 @@ CASES = [  # name, layout, labels, network, and what makes the head certain wher
     ("tf-detection", "tf-detection", 80, tf_detection),
     ("torchvision", "torchvision", 91, torchvision),
     ("yolov6", "yolov6", 5, yolov6),
+    *scales.CASES,
 ]
+BARE = ("torchvision", "paddle-nms", "scrfd-unbatched")  # without a batch
+SELECTED = ("yolov5-maps", "yolov7-maps")  # layouts that are never recognised
+PRESETS = {"ultralytics-rtdetr-end2end": "ultralytics-rtdetr", "pp-yoloe": "imagenet", "paddle-nms": "imagenet"}
 
 
 def main():
     written = []
     for seed, (name, layout, labels, network) in enumerate(CASES):
         case = {"name": name, "layout": layout, "labels": labels, "confidence": 0.3, "iou": 0.5, "multi_label": name.endswith("multi-label")}
-        if name == "ultralytics-rtdetr-end2end":
-            case["preset"] = "ultralytics-rtdetr"
-        outputs, boxes, scores, suppressed = network(np.random.default_rng(100 + seed), labels)
-        bare = layout == "torchvision"  # the only one without a batch
-        case["outputs"] = [{"name": n, "type": t, "shape": [*([] if bare else [1]), *np.shape(a)]} for n, t, a in outputs]
+        if name in PRESETS:
+            case["preset"] = PRESETS[name]
+        if layout in SELECTED:
+            case["selected"] = True
+        outputs, boxes, scores, *more = network(np.random.default_rng(100 + seed), labels)
+        case["outputs"] = [{"name": n, "type": t, "shape": [*([] if name in BARE else [1]), *np.shape(a)]} for n, t, a in outputs]
         (HERE / (name + ".bin")).write_bytes(b"".join(np.ascontiguousarray(a, t).astype("<" + np.dtype(t).str[1:]).tobytes() for _, t, a in outputs))
-        written.append({**case, "detections": detections(case, boxes, np.asarray(scores, float), suppressed)})
+        written.append({**case, "detections": detections(case, boxes, np.asarray(scores, float), *more)})
     text = ",\n".join("  " + json.dumps(case) for case in written)
     (HERE / "heads.json").write_text("[\n%s\n]\n" % text)
 

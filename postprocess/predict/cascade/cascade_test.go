@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -200,9 +201,11 @@ func TestStagesThatCannotBe(t *testing.T) {
 	defer n.Close()
 	for want, stage := range map[string]cascade.Stage{
 		"a cascade has no name": {Predictor: n},
-		`cascade colour: label "bus" is not one of the first model's: ["car" "person"]`: {Name: "colour", Predictor: n, Classes: []string{"bus"}},
-		"cascade colour: 33 votes must be 1 to 32":                                      {Name: "colour", Predictor: n, Votes: 33},
-		"cascade colour: margin 2 must be 0 to 1":                                       {Name: "colour", Predictor: n, Margin: 2},
+		`cascade colour: first model: label "bus" is not one of the model's: car, person`: {
+			Name: "colour", Predictor: n, Classes: []string{"bus"},
+		},
+		"cascade colour: 33 votes must be 1 to 32": {Name: "colour", Predictor: n, Votes: 33},
+		"cascade colour: margin 2 must be 0 to 1":  {Name: "colour", Predictor: n, Margin: 2},
 		"cascade colour: model scene.onnx outputs boxes (a cascade needs a classifier, a text reader or an embedding network)": {
 			Name: "colour", Predictor: &scene{},
 		},
@@ -413,4 +416,38 @@ func (g *gated) Submit(slot int, images []engine.Image) error {
 	g.begun <- len(images)
 	<-g.goOn
 	return g.Predictor.Submit(slot, images)
+}
+
+// TestAHangingNetworkIsAFailure: it is reported after ten seconds, once, while frames go on; and it works again when it answers.
+func TestAHangingNetworkIsAFailure(t *testing.T) {
+	network := colours(t, 8) // its goroutines must not be in the bubble
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		gate := &gated{Predictor: network, begun: make(chan int), goOn: make(chan struct{})}
+		a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), cascade.Stage{Name: "colour", Predictor: gate, Interval: time.Second})
+		f := newVideo("gate", 2)
+		f.frame.Wait = false
+		f.show(0, "red")
+		f.show(1, "green")
+		f.next(a, 0)
+		require.Equal(t, 2, <-gate.begun)
+		time.Sleep(9 * time.Second)
+		require.Empty(t, a.Stats()[0].Error)
+		time.Sleep(2 * time.Second)
+		for range 3 {
+			f.next(a, time.Second) // returns although the network hangs
+			require.Equal(t, "no result for 10s", a.Stats()[0].Error)
+			require.Equal(t, uint64(2), a.Stats()[0].Failed)
+		}
+		close(gate.goOn)
+		go func() {
+			for range gate.begun {
+			}
+		}()
+		require.Eventually(t, func() bool { f.next(a, time.Second); return a.Stats()[0].Error == "" }, time.Minute, time.Second)
+		require.NoError(t, a.Close())
+		close(gate.begun)
+		require.Equal(t, 1, strings.Count(log.String(), "no result for 10s"))
+		require.Equal(t, 1, strings.Count(log.String(), "secondary network works again"))
+	})
 }

@@ -57,7 +57,8 @@ func FuzzRegion(f *testing.F) {
 		if !part.In(image.Rect(0, 0, width, height)) {
 			t.Fatalf("%v lies outside of %dx%d", part, width, height)
 		}
-		crop := img.CopyPart(make([]byte, img.PartBytes(part)), part)
+		crop, err := img.CopyPart(make([]byte, img.PartBytes(part)), part)
+		require.NoError(t, err)
 		if err := crop.Check(); err != nil || len(crop.Data) != img.PartBytes(part) {
 			t.Fatalf("%v of %d bytes: %v", part, len(crop.Data), err)
 		}

@@ -3,6 +3,7 @@ package cascade
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -56,6 +57,10 @@ type worker struct {
 	unused  []*track
 	stats   Stats
 	due     []candidate // goroutine of Process only
+
+	running *request  // nil between requests
+	begun   time.Time // of running
+	hangs   bool      // running has been reported as a failure
 }
 
 // request is a batch of objects.
@@ -157,6 +162,7 @@ func (a *Secondary) Embedder() *Stage {
 func (a *Secondary) Stats() (all []Stats) {
 	for _, s := range a.workers {
 		s.mu.Lock()
+		s.reportHang()
 		all = append(all, s.stats)
 		all[len(all)-1].Name = s.Name
 		s.mu.Unlock()
@@ -238,7 +244,7 @@ func (s *worker) findDue(f *Frame, known map[uint64]*track) {
 		if v != nil {
 			v.missing = 0
 		}
-		if len(f.Image.Data) == 0 || !t.Matched() || t.State == postprocess.Ended || !s.wants(&t.Detection) {
+		if f.Image.Width == 0 || !t.Matched() || t.State == postprocess.Ended || !s.wants(&t.Detection) {
 			continue
 		}
 		if v == nil {
@@ -309,12 +315,12 @@ func (s *worker) work() {
 		r := s.pending
 		s.pending = s.spare
 		s.spare = nil
+		s.running, s.begun, s.hangs = r, time.Now(), false
 		s.mu.Unlock()
-		begun := time.Now()
 		err := r.run()
-		took := time.Since(begun)
 		s.mu.Lock()
-		s.stats.Busy += took
+		s.running = nil
+		s.stats.Busy += time.Since(s.begun)
 		s.record(r, err)
 		r.clear()
 		r.vectors = r.vectors[:0]
@@ -340,10 +346,25 @@ func (s *worker) record(r *request, err error) {
 		}
 	}
 	if err != nil {
-		s.fail(len(r.subjects)-len(r.predictions)+r.invalid, err)
+		failed := len(r.subjects) - len(r.predictions) + r.invalid
+		if s.hangs { // they are counted
+			failed = 0
+		}
+		s.fail(failed, err)
 	} else if s.stats.Error != "" {
 		s.stats.Error = ""
 		s.logger.Info("secondary network works again", "cascade", s.Name)
+	}
+}
+
+// hangTimeout is how long a request may take before the network counts as failed.
+const hangTimeout = 10 * time.Second
+
+// reportHang counts a request that does not end as a failure, once. The lock is held.
+func (s *worker) reportHang() {
+	if s.running != nil && !s.hangs && time.Since(s.begun) > hangTimeout {
+		s.hangs = true
+		s.fail(len(s.running.subjects), fmt.Errorf("no result for %s", hangTimeout))
 	}
 }
 

@@ -115,7 +115,7 @@ func (s *Stage) open(labels []string) error {
 	for _, label := range s.Classes {
 		class := slices.Index(labels, label)
 		if class < 0 {
-			return fmt.Errorf("cascade %s: label %q is not one of the first model's: %.400q", s.Name, label, labels)
+			return fmt.Errorf("cascade %s: first model: %w", s.Name, postprocess.UnknownLabelError(label, labels))
 		}
 		s.wanted[class] = true
 	}
@@ -233,7 +233,10 @@ func (s *cropBatch) add(img *engine.Image, box postprocess.Box) (bool, error) {
 	if err := s.reserve(s.used + img.PartBytes(part)); err != nil {
 		return false, err
 	}
-	crop := img.CopyPart(s.memory.Data[s.used:], part)
+	crop, err := img.CopyPart(s.memory.Data[s.used:], part)
+	if err != nil {
+		return false, fmt.Errorf("cascade %s: %w", s.stage.Name, err)
+	}
 	s.crops = append(s.crops, crop)
 	s.starts = append(s.starts, s.used)
 	s.used += len(crop.Data)

@@ -75,6 +75,7 @@ type Augmented struct {
 	take      func(number int, result *predict.Result)
 	images    []engine.Image // all views of an image, then those of the next one
 	buffers   predict.ImageBuffers
+	copies    predict.ImageBuffers // of images in a GPU's memory
 	originals []engine.Image
 	views     [][]postprocess.Detection // of one image, by view
 	result    predict.BatchResult
@@ -137,15 +138,20 @@ func (a *Augmented) Submit(slot int, images []engine.Image) error {
 	}
 	a.images = a.images[:0]
 	a.originals = append(a.originals[:0], images...)
+	for i := range a.originals {
+		if err := a.toHost(i); err != nil {
+			return err
+		}
+	}
 	a.result.Results = a.result.Results[:len(images)]
 	for i := range images {
 		at := &a.result.Results[i]
 		at.Detections = at.Detections[:0]
 		at.Stats = head.Stats{}
 		at.Err = nil
-		a.images = append(a.images, images[i])
+		a.images = append(a.images, a.originals[i])
 		for k, view := range a.Views {
-			image, err := a.draw(i*len(a.Views)+k, view, &images[i])
+			image, err := a.draw(i*len(a.Views)+k, view, &a.originals[i])
 			if err != nil {
 				at.Err = cmp.Or(at.Err, err)
 				image = engine.Image{} // the predictor rejects it alone
@@ -159,6 +165,23 @@ func (a *Augmented) Submit(slot int, images []engine.Image) error {
 	a.busy = true
 	a.decoding = *a.tuned.Load()
 	return nil
+}
+
+// toHost copies an original from a GPU's memory, where no views are made.
+func (a *Augmented) toHost(number int) error {
+	original := &a.originals[number]
+	if !original.OnDevice() {
+		return nil
+	}
+	if err := original.Check(); err != nil {
+		return err
+	}
+	memory, err := a.copies.Bytes(a.Predictor, number, original.HostBytes())
+	if err != nil {
+		return err
+	}
+	*original, err = original.ToHost(memory)
+	return err
 }
 
 // Wait implements predict.Predictor.
@@ -214,6 +237,7 @@ func (a *Augmented) collect(number int, result *predict.Result) {
 // Close implements predict.Predictor.
 func (a *Augmented) Close() error {
 	a.buffers.Free()
+	a.copies.Free()
 	return a.Predictor.Close()
 }
 

@@ -20,6 +20,9 @@ func (a *Augmented) draw(number int, view View, from *engine.Image) (engine.Imag
 	if err := from.Check(); err != nil {
 		return engine.Image{}, err
 	}
+	if from.OnDevice() {
+		return engine.Image{}, a.refuse("submit", engine.ErrUnsupported, "views are made of images in host memory")
+	}
 	paired := from.Format == engine.NV12 || from.Format == engine.YUYV
 	to := engine.Image{Width: view.side(from.Width, paired), Height: view.side(from.Height, paired), Format: from.Format}
 	to.Stride = to.Format.RowBytes(to.Width)

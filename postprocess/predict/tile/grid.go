@@ -25,15 +25,15 @@ func appendGrid(dst []image.Rectangle, width, height, side, shared int) []image.
 	}
 }
 
-// part returns a part of an image in the image's memory. Of NV12 it is a copy in the buffer with that number, which the next request
-// reuses.
+// part returns a part of an image in the image's memory. Of NV12 in host memory it is a copy in the buffer with that number, which the
+// next request reuses.
 func (t *Tiled) part(number int, img *engine.Image, part image.Rectangle) (engine.Image, error) {
-	if img.Format != engine.NV12 {
+	if img.HasParts() {
 		return img.Part(part), nil
 	}
 	data, err := t.buffers.Bytes(t.Predictor, number, img.PartBytes(part))
 	if err != nil {
 		return engine.Image{}, err
 	}
-	return img.CopyPart(data, part), nil
+	return img.CopyPart(data, part)
 }

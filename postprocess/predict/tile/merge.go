@@ -15,8 +15,9 @@ import (
 const (
 	// minAgreement is the IoU from which two detections are one object: of the boxes, or of their parts that both views show.
 	minAgreement = 0.5
-	// minCovered is the share of a cut detection in a better detection of its class from which it is a piece of that.
-	minCovered = 0.7
+	// minCovered is the share of a cut detection in a whole one of its class from which it is a piece of that, whatever their scores: the
+	// intersection over the smaller area. It does not join detections: that lost F1 on COCO128.
+	minCovered = 0.5
 )
 
 // margin returns how near to the border of a tile of that side a cut box ends, in pixels: the accuracy of a network.
@@ -336,7 +337,7 @@ func (m *merger) isPiece(s *detected, part postprocess.Box) bool {
 			continue
 		}
 		same, agrees := whole.Class == s.Class, shown.IoU(s.Box) >= minAgreement
-		if agrees && (same || whole.Score >= s.Score) || same && whole.Score >= s.Score && both.Area() >= minCovered*s.Area() {
+		if agrees && (same || whole.Score >= s.Score) || same && both.Area() >= minCovered*s.Area() {
 			return true
 		}
 	}

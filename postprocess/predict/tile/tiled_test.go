@@ -331,6 +331,43 @@ func TestAPieceTakenForSomethingElseIsDropped(t *testing.T) {
 	require.Equal(t, 1, seen[0].Stats.Suppressed)
 }
 
+// TestAPieceOfAHigherScoreIsDropped: what a border leaves of an object is detected too small, so that it does not agree with the whole
+// object, and with a higher score.
+func TestAPieceOfAHigherScoreIsDropped(t *testing.T) {
+	for height, dropped := range map[float32]bool{5: true, 23: true, 40: false} {
+		car := postprocess.Detection{Box: postprocess.Box{X1: 24, Y1: 10, X2: 54, Y2: 24}, Class: 3}
+		piece := postprocess.Box{X1: 44, Y1: 12, X2: 54, Y2: 12 + height} // by the intersection over its area: 1, .52, .3
+		o := newOracle(t, 2, 1, 1)
+		tiled := open(t, &tile.Tiled{Predictor: misjudged{o, piece}, Tile: 64, Overlap: 0.25})
+		seen := run(t, tiled, o.img(108, 64, engine.BGR, car))
+		want := []postprocess.Detection{car}
+		if !dropped {
+			want = append(want, postprocess.Detection{Box: piece, Class: 3})
+		}
+		require.ElementsMatch(t, want, boxes(seen[0].Detections), "%v high", height)
+	}
+}
+
+// misjudged sees another box in what the first border cuts, and is sure of it.
+type misjudged struct {
+	*oracle
+	piece postprocess.Box
+}
+
+func (m misjudged) Wait(slot int) (*predict.BatchResult, error) {
+	r, err := m.oracle.Wait(slot)
+	for i := range r.Results {
+		for j := range r.Results[i].Detections {
+			if f := &r.Results[i].Detections[j]; f.X1 == 0 {
+				const left = 44 // of the second tile
+				f.Box = postprocess.Box{X1: m.piece.X1 - left, Y1: m.piece.Y1, X2: m.piece.X2 - left, Y2: m.piece.Y2}
+				f.Score = 1
+			}
+		}
+	}
+	return r, err
+}
+
 // mistaken takes what the first border cuts for class 0 of a low score.
 type mistaken struct{ *oracle }
 

@@ -82,14 +82,23 @@ func (c *Control) Open() error {
 // Refused returns the number of wrong secrets.
 func (c *Control) Refused() uint64 { return c.refused.Load() }
 
+// Client is the sender of a request.
+type Client struct {
+	Role Role
+	Name string // of the token or the user; empty if the token has none, or no login is required
+}
+
 // Role returns what the client of a request may do, by its session or secret.
-func (c *Control) Role(r *http.Request) Role {
+func (c *Control) Role(r *http.Request) Role { return c.Client(r).Role }
+
+// Client returns the sender of a request, identified by its session or secret.
+func (c *Control) Client(r *http.Request) Client {
 	if !c.Required() {
-		return RoleControl
+		return Client{Role: RoleControl}
 	}
 	if cookie, err := r.Cookie(c.cookie); err == nil {
-		if role := c.sessions.role(cookie.Value, time.Now()); role != NoRole {
-			return role
+		if client := c.sessions.client(cookie.Value, time.Now()); client.Role != NoRole {
+			return client
 		}
 	}
 	client := r.RemoteAddr
@@ -99,29 +108,30 @@ func (c *Control) Role(r *http.Request) Role {
 	if user, password, basic := r.BasicAuth(); basic {
 		return c.check(user, password, client)
 	}
-	return NoRole
+	return Client{}
 }
 
-// check returns the role of a secret. After too many failures passwords of an address are rejected for a while. A right token is always
-// accepted, as it is too long to be guessed: clients that share the owner's address cannot lock the owner out.
-func (c *Control) check(user, secret, client string) Role {
-	found := NoRole
+// check returns the client with a secret, with NoRole if the secret is wrong. After too many failures passwords of an address are rejected
+// for a while. A right token is always accepted, as it is too long to be guessed: clients that share the owner's address cannot lock the
+// owner out.
+func (c *Control) check(user, secret, client string) Client {
+	var found Client
 	for _, t := range c.Tokens {
-		if equal(secret, t.Secret) {
-			found = max(found, t.Role)
+		if equal(secret, t.Secret) && t.Role > found.Role {
+			found = Client{Role: t.Role, Name: t.Name}
 		}
 	}
-	if found != NoRole {
+	if found.Role != NoRole {
 		return found
 	}
 	if c.User != "" && c.failures.Left(client, time.Now()) && equal(user, c.User) && equal(secret, c.Password) {
-		return RoleControl
+		return Client{Role: RoleControl, Name: c.User}
 	}
 	if c.failures.Spend(client, time.Now()) { // the log is bounded as well
 		c.Logger.Warn("login refused", "client", ClientPrefix(client).Addr())
 	}
 	c.refused.Add(1)
-	return NoRole
+	return Client{}
 }
 
 // equal compares in constant time, independent of the length.
@@ -182,11 +192,11 @@ func (c *Control) writeLogin(w http.ResponseWriter, code int, problem string) {
 func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 	client := r.RemoteAddr
 	allowed := c.failures.Left(client, time.Now())
-	role := RoleControl
+	found := Client{Role: RoleControl}
 	if c.Required() {
-		role = c.check(r.PostFormValue("user"), r.PostFormValue("secret"), client)
+		found = c.check(r.PostFormValue("user"), r.PostFormValue("secret"), client)
 	}
-	if role == NoRole {
+	if found.Role == NoRole {
 		if allowed {
 			c.writeLogin(w, http.StatusUnauthorized, "Wrong token or password.")
 		} else {
@@ -194,7 +204,7 @@ func (c *Control) Login(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	c.setCookie(w, c.sessions.begin(role, time.Now().Add(sessionLength)), sessionLength)
+	c.setCookie(w, c.sessions.begin(found, time.Now().Add(sessionLength)), sessionLength)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 

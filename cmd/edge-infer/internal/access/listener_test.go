@@ -76,8 +76,8 @@ func TestConnectionsGiveTheirPlacesBack(t *testing.T) {
 		near, far := net.Pipe()
 		defer far.Close()
 		c := &limitedConn{Conn: near, listener: l, prefix: ClientPrefix(fmt.Sprintf("2001:db8:0:%d::%d", i%3, i))}
-		if displaced := l.admit(c); displaced != nil {
-			require.NoError(t, displaced.Conn.Close())
+		if replaced := l.admit(c); replaced != nil {
+			require.NoError(t, replaced.Conn.Close())
 			require.LessOrEqual(t, l.prefixes[c.prefix], 2, "one /64 is one subscriber")
 		}
 		if i%2 == 0 {

@@ -25,10 +25,11 @@ func roleNames() map[string]Role {
 type Token struct {
 	Role   Role
 	Secret string
+	Name   string // of its owner, for the audit log; may be empty
 }
 
-// ParseTokens reads a token file. Each line is a role and a token, or a token alone, which has the role control. Empty lines and those that
-// begin with # are skipped.
+// ParseTokens reads a token file. Each line is a role, a token and optionally the name of its owner, or a token alone, which has the role
+// control. Empty lines and those that begin with # are skipped.
 func ParseTokens(text string) ([]Token, error) {
 	var tokens []Token
 	number := 0
@@ -38,13 +39,17 @@ func ParseTokens(text string) ([]Token, error) {
 		switch {
 		case len(fields) == 0 || strings.HasPrefix(fields[0], "#"):
 		case len(fields) == 1:
-			tokens = append(tokens, Token{RoleControl, fields[0]})
+			tokens = append(tokens, Token{Role: RoleControl, Secret: fields[0]})
 		default:
 			role, known := roleNames()[fields[0]]
-			if !known || len(fields) > 2 {
-				return nil, fmt.Errorf("token file: line %d must be a token, or a role (metrics, view or control) and a token", number)
+			if !known || len(fields) > 3 {
+				return nil, fmt.Errorf("token file: line %d must be a token, or a role (metrics, view or control), a token and a name", number)
 			}
-			tokens = append(tokens, Token{role, fields[1]})
+			token := Token{Role: role, Secret: fields[1]}
+			if len(fields) == 3 {
+				token.Name = fields[2]
+			}
+			tokens = append(tokens, token)
 		}
 	}
 	return tokens, nil

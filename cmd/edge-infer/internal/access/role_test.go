@@ -12,25 +12,34 @@ import (
 func TestTokenFiles(t *testing.T) {
 	for text, want := range map[string][]Token{
 		"":                   nil,
-		"0123456789abcdef\n": {{RoleControl, "0123456789abcdef"}},
-		"# scrapers\n\nmetrics a\r\nview b\ncontrol c": {{RoleMetrics, "a"}, {RoleView, "b"}, {RoleControl, "c"}},
+		"0123456789abcdef\n": {{Role: RoleControl, Secret: "0123456789abcdef"}},
+		"# scrapers\n\nmetrics a\r\nview b\ncontrol c": {
+			{Role: RoleMetrics, Secret: "a"}, {Role: RoleView, Secret: "b"}, {Role: RoleControl, Secret: "c"},
+		},
 	} {
 		tokens, err := ParseTokens(text)
 		require.NoError(t, err)
 		assert.Equal(t, want, tokens, text)
 	}
-	for _, wrong := range []string{"a\nadmin b", "a\nview b c"} {
+	tokens, err := ParseTokens("control a Ada")
+	require.NoError(t, err)
+	assert.Equal(t, []Token{{Role: RoleControl, Secret: "a", Name: "Ada"}}, tokens)
+	for _, wrong := range []string{"a\nadmin b", "a\nview b c d"} {
 		_, err := ParseTokens(wrong)
-		require.EqualError(t, err, "token file: line 2 must be a token, or a role (metrics, view or control) and a token")
+		require.EqualError(t, err, "token file: line 2 must be a token, or a role (metrics, view or control), a token and a name")
 	}
-	short := Secrets{Tokens: []Token{{RoleMetrics, "short"}}}
+	short := Secrets{Tokens: []Token{{Role: RoleMetrics, Secret: "short"}}}
 	require.EqualError(t, short.Check("", true), "the token has 5 characters, it needs 16 (openssl rand -hex 24 prints one)")
 }
 
 // TestARoleIncludesThoseBeforeIt: with bearer tokens and with sessions that they begin.
 func TestARoleIncludesThoseBeforeIt(t *testing.T) {
 	c := opened(t, token)
-	c.Tokens = []Token{{RoleMetrics, "metrics-metrics-metrics"}, {RoleView, "view-view-view-view"}, {RoleControl, token}}
+	c.Tokens = []Token{
+		{Role: RoleMetrics, Secret: "metrics-metrics-metrics"},
+		{Role: RoleView, Secret: "view-view-view-view"},
+		{Role: RoleControl, Secret: token},
+	}
 	for _, client := range c.Tokens {
 		for least := RoleMetrics; least <= RoleControl; least++ {
 			inside := c.Restricted(least, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -22,8 +22,9 @@ import (
 // sessionLength is how long a browser stays logged in.
 const sessionLength = 7 * 24 * time.Hour
 
-// sessions creates and verifies session cookies: END.ROLE.NAME.SIGNATURE, where END is Unix time, ROLE a number and NAME random. Only
-// sessions ended by a logout are stored, in a file if configured, so that a restart does not revive them. It is safe for concurrent use.
+// sessions creates and verifies session cookies: END.ROLE.ID.CLIENT.SIGNATURE, where END is Unix time, ROLE a number, ID random and CLIENT
+// the client's name in base64. Only sessions ended by a logout are stored, in a file if configured, so that a restart does not revive them.
+// It is safe for concurrent use.
 type sessions struct {
 	key  [sha256.Size]byte // signing key, derived from the secrets: sessions survive a restart, but not a new password
 	file string            // ended sessions, one per line; empty for memory only
@@ -51,9 +52,9 @@ func (s *sessions) open(now time.Time) error {
 	return nil
 }
 
-// begin returns a new session of a role that expires at end.
-func (s *sessions) begin(role Role, end time.Time) string {
-	signed := fmt.Sprintf("%d.%d.%s", end.Unix(), role, rand.Text())
+// begin returns a new session of a client that expires at end.
+func (s *sessions) begin(client Client, end time.Time) string {
+	signed := fmt.Sprintf("%d.%d.%s.%s", end.Unix(), client.Role, rand.Text(), base64.RawURLEncoding.EncodeToString([]byte(client.Name)))
 	return signed + "." + s.signature(signed)
 }
 
@@ -63,30 +64,36 @@ func (s *sessions) signature(signed string) string {
 	return base64.RawURLEncoding.EncodeToString(signature.Sum(nil))
 }
 
-// role returns the role of a session, NoRole unless it has a valid signature and has neither expired nor been ended.
-func (s *sessions) role(session string, now time.Time) Role {
+// client returns the client of a session, with NoRole unless it has a valid signature and has neither expired nor been ended.
+func (s *sessions) client(session string, now time.Time) Client {
 	signed, ok := s.signed(session)
 	if !ok {
-		return NoRole
+		return Client{}
 	}
 	end, ok := sessionEnd(signed)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if _, ended := s.ended[signed]; !ok || ended || !now.Before(end) {
-		return NoRole
+		return Client{}
 	}
-	_, rest, _ := strings.Cut(signed, ".")
-	number, _, _ := strings.Cut(rest, ".")
-	role, err := strconv.Atoi(number)
+	parts := strings.Split(signed, ".")
+	if len(parts) != 4 {
+		return Client{}
+	}
+	role, err := strconv.Atoi(parts[1])
 	if err != nil {
-		return NoRole
+		return Client{}
 	}
-	return Role(role)
+	name, err := base64.RawURLEncoding.DecodeString(parts[3])
+	if err != nil {
+		return Client{}
+	}
+	return Client{Role: Role(role), Name: string(name)}
 }
 
 // end invalidates a session, across restarts if there is a file.
 func (s *sessions) end(session string, now time.Time) error {
-	if s.role(session, now) == NoRole { // others must not use memory
+	if s.client(session, now).Role == NoRole { // others must not use memory
 		return nil
 	}
 	signed, _ := s.signed(session)

@@ -13,13 +13,13 @@ import (
 // FuzzSession: a session that this daemon did not give is never valid, and ends nothing.
 func FuzzSession(f *testing.F) {
 	a := opened(f, token)
-	given := a.sessions.begin(RoleControl, time.Now().Add(time.Hour))
+	given := a.sessions.begin(Client{Role: RoleControl}, time.Now().Add(time.Hour))
 	f.Add("")
 	f.Add("9999999999.NAME.SIGNATURE")
 	f.Add(strings.Replace(given, ".", "..", 1))
 	f.Add(given[:len(given)-1])
 	f.Fuzz(func(t *testing.T, session string) {
-		require.Equal(t, session == given, a.sessions.role(session, time.Now()) == RoleControl)
+		require.Equal(t, session == given, a.sessions.client(session, time.Now()).Role == RoleControl)
 		if session != given {
 			require.NoError(t, a.sessions.end(session, time.Now()))
 			require.Empty(t, a.sessions.ended)
@@ -32,7 +32,7 @@ func TestEndedSessionsAreForgottenWhenTheyWouldHaveEnded(t *testing.T) {
 	s := sessions{file: filepath.Join(t.TempDir(), "state", "logouts")}
 	now := time.Unix(1e9, 0)
 	require.NoError(t, s.open(now))
-	short, long := s.begin(RoleControl, now.Add(time.Minute)), s.begin(RoleControl, now.Add(time.Hour))
+	short, long := s.begin(Client{Role: RoleControl}, now.Add(time.Minute)), s.begin(Client{Role: RoleControl}, now.Add(time.Hour))
 	require.NoError(t, s.end(short, now))
 	require.NoError(t, s.end(long, now.Add(2*time.Minute)))
 	text, err := os.ReadFile(s.file)

@@ -77,7 +77,8 @@ func calibrate(t *testing.T, model *onnx.Model, plan *quantize.Plan, samples qua
 
 // demoGate judges against the embedded model in FP32 on scenes that neither training nor calibration has seen.
 type demoGate struct {
-	quantize.Gate
+	samples  quantize.Samples
+	maxLoss  float64
 	comparer Comparer
 }
 
@@ -88,8 +89,8 @@ func newDemoGate(t *testing.T, count int) *demoGate {
 	for i := range unseen.Images {
 		g.comparer.Truths = append(g.comparer.Truths, unseen.Images[i].Truths)
 	}
-	g.Gate = quantize.Gate{Samples: images(t, unseen), Compare: g.comparer.Compare, MatchRate: 0.97}
-	require.NoError(t, g.RunReference(context.Background(), g.comparer.Run(quantize.Reference, predictor(t, demo.Model()))))
+	g.samples = images(t, unseen)
+	g.run(t, Reference, predictor(t, demo.Model()))
 	return g
 }
 
@@ -110,9 +111,16 @@ func (g *demoGate) judge(t *testing.T, m *onnx.Model) (*quantize.Verdict, int, t
 	require.NoError(t, err)
 	candidate := predictor(t, data)
 	started := time.Now()
-	v, err := g.Judge(context.Background(), g.comparer.Run(quantize.Candidate, candidate))
+	g.run(t, Candidate, candidate)
+	v, err := quantize.NewVerdict(g.comparer.Compare(), 0.97, g.maxLoss, g.samples, nil)
 	require.NoError(t, err)
-	return v, len(data), time.Since(started) / time.Duration(g.Samples.Len())
+	return v, len(data), time.Since(started) / time.Duration(g.samples.Len())
+}
+
+func (g *demoGate) run(t *testing.T, side Side, p predict.Predictor) {
+	t.Helper()
+	_, err := g.comparer.Run(t.Context(), side, p, g.samples, func(int, int) {})
+	require.NoError(t, err)
 }
 
 func report(t *testing.T, name string, v *quantize.Verdict, size int, each time.Duration) {
@@ -185,7 +193,7 @@ func TestSearchOnDemoModel(t *testing.T) {
 	}
 	ctx := context.Background()
 	gate := newDemoGate(t, scenes(t))
-	gate.MaxLoss = 0.004
+	gate.maxLoss = 0.004
 	m, err := onnx.Parse("demo.onnx", demo.Model())
 	require.NoError(t, err)
 	prepared, err := quantize.Prepare(m)

@@ -3,6 +3,7 @@ package accuracy
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -30,10 +31,25 @@ type Comparer struct {
 	times []time.Duration              // inference times of the last Run
 }
 
-// Run returns the function that runs a predictor, which decodes from the minimum score on, as one side of a gate.
-func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.RunSample {
+// Side is one of the two compared networks.
+type Side int
+
+// Reference is the FP32 network, Candidate the converted one.
+const (
+	Reference Side = iota
+	Candidate
+)
+
+// Run runs a predictor, which decodes from the minimum score on, over the samples as one side. It calls progress after each sample and
+// returns the samples that could not be read.
+func (c *Comparer) Run(
+	ctx context.Context, side Side, p predict.Predictor, samples quantize.Samples, progress func(done, total int),
+) (skipped []string, err error) {
 	c.times = nil
-	return func(i int, s quantize.Sample) error {
+	return quantize.Each(samples, func(i int, s quantize.Sample) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := p.Submit(0, []engine.Image{s.Image}); err != nil {
 			return err
 		}
@@ -46,12 +62,13 @@ func (c *Comparer) Run(side quantize.Side, p predict.Predictor) quantize.RunSamp
 		}
 		c.times = append(c.times, time.Duration(result.Timing.Inference))
 		c.Add(side, i, slices.Clone(result.Results[0].Detections))
+		progress(len(c.times), samples.Len())
 		return nil
-	}
+	})
 }
 
 // Add adds the detections of one side in sample i, from the minimum score on. The comparer keeps the slice.
-func (c *Comparer) Add(side quantize.Side, i int, detections []postprocess.Detection) {
+func (c *Comparer) Add(side Side, i int, detections []postprocess.Detection) {
 	for len(c.seen[side]) <= i {
 		c.seen[side] = append(c.seen[side], nil)
 	}
@@ -63,15 +80,15 @@ func (c *Comparer) Add(side quantize.Side, i int, detections []postprocess.Detec
 
 // samples returns the samples that both sides have.
 func (c *Comparer) samples() (both []int) {
-	for i := range min(len(c.seen[quantize.Reference]), len(c.seen[quantize.Candidate])) {
-		if c.seen[quantize.Reference][i] != nil && c.seen[quantize.Candidate][i] != nil {
+	for i := range min(len(c.seen[Reference]), len(c.seen[Candidate])) {
+		if c.seen[Reference][i] != nil && c.seen[Candidate][i] != nil {
 			both = append(both, i)
 		}
 	}
 	return both
 }
 
-// Compare implements quantize.Gate.Compare.
+// Compare compares the detections of both sides, and their accuracy if there are labels.
 func (c *Comparer) Compare() quantize.Comparison {
 	r := c.Agreement()
 	comparison := quantize.Comparison{
@@ -81,7 +98,7 @@ func (c *Comparer) Compare() quantize.Comparison {
 	if c.Truths == nil {
 		return comparison
 	}
-	reference, candidate := c.measure(quantize.Reference), c.measure(quantize.Candidate)
+	reference, candidate := c.measure(Reference), c.measure(Candidate)
 	comparison.ReferenceAccuracy, comparison.CandidateAccuracy = summary(reference.Result()), summary(candidate.Result())
 	interval := evaluate.LossInterval(reference, candidate, resamples, 1)
 	comparison.Loss = &quantize.Loss{
@@ -97,7 +114,7 @@ const resamples = 1000
 func (c *Comparer) Agreement() evaluate.AgreementReport {
 	agreement := evaluate.Agreement{Threshold: c.reportedThreshold(), Margin: margin}
 	for _, i := range c.samples() {
-		agreement.Add(c.reported(quantize.Reference, i), c.reported(quantize.Candidate, i))
+		agreement.Add(c.reported(Reference, i), c.reported(Candidate, i))
 	}
 	return agreement.Report()
 }
@@ -107,9 +124,9 @@ func summary(r evaluate.Result) *quantize.Accuracy {
 }
 
 // Accuracy scores one side against the labels.
-func (c *Comparer) Accuracy(side quantize.Side) evaluate.Result { return c.measure(side).Result() }
+func (c *Comparer) Accuracy(side Side) evaluate.Result { return c.measure(side).Result() }
 
-func (c *Comparer) measure(side quantize.Side) *evaluate.Accuracy {
+func (c *Comparer) measure(side Side) *evaluate.Accuracy {
 	accuracy := new(evaluate.Accuracy)
 	for _, i := range c.samples() {
 		accuracy.Add(c.Truths[i], c.seen[side][i])
@@ -122,7 +139,7 @@ func (c *Comparer) reportedThreshold() float32 {
 }
 
 // reported returns the detections of a sample from the threshold on, as the daemon reports them.
-func (c *Comparer) reported(side quantize.Side, i int) []postprocess.Detection {
+func (c *Comparer) reported(side Side, i int) []postprocess.Detection {
 	return shown(above(c.reportedThreshold(), c.seen[side][i]), cmp.Or(c.IoU, float32(config.Default().Detect.IoU)))
 }
 

@@ -63,7 +63,7 @@ type Gate struct {
 	// Layout sets the output layout of both models; empty: recognise it.
 	Layout head.Layout
 
-	gate     quantize.Gate
+	limits   Limits
 	comparer Comparer
 	images   quantize.Images
 	reader   media.Reader
@@ -72,9 +72,8 @@ type Gate struct {
 
 // NewGate returns a gate for a set of images.
 func NewGate(files []string, limits Limits, reporter progress.Reporter) *Gate {
-	g := &Gate{images: quantize.Images{Files: files}, progress: reporter}
+	g := &Gate{limits: limits, images: quantize.Images{Files: files}, progress: reporter}
 	g.images.Decode = g.reader.Read
-	g.gate = quantize.Gate{MatchRate: limits.MatchRate, MaxLoss: limits.MaxLoss, Samples: &g.images, Compare: g.comparer.Compare}
 	return g
 }
 
@@ -110,8 +109,8 @@ func (g *Gate) Refer(ctx context.Context, options engine.Options, dataset *evalu
 			g.comparer.Truths = append(g.comparer.Truths, dataset.Images[i].Truths)
 		}
 	}
-	defer g.show("held-out images in FP32")()
-	return g.gate.RunReference(ctx, g.comparer.Run(quantize.Reference, reference))
+	_, err = g.run(ctx, Reference, reference, "held-out images in FP32")
+	return err
 }
 
 // wrap adds decoding by the published convention to an engine; on an error it closes the engine.
@@ -133,18 +132,25 @@ func (g *Gate) Judge(ctx context.Context, candidate engine.Engine) (*quantize.Ve
 		return nil, err
 	}
 	defer judged.Close()
-	defer g.show("held-out images judged")()
-	return g.gate.Judge(ctx, g.comparer.Run(quantize.Candidate, judged))
+	skipped, err := g.run(ctx, Candidate, judged, "held-out images judged")
+	if err != nil {
+		return nil, err
+	}
+	return quantize.NewVerdict(g.comparer.Compare(), g.limits.MatchRate, g.limits.MaxLoss, &g.images, skipped)
 }
 
 // NetworkTime returns the median inference time per image of the last candidate in milliseconds, 0 if unknown.
 func (g *Gate) NetworkTime() float64 { return milliseconds(median(g.comparer.times)) }
 
-// show reports the progress over the images until the returned function is called.
-func (g *Gate) show(what string) (done func()) {
+// run runs one side over the images; what describes it in the progress.
+func (g *Gate) run(ctx context.Context, side Side, p predict.Predictor, what string) (skipped []string, err error) {
 	step := g.progress.Begin(what)
-	g.gate.Progress = step.Count
-	return step.Close
+	defer step.Close()
+	skipped, err = g.comparer.Run(ctx, side, p, &g.images, step.Count)
+	if err != nil {
+		return nil, fmt.Errorf("gate: %s: %w", what, err)
+	}
+	return skipped, nil
 }
 
 // Close frees the images' memory.

@@ -29,15 +29,15 @@ func (e mapsError) Error() string { return fmt.Sprintf(noMapLabels, engine.Task(
 // mapNetwork is a segmentation or depth network with its accuracy.
 type mapNetwork struct {
 	*opened
-	times  clocks
-	places *evaluate.Segmentation // one of the two is set
-	depths *evaluate.Depth
+	times        clocks
+	segmentation *evaluate.Segmentation // one of the two is set
+	depths       *evaluate.Depth
 }
 
 // ofMaps prepares a network for measuring maps.
 func (v *Validate) ofMaps(o *opened) *mapNetwork {
 	m := &mapNetwork{opened: o}
-	m.places, m.depths = v.measures(&o.model)
+	m.segmentation, m.depths = v.measures(&o.model)
 	return m
 }
 
@@ -46,15 +46,15 @@ func (m *mapNetwork) add(seen *postprocess.DenseMap, timing engine.Timing, frame
 	m.times.add(timing)
 	switch {
 	case labels == nil:
-	case m.places != nil:
-		m.places.Add(seen, frame.Width, frame.Height, labels)
+	case m.segmentation != nil:
+		m.segmentation.Add(seen, frame.Width, frame.Height, labels)
 	default:
 		m.depths.Add(seen, frame.Width, frame.Height, labels)
 	}
 }
 
 // infer runs the network on an image.
-func (m *mapNetwork) look(frame *capture.Frame) (*predict.BatchResult, error) {
+func (m *mapNetwork) predict(frame *capture.Frame) (*predict.BatchResult, error) {
 	if err := m.predictor.Submit(0, []engine.Image{frame.Image()}); err != nil {
 		return nil, err
 	}
@@ -104,8 +104,8 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.LabelledImage, 
 	agreement := evaluate.MapAgreement{}
 	if reference != nil {
 		defer reference.predictor.Close()
-		if candidate.places != nil {
-			agreement.Classes = max(candidate.places.Classes, reference.places.Classes)
+		if candidate.segmentation != nil {
+			agreement.Classes = max(candidate.segmentation.Classes, reference.segmentation.Classes)
 		}
 	}
 	if err := v.eachMap(ctx, labelled, paths, candidate, reference, &agreement); err != nil {
@@ -114,8 +114,8 @@ func (v *Validate) maps(ctx context.Context, labelled []evaluate.LabelledImage, 
 	hasLabels := len(labelled) > 0 && labelled[0].LabelMap != ""
 	candidate.finish(hasLabels)
 	report.Measurement = candidate.measured
-	if hasLabels && candidate.places != nil {
-		report.places(candidate.places, model.Metadata.Labels)
+	if hasLabels && candidate.segmentation != nil {
+		report.addSegmentation(candidate.segmentation, model.Metadata.Labels)
 	}
 	if reference != nil {
 		reference.finish(hasLabels)
@@ -175,7 +175,7 @@ func (v *Validate) eachMap(
 		}
 		candidate.add(img.Map, timing, frame, labels)
 		if reference != nil {
-			other, err := reference.look(frame)
+			other, err := reference.predict(frame)
 			if err != nil {
 				return fmt.Errorf("reference: %w", err)
 			}
@@ -189,7 +189,7 @@ func (v *Validate) eachMap(
 	return files.Files(ctx, paths)
 }
 
-// measures are what the network's maps are measured by: one of both.
+// measures holds the measure of a network's maps: one of the two.
 func (v *Validate) measures(model *predict.Model) (*evaluate.Segmentation, *evaluate.Depth) {
 	if model.Recognised.Task == engine.Depth {
 		return nil, &evaluate.Depth{Scale: v.DepthScale, MaxDepth: v.MaxDepth, Align: v.Config.Detect.DepthUnit != metres}
@@ -207,8 +207,8 @@ func (m *mapNetwork) finish(labelled bool) {
 	r.Request, r.Inference = m.times.medians()
 	switch {
 	case !labelled:
-	case m.places != nil:
-		result := m.places.Result()
+	case m.segmentation != nil:
+		result := m.segmentation.Result()
 		r.Measure = "classes of pixels"
 		r.MeanIoU, r.PixelAccuracy = &result.MeanIoU, &result.Accuracy
 	default:
@@ -221,15 +221,15 @@ func (m *mapNetwork) finish(labelled bool) {
 	}
 }
 
-// places fills in the accuracy of each class.
-func (r *Report) places(measured *evaluate.Segmentation, labels []string) {
+// addSegmentation adds the accuracy of each class.
+func (r *Report) addSegmentation(measured *evaluate.Segmentation, labels []string) {
 	for _, c := range measured.Result().Classes {
-		r.Places = append(r.Places, ClassPlaces{postprocess.Label(labels, c.Class), c.Pixels, c.IoU, c.Accuracy})
+		r.Segmentation = append(r.Segmentation, ClassSegmentation{postprocess.Label(labels, c.Class), c.Pixels, c.IoU, c.Accuracy})
 	}
 }
 
-// ClassPlaces is the segmentation accuracy of one class.
-type ClassPlaces struct {
+// ClassSegmentation is the segmentation accuracy of one class.
+type ClassSegmentation struct {
 	Label    string  `json:"label"`
 	Pixels   int64   `json:"pixels"`
 	IoU      float64 `json:"iou"`

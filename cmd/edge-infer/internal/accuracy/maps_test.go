@@ -80,7 +80,7 @@ func TestValidateSemanticSegmentation(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, .75, *report.PixelAccuracy, .02) // the edge between colours is drawn softly
 	require.InDelta(t, (1+0+.5)/3, *report.MeanIoU, .02)
-	require.Len(t, report.Places, 3)
+	require.Len(t, report.Segmentation, 3)
 	var text bytes.Buffer
 	require.NoError(t, report.Print(&text))
 	require.Contains(t, text.String(), "red    2048    1.0000  1.0000")

@@ -20,19 +20,19 @@ type Report struct {
 	Version    int        `json:"v"`
 	Convention Convention `json:"convention"`
 	Measurement
-	Tiles     *Tiles                       `json:"tiles,omitempty"`
-	Augment   []string                     `json:"augment,omitempty"`
-	Images    int                          `json:"images"`
-	Classes   []ClassAccuracy              `json:"classes,omitempty"`
-	Places    []ClassPlaces                `json:"places,omitempty"` // of semantic segmentation
-	Best      *OperatingPoint              `json:"best,omitempty"`
-	Curves    *Curves                      `json:"curves,omitempty"`
-	Confusion *Confusion                   `json:"confusion,omitempty"`
-	Reference *Measurement                 `json:"reference,omitempty"`
-	Agreement *evaluate.AgreementReport    `json:"agreement,omitempty"`
-	Maps      *evaluate.MapAgreementResult `json:"map_agreement,omitempty"` // with the reference, of networks for maps
-	Verdict   *quantize.Verdict            `json:"verdict,omitempty"`       // of the gate
-	Seconds   float64                      `json:"seconds"`
+	Tiles        *Tiles                       `json:"tiles,omitempty"`
+	Augment      []string                     `json:"augment,omitempty"`
+	Images       int                          `json:"images"`
+	Classes      []ClassAccuracy              `json:"classes,omitempty"`
+	Segmentation []ClassSegmentation          `json:"segmentation,omitempty"` // by class
+	Best         *OperatingPoint              `json:"best,omitempty"`
+	Curves       *Curves                      `json:"curves,omitempty"`
+	Confusion    *Confusion                   `json:"confusion,omitempty"`
+	Reference    *Measurement                 `json:"reference,omitempty"`
+	Agreement    *evaluate.AgreementReport    `json:"agreement,omitempty"`
+	Maps         *evaluate.MapAgreementResult `json:"map_agreement,omitempty"` // with the reference, of networks for maps
+	Verdict      *quantize.Verdict            `json:"verdict,omitempty"`       // of the gate
+	Seconds      float64                      `json:"seconds"`
 }
 
 // Tiles configures tiled inference, in addition to the whole image.
@@ -193,9 +193,9 @@ func (r *Report) Print(out io.Writer) error {
 			fmt.Fprintf(table, "%s\t%d\t%.4f\t%.4f\t%.4f\t%.4f\n", class.Label, class.Count, class.Precision, class.Recall, class.AP50, class.AP)
 		}
 	}
-	if len(r.Places) > 0 {
+	if len(r.Segmentation) > 0 {
 		fmt.Fprintf(table, "class\tpixels\tIoU\taccuracy\n")
-		for _, c := range r.Places {
+		for _, c := range r.Segmentation {
 			fmt.Fprintf(table, "%s\t%d\t%.4f\t%.4f\n", c.Label, c.Pixels, c.IoU, c.Accuracy)
 		}
 	}

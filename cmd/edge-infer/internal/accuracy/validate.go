@@ -141,8 +141,8 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 		dataset = nil
 	}
 	report := &Report{Version: 1, Convention: v.counted, Measurement: *candidate, Images: len(paths)}
-	if look := &v.Config.Inference; look.Tile > 0 {
-		report.Tiles = &Tiles{look.Tile, look.Overlap}
+	if inference := &v.Config.Inference; inference.Tile > 0 {
+		report.Tiles = &Tiles{inference.Tile, inference.Overlap}
 	}
 	report.Augment = v.Config.Inference.Augment
 	if dataset != nil {
@@ -270,18 +270,15 @@ func (v *Validate) compare(
 		}
 	}
 	for i := range paths {
-		comparer.Add(quantize.Reference, i, reference[i])
-		comparer.Add(quantize.Candidate, i, seen[i])
+		comparer.Add(Reference, i, reference[i])
+		comparer.Add(Candidate, i, seen[i])
 	}
 	agreement := comparer.Agreement()
 	report.Agreement = &agreement
 	if v.Limits.Off() {
 		return nil
 	}
-	gate := quantize.Gate{
-		MatchRate: v.Limits.MatchRate, MaxLoss: v.Limits.MaxLoss, Samples: &quantize.Images{Files: paths}, Compare: comparer.Compare,
-	}
-	verdict, err := gate.Decide(nil)
+	verdict, err := quantize.NewVerdict(comparer.Compare(), v.Limits.MatchRate, v.Limits.MaxLoss, &quantize.Images{Files: paths}, nil)
 	report.Verdict = verdict
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/source"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
@@ -55,7 +56,9 @@ func ProbeFiles(ctx context.Context, files []string, tile int) []engine.Size {
 
 // look takes one image. Errors are reported later, when the source is opened for use.
 func look(ctx context.Context, uri string, limit time.Duration) engine.Size {
-	opened, err := source.Open(ctx, uri, capture.Options{EveryFrame: true, OpenTimeout: limit, ReadTimeout: limit})
+	opened, err := source.Open(ctx, uri, capture.Options{
+		EveryFrame: true, OpenTimeout: limit, ReadTimeout: limit, Child: process.CameraChild(),
+	})
 	if err != nil {
 		return engine.Size{}
 	}

@@ -123,7 +123,7 @@ func newLoop(
 	return l, l.Open()
 }
 
-// longestFrame is how long a measurement without a result goes on.
+// longestFrame is the time without a result after which a measurement ends.
 const longestFrame = 30 * time.Second
 
 // measure runs and measures the loop.

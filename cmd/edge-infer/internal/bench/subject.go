@@ -154,7 +154,7 @@ func (s *subject) measure(ctx context.Context, report *Report, found **detection
 	return nil
 }
 
-// blank says what is going to be measured.
+// blank returns the description of a run without figures.
 func (s *subject) blank(what What, drive Drive) Result {
 	r := Result{
 		What: what, Drive: drive, Engine: s.contender.Engine, Model: s.model.Path, Backend: s.model.Backend, Version: s.model.BackendVersion,

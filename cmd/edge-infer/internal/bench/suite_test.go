@@ -98,7 +98,7 @@ func TestAnyNetwork(t *testing.T) {
 	b.Contenders[0].Config.Model.Path = model
 	require.NoError(t, b.Check())
 	_, err := b.Run(t.Context())
-	require.EqualError(t, err, `input "values" leaves side 3 open: say how large it is, as in --shape values=1,2,64`)
+	require.EqualError(t, err, `input "values" leaves side 3 open: specify its size, as in --shape values=1,2,64`)
 	b.Shapes = []string{"values=1,2,16"}
 	require.NoError(t, b.Check())
 	report, err := b.Run(t.Context())

@@ -65,7 +65,7 @@ func shaped(inputs []engine.TensorInfo, named map[string][]int64, batch int) ([]
 			case d == 0:
 				all[i].Shape[d] = int64(batch)
 			default:
-				return nil, config.Usagef("input %q leaves side %d open: say how large it is, as in --shape %s=%s", input.Name, d+1, input.Name,
+				return nil, config.Usagef("input %q leaves side %d open: specify its size, as in --shape %s=%s", input.Name, d+1, input.Name,
 					example(input.Shape, batch))
 			}
 		}

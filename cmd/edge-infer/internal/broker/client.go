@@ -17,7 +17,7 @@ func NewClient(c *config.Config, brokers []string) *mqtt.Client {
 	return &mqtt.Client{
 		Device: c.Name, Brokers: brokers, User: m.User, Password: credentials.Secret(m.Password), PasswordFile: m.PasswordFile,
 		TLS:   credentials.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
-		Spool: spool.Config{Directory: m.Spool}, MaxPacket: m.MaxPacket,
+		Spool: spool.Config{Directory: m.Spool}, MaxPacket: m.MaxPacket, CountInterval: m.CountInterval,
 		Frigate: topic.Frigate(m.Frigate), DeepStream: m.DeepStream, DeepStreamFull: m.DeepStreamSchema == config.DeepStreamFull,
 	}
 }

@@ -9,6 +9,8 @@ func State(client *mqtt.Client) string {
 	}
 	c := client.Connection()
 	switch {
+	case c.Connected && c.Conflict != "":
+		return "connected, another machine has the same name: " + c.Conflict
 	case c.Connected:
 		return "connected"
 	case c.Error == "":

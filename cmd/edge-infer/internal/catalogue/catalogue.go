@@ -15,7 +15,7 @@ import (
 // Entry is a model of the catalogue.
 type Entry struct {
 	Name string `yaml:"name" json:"name"`
-	// Finds is what people want the model for; each is a name for the first entry that has it.
+	// Finds lists purposes, such as people; each selects the first entry that has it.
 	Finds     []string `yaml:"finds" json:"finds"`
 	Task      string   `yaml:"task" json:"task"`
 	Classes   string   `yaml:"classes" json:"classes"`
@@ -34,12 +34,8 @@ type Entry struct {
 	Tried string `yaml:"tried" json:"tried"`
 }
 
-var (
-	//go:embed catalogue.yaml
-	catalogue []byte
-	//go:embed coco.txt
-	coco string
-)
+//go:embed catalogue.yaml
+var catalogue []byte
 
 // Entries returns the catalogue.
 func Entries() []Entry {
@@ -69,6 +65,10 @@ func Lookup(name string) (Entry, error) {
 			}
 		}
 	}
+	near := slices.IndexFunc(names, func(known string) bool { return len(name) > 2 && strings.Contains(known, strings.ToLower(name)) })
+	if near >= 0 {
+		return Entry{}, fmt.Errorf("model %q is not in the catalogue, did you mean %s?", name, names[near])
+	}
 	return Entry{}, fmt.Errorf("model %q is not in the catalogue (names: %s; or what it finds: %s)", name, strings.Join(names, ", "),
 		strings.Join(purposes, ", "))
 }
@@ -77,7 +77,7 @@ func Lookup(name string) (Entry, error) {
 func labels(list string) string {
 	switch list {
 	case "coco":
-		return coco
+		return engine.COCOLabels()
 	case "face", "person":
 		return "background\n" + list + "\n"
 	}

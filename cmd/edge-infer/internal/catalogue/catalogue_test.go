@@ -28,7 +28,7 @@ import (
 func TestEntriesAreComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range Entries() {
-		require.NoError(t, checkName(e.Name))
+		require.NoError(t, CheckName(e.Name))
 		require.False(t, seen[e.Name] || seen[e.SHA256], e.Name)
 		seen[e.Name], seen[e.SHA256] = true, true
 		require.Regexp(t, hashForm, e.SHA256, e.Name)
@@ -185,11 +185,68 @@ func TestPullsAtOnce(t *testing.T) {
 	require.EqualError(t, err, "model o: "+part+" is not a regular file, remove it")
 }
 
+// What interrupted downloads left is removed after a week, unless it is in use or about to be resumed.
+func TestStalePartsAreRemoved(t *testing.T) {
+	store := Store{t.TempDir()}
+	for _, name := range []string{"old", "used", "resumed", "new"} {
+		part, err := store.OpenPart(t.Context(), name)
+		require.NoError(t, err)
+		if name == "used" {
+			defer part.Close()
+		} else {
+			require.NoError(t, part.Close())
+		}
+	}
+	for _, name := range []string{"old", "used", "resumed"} {
+		week := time.Now().Add(-stalePart - time.Hour)
+		require.NoError(t, os.Chtimes(filepath.Join(store.Dir, "."+name+".part"), week, week))
+	}
+	part, err := store.OpenPart(t.Context(), "resumed")
+	require.NoError(t, err)
+	defer part.Close()
+	left, err := filepath.Glob(filepath.Join(store.Dir, ".*.part"))
+	require.NoError(t, err)
+	require.Equal(t, []string{".new.part", ".resumed.part", ".used.part"}, []string{
+		filepath.Base(left[0]), filepath.Base(left[1]), filepath.Base(left[2]),
+	})
+	require.Len(t, left, 3)
+}
+
+// TestPullsAreBounded: what a server announces or sends beyond the limit is not stored, and the error names the flag that raises it.
+func TestPullsAreBounded(t *testing.T) {
+	data := bytes.Repeat([]byte("network "), 1000)
+	announced := publish(t, data)
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(data); err != nil {
+				return
+			}
+		}
+	}))
+	defer endless.Close()
+	for want, address := range map[string]string{
+		"8000 bytes are announced, the limit is 7999 (--max-size raises it)": announced.URL,
+		"larger than the limit of 7999 bytes (--max-size raises it)":         endless.URL,
+	} {
+		p := &Pull{Store: Store{t.TempDir()}, Source: address + "/mine.onnx", SHA256: hashed(data), MaxBytes: 7999}
+		_, err := p.Run(t.Context())
+		require.ErrorContains(t, err, want)
+		part, err := os.Stat(filepath.Join(p.Store.Dir, "."+hashed(data)+".part"))
+		require.NoError(t, err)
+		require.Zero(t, part.Size())
+	}
+	p := &Pull{Store: Store{t.TempDir()}, Source: announced.URL + "/mine.onnx", SHA256: hashed(data), MaxBytes: 8000}
+	result, err := p.Run(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 8000, result.Received)
+}
+
 func TestPullRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "n.onnx")
 	require.NoError(t, os.WriteFile(file, []byte("n"), 0o600))
 	for _, c := range []struct{ from, hash, name, want string }{
-		{"yolo", "", "", `model "yolo" is not in the catalogue (names: yolox-s, yolox-nano, face-640, face-320, person-reid, ` +
+		{"nano", "", "", `model "nano" is not in the catalogue, did you mean yolox-nano?`},
+		{"pose", "", "", `model "pose" is not in the catalogue (names: yolox-s, yolox-nano, face-640, face-320, person-reid, ` +
 			"human-segmentation; or what it finds: people, vehicles, animals, faces, appearance, silhouettes)"},
 		{"yolo.onnx", "", "", "model: stat yolo.onnx: no such file or directory"},
 		{
@@ -233,7 +290,7 @@ func TestResolve(t *testing.T) {
 	assert.Equal(t, store.Path("yolox-s"), path)
 	text, err := os.ReadFile(names)
 	require.NoError(t, err)
-	assert.Equal(t, coco, string(text))
+	assert.Equal(t, engine.COCOLabels(), string(text))
 	p, err := engine.ReadPreprocess(path)
 	require.NoError(t, err)
 	assert.Equal(t, entry.Preprocess, p)

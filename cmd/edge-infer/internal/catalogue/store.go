@@ -20,7 +20,7 @@ import (
 )
 
 // Store is a directory of downloaded models: NAME.onnx with its hash in NAME.sha256, labels in NAME.labels.txt and preprocessing in
-// NAME.preprocess.yaml.
+// NAME.preprocess.yaml. Those of a bundle are in a directory of their own, see Bundle.
 type Store struct{ Dir string }
 
 // Open returns the store: models below $CACHE_DIRECTORY in a systemd unit, otherwise below $XDG_CACHE_HOME/edge-infer or
@@ -38,13 +38,15 @@ func Open() (Store, error) {
 }
 
 // Path returns the file of a model in the store.
-func (s Store) Path(name string) string { return filepath.Join(s.Dir, name+".onnx") }
+func (s Store) Path(name string) string { return filepath.Join(s.of(name).Dir, name+".onnx") }
 
 // LabelsPath returns the file of a model's labels.
-func (s Store) LabelsPath(name string) string { return filepath.Join(s.Dir, name+".labels.txt") }
+func (s Store) LabelsPath(name string) string {
+	return filepath.Join(s.of(name).Dir, name+".labels.txt")
+}
 
 // hashPath returns the file with a model's SHA-256.
-func (s Store) hashPath(name string) string { return filepath.Join(s.Dir, name+".sha256") }
+func (s Store) hashPath(name string) string { return filepath.Join(s.of(name).Dir, name+".sha256") }
 
 // Verify returns an error if the file of a model is not the one that was downloaded. Models of earlier versions have no hash.
 func (s Store) Verify(name string) error {
@@ -60,8 +62,12 @@ func (s Store) Verify(name string) error {
 		return fmt.Errorf("model %s: %w", name, err)
 	}
 	if have != strings.TrimSpace(string(want)) {
-		return fmt.Errorf("model %s: %s is damaged or was changed: its sha256 is %s, not %s (run edge-infer model pull %s)",
-			name, s.Path(name), have, strings.TrimSpace(string(want)), name)
+		remedy := "model pull " + name
+		if s.Bundle(name) != "" {
+			remedy = "bundle pull again"
+		}
+		return fmt.Errorf("model %s: %s is damaged or was changed: its sha256 is %s, not %s (run edge-infer %s)",
+			name, s.Path(name), have, strings.TrimSpace(string(want)), remedy)
 	}
 	return nil
 }
@@ -95,6 +101,7 @@ func Resolve(model string) (path, labels string, err error) {
 		if err := s.Verify(model); err != nil {
 			return "", "", err
 		}
+		s = s.of(model) // the same version for both files
 		if _, err := os.Stat(s.LabelsPath(model)); err == nil {
 			labels = s.LabelsPath(model)
 		}
@@ -108,28 +115,42 @@ func Resolve(model string) (path, labels string, err error) {
 
 // Names lists the downloaded models.
 func (s Store) Names() ([]string, error) {
-	found, err := filepath.Glob(filepath.Join(s.Dir, "*.onnx"))
-	if err != nil {
-		return nil, err
-	}
-	for i := range found {
-		found[i] = strings.TrimSuffix(filepath.Base(found[i]), ".onnx")
+	var found []string
+	for _, suffix := range []string{".onnx", bundleSuffix} {
+		paths, err := filepath.Glob(filepath.Join(s.Dir, "*"+suffix))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			found = append(found, strings.TrimSuffix(filepath.Base(path), suffix))
+		}
 	}
 	slices.Sort(found)
-	return found, nil
+	return slices.Compact(found), nil
 }
 
 // Remove removes a model with its labels and preprocessing.
 func (s Store) Remove(name string) error {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	if !s.Has(name) {
 		return fmt.Errorf("model %s is not downloaded (see edge-infer model list)", name)
 	}
-	for _, path := range []string{s.Path(name), s.hashPath(name), s.LabelsPath(name), engine.PreprocessFile(s.Path(name))} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("model %s: %w", name, err)
+	if err := s.removeBundle(name); err != nil {
+		return fmt.Errorf("model %s: %w", name, err)
+	}
+	if err := s.removeFiles(name); err != nil {
+		return fmt.Errorf("model %s: %w", name, err)
+	}
+	return nil
+}
+
+// removeFiles removes the files of a model that did not come from a bundle.
+func (s Store) removeFiles(name string) error {
+	for _, suffix := range []string{".onnx", ".sha256", ".labels.txt", ".preprocess.yaml"} {
+		if err := os.Remove(filepath.Join(s.Dir, name+suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil
@@ -157,14 +178,19 @@ func (s Store) install(e *Entry, file string) error {
 	if err := atomicfile.Move(file, s.Path(e.Name)); err != nil {
 		return err
 	}
-	return atomicfile.Write(s.hashPath(e.Name), []byte(e.SHA256+"\n"), 0o644)
+	return s.WriteHash(e.Name, e.SHA256)
+}
+
+// WriteHash writes the SHA-256 of a model, against which it is checked whenever it is opened.
+func (s Store) WriteHash(name, hash string) error {
+	return atomicfile.Write(s.hashPath(name), []byte(hash+"\n"), 0o644)
 }
 
 // nameForm is the form of the names of models, which become names of files and of MQTT entities.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// checkName rejects names of another form.
-func checkName(name string) error {
+// CheckName rejects names of another form.
+func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
 		return fmt.Errorf("model name %.120q: it must consist of 1 to 100 letters, digits, dots, dashes and underscores", name)
 	}

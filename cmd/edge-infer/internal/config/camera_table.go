@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/postprocess/track"
@@ -15,6 +16,10 @@ func cameraSettings() []ListSetting {
 		{
 			Key: "uri", Example: "rtsp://192.0.2.10/stream", Common: true,
 			Help: "0, /dev/video0, csi://0, rtsp://, http://, a file, a directory of images, gst:PIPELINE or demo",
+		},
+		{
+			Key: "record", Example: "rtsp://192.0.2.10/main",
+			Help: "address of a better RTSP stream of the camera for clips, which is never decoded; empty: uri",
 		},
 		{Key: "interval", Example: "1", Help: "run the network on every n-th frame"},
 		{Key: "rate", Example: "0", Help: "most inferences per second, 0: every frame; heat and deadlines may reduce it", Common: true},
@@ -35,7 +40,7 @@ func cameraSettings() []ListSetting {
 		{Key: "model.imgsz", Example: "640"},
 		{Key: "model.activation", Example: Auto},
 		{Key: "confidence", Example: "0.4", Help: "instead of detect.confidence", Common: true},
-		{Key: "profile", Example: string(track.PTZ), Help: "instead of detect.profile: static, ptz or low-rate"},
+		{Key: "profile", Example: string(track.PTZ), Help: "instead of detect.profile: static or ptz"},
 		{Key: "tile", Example: "640", Help: "instead of inference.tile; 0: whole image only"},
 		{Key: "overlap", Example: "0.2", Help: "instead of inference.overlap"},
 		{Key: "motion.enabled", Example: "true", Help: "motion filter of this camera, instead of the global one"},
@@ -48,7 +53,17 @@ func cameraSettings() []ListSetting {
 		{Key: "stall", Example: "5s", Help: "reopen the camera after this time without a frame"},
 		{Key: "max_pixels", Example: fmt.Sprint(capture.DefaultMaxPixels), Help: "largest image, width times height; larger ones are dropped"},
 	}
-	return append(all, analyticsSettings()...)
+	return slices.Concat(all, analyticsSettings(), []ListSetting{
+		{Key: "clips.enabled", Example: "true", Help: "record clips of this camera, instead of clips.enabled"},
+		{Key: "clips.classes", Example: "[person]", Help: "record objects of these classes; empty: all"},
+		{Key: "clips.zones", Example: "[yard]", Help: "record objects in these zones; empty: anywhere"},
+		{Key: "clips.continuous", Example: "false", Help: "record all video of this camera as well, in files of a minute"},
+		{
+			Key: "privacy.regions", Example: "[[{x: 0, y: 0}, {x: 0.3, y: 0}, {x: 0.3, y: 1}, {x: 0, y: 1}]]",
+			Help: "polygons that are pixelated in all images that leave the program, as shares of the sides; clips are then Motion JPEG",
+		},
+		{Key: "privacy.labels", Example: "[person]", Help: "objects of these classes are pixelated in the same way"},
+	})
 }
 
 // analyticsSettings lists every value of a camera's zones, lines and filters.

@@ -14,7 +14,7 @@ import (
 // check validates a setting.
 type check func() error
 
-// mustError is a value that a setting cannot have, and what it must be.
+// mustError reports an invalid value and the condition that it must meet.
 type mustError struct {
 	value any
 	want  string
@@ -22,7 +22,7 @@ type mustError struct {
 
 func must(value any, want string) error { return mustError{value, want} }
 
-// Error names the value and what it must be, behind the setting's name.
+// Error returns the value and the condition; callers put the setting's name before it.
 func (e mustError) Error() string { return fmt.Sprintf("%q %s", fmt.Sprint(e.value), e.want) }
 
 func oneOf(target *string, allowed ...string) check {
@@ -48,7 +48,7 @@ func within[T int | float64](target *T, low, high T) check {
 	}
 }
 
-// share is over 0 and at most 1.
+// share checks that a value is over 0 and at most 1.
 func share(target *float64) check {
 	return func() error {
 		if *target > 0 && *target <= 1 {
@@ -58,7 +58,7 @@ func share(target *float64) check {
 	}
 }
 
-// openShare is between 0 and 1, neither included.
+// openShare checks that a value is between 0 and 1, both excluded.
 func openShare(target *float64) check {
 	return func() error {
 		if *target > 0 && *target < 1 {
@@ -68,7 +68,7 @@ func openShare(target *float64) check {
 	}
 }
 
-// topic is a level of an MQTT topic.
+// topic checks one level of an MQTT topic.
 func topic(target *string) check {
 	return func() error {
 		if strings.ContainsAny(*target, "+/#") {
@@ -81,7 +81,7 @@ func topic(target *string) check {
 	}
 }
 
-// topicPath checks levels of a topic, or nothing.
+// topicPath checks levels of an MQTT topic; empty is valid.
 func topicPath(target *string) check {
 	return func() error {
 		emptyLevel := *target != "" && slices.Contains(strings.Split(*target, "/"), "")
@@ -92,7 +92,7 @@ func topicPath(target *string) check {
 	}
 }
 
-// backends are the ones that have no address.
+// backends are the values of engine.backend without an address.
 var backends = []string{Auto, "tensorrt", "onnxruntime", "onnxruntime=cuda", "onnxruntime=cpu"}
 
 func (e *Engine) checkBackend() error {

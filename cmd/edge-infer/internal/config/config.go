@@ -23,8 +23,11 @@ type Config struct {
 	Inference Inference        `yaml:"inference"`
 	Cascade   []Cascade        `yaml:"cascade"`
 	MQTT      MQTT             `yaml:"mqtt"`
-	History   History          `yaml:"history"`
-	Snapshots Snapshots        `yaml:"snapshots"`
+	Events    Events           `yaml:"events"`
+	Clips     Clips            `yaml:"clips"`
+	Webhooks  []Webhook        `yaml:"webhooks"`
+	Upload    Upload           `yaml:"upload"`
+	Bundle    Bundle           `yaml:"bundle"`
 	Web       Web              `yaml:"web"`
 	Motion    Motion           `yaml:"motion"`
 	Thermal   Thermal          `yaml:"thermal"`
@@ -39,13 +42,15 @@ type Config struct {
 type Camera struct {
 	Name string `yaml:"name"`
 	URI  string `yaml:"uri"`
+	// Record is the address of another stream of the camera, which is recorded and never decoded; empty to record URI.
+	Record string `yaml:"record,omitempty"`
 	// Interval runs the network on every n-th captured frame.
 	Interval int `yaml:"interval,omitempty"`
 	// Rate is the most inferences a second, 0 for every frame.
 	Rate float64 `yaml:"rate,omitempty"`
 	// Priority is the camera's weight when the network cannot do all; 0 is 1.
 	Priority int `yaml:"priority,omitempty"`
-	// Deadline is the age at which a frame is worth nothing any more, 0 for none.
+	// Deadline is the age above which a frame is dropped; 0 for no limit.
 	Deadline time.Duration `yaml:"deadline,omitempty"`
 	// ROI is the part of the image that the network is given, all of it when nil.
 	ROI *Area `yaml:"roi,omitempty"`
@@ -64,6 +69,10 @@ type Camera struct {
 	MaxPixels int `yaml:"max_pixels,omitempty"`
 	// Analytics holds zones, lines and filters.
 	Analytics zone.Config `yaml:"analytics,omitempty"`
+	// Clips holds the camera's own settings; nil for those of all cameras.
+	Clips *CameraClips `yaml:"clips,omitempty"`
+	// Privacy configures which parts of the camera's images are pixelated.
+	Privacy Privacy `yaml:"privacy,omitempty"`
 }
 
 // Model is the network and how its output is read.
@@ -90,7 +99,7 @@ type Engine struct {
 	Plugins []string `yaml:"plugins"`
 }
 
-// Remote is how the servers are reached that an engine runs the network on, and what happens while none answers.
+// Remote configures requests to inference servers and the fallback if none responds.
 type Remote struct {
 	Timeout      time.Duration `yaml:"timeout"`
 	Fallback     string        `yaml:"fallback"` // Drop or Local
@@ -102,7 +111,8 @@ type Remote struct {
 	PasswordFile string        `yaml:"password_file"`
 	SharedMemory string        `yaml:"shared_memory"` // see triton.ParseSharedMemory
 	Wire         string        `yaml:"wire"`          // one of triton.Encodings
-	Token        string        `yaml:"-"`             // of the environment; a file goes before it, as it does before the password
+	MemoryMB     int           `yaml:"memory_mb"`
+	Token        string        `yaml:"-"` // of the environment; a file goes before it, as it does before the password
 	Password     string        `yaml:"-"`
 }
 
@@ -135,22 +145,20 @@ type MQTT struct {
 	Discovery       bool     `yaml:"discovery"`
 	DiscoveryLabels []string `yaml:"discovery_labels"`
 	Control         bool     `yaml:"control"`
-	Frigate         string   `yaml:"frigate"`
-	DeepStream      string   `yaml:"deepstream"`
+	// CountInterval is the minimum time between two messages of a count, of a line or of a label's snapshot.
+	CountInterval time.Duration `yaml:"count_interval"`
+	Frigate       string        `yaml:"frigate"`
+	DeepStream    string        `yaml:"deepstream"`
 	// DeepStreamSchema is DeepStreamMinimal or DeepStreamFull.
 	DeepStreamSchema string `yaml:"deepstream_schema"`
 	Spool            string `yaml:"spool"`
 }
 
-// Snapshots is the ring of best views on disk.
-type Snapshots struct {
-	Directory string `yaml:"directory"`
-	Keep      int    `yaml:"keep"`
-}
-
-// History holds the settings of counts over time.
-type History struct {
-	Days int `yaml:"days"` // that are kept, 0 for none
+// Events holds the settings of the event store: events, their images and counts over time.
+type Events struct {
+	Directory string `yaml:"directory"` // or Off
+	Days      int    `yaml:"days"`
+	MaxMB     int    `yaml:"max_mb"`
 }
 
 // Web is the page.
@@ -162,6 +170,7 @@ type Web struct {
 	Certificate  string `yaml:"certificate"`
 	Key          string `yaml:"key"`
 	FrameRate    int    `yaml:"frame_rate"`
+	MemoryMB     int    `yaml:"memory_mb"`
 	Profiling    bool   `yaml:"profiling"`
 }
 
@@ -189,7 +198,7 @@ func Default() *Config {
 		Name:   hostName(),
 		Engine: Engine{Backend: Auto, Precision: Auto, GPU: "0", Plugins: []string{}},
 		Model:  Model{Layout: Auto, Activation: Auto},
-		Remote: Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: triton.SystemMemory, Wire: triton.Auto},
+		Remote: Remote{Timeout: 800 * time.Millisecond, Fallback: Drop, SharedMemory: triton.SystemMemory, Wire: triton.Auto, MemoryMB: 256},
 		Detect: Detect{
 			Confidence:    0.25,
 			IoU:           0.45,
@@ -201,10 +210,15 @@ func Default() *Config {
 			DepthUnit:     "relative",
 		},
 		Inference: DefaultInference(),
-		MQTT:      MQTT{URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, Control: true, DeepStreamSchema: DeepStreamMinimal},
-		History:   History{Days: 31},
-		Snapshots: Snapshots{Keep: 500},
-		Web:       Web{Listen: Off, FrameRate: 12},
+		MQTT: MQTT{
+			URL: Embedded, Listen: "127.0.0.1:1883", Discovery: true, CountInterval: 10 * time.Second, Control: true,
+			DeepStreamSchema: DeepStreamMinimal,
+		},
+		Events:    Events{Days: 31, MaxMB: 1024},
+		Clips:     defaultClips(),
+		Upload:    Upload{Clips: true, Snapshots: true},
+		Bundle:    Bundle{Keys: []string{}},
+		Web:       Web{Listen: Off, FrameRate: 12, MemoryMB: 32},
 		Motion:    Motion{Sensitivity: defaultSensitivity, MinRate: defaultMinRate},
 		Thermal:   Thermal{Hysteresis: 5},
 		Runtime:   process.DefaultSettings(),

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +36,17 @@ func TestMistakesOfACamera(t *testing.T) {
 		"cameras[0].analytics.ground: needs 4 points, or 2 at the ends of a known length; has 0": func(c *Camera) {
 			c.Analytics.Ground = &zone.Ground{}
 		},
-		`cameras[0].profile "fast" must be static, ptz or low-rate`:                func(c *Camera) { c.Profile = "fast" },
+		`cameras[0].privacy.regions: region 2: needs 3 to 64 points, has 2`: func(c *Camera) {
+			c.Privacy.Regions = [][]zone.Point{{{}, {X: 1}, {Y: 1}}, {{}, {X: 1}}}
+		},
+		`cameras[0].privacy.regions: region 1: point 2 (640, 0) is outside the image`: func(c *Camera) {
+			c.Privacy.Regions = [][]zone.Point{{{}, {X: 640}, {Y: 1}}}
+		},
+		`cameras[0].privacy.regions "65" must be 64 polygons or fewer`: func(c *Camera) {
+			c.Privacy.Regions = slices.Repeat([][]zone.Point{{{}, {X: 1}, {Y: 1}}}, 65)
+		},
+		`cameras[0].privacy.labels "" must be a class of the model`:                func(c *Camera) { c.Privacy.Labels = []string{""} },
+		`cameras[0].profile "fast" must be static or ptz`:                          func(c *Camera) { c.Profile = "fast" },
 		`cameras[0].confidence "1" must be 0 or more and under 1`:                  func(c *Camera) { c.Confidence = 1 },
 		`cameras[0].model.path "" must be an ONNX file, a TensorRT engine or demo`: func(c *Camera) { c.Model = &Model{} },
 		`cameras[0].model.activation "tanh" must be auto, softmax or sigmoid`: func(c *Camera) {
@@ -77,6 +88,7 @@ func TestEveryListedSettingIsInTheFile(t *testing.T) {
 	}
 	for element, settings := range map[reflect.Type][]ListSetting{
 		reflect.TypeFor[Camera](): cameraSettings(), reflect.TypeFor[Cascade](): cascadeSettings(),
+		reflect.TypeFor[Webhook](): webhookSettings(),
 	} {
 		all = nil
 		walk(element, "")
@@ -96,7 +108,8 @@ func TestEverySettingHasAFlag(t *testing.T) {
 		for i := range v.NumField() {
 			field := v.Field(i)
 			switch {
-			case field.Type == reflect.TypeFor[[]Camera](), field.Type == reflect.TypeFor[[]Cascade](), field.Tag.Get("yaml") == "-":
+			case field.Type == reflect.TypeFor[[]Camera](), field.Type == reflect.TypeFor[[]Cascade](), field.Type == reflect.TypeFor[[]Webhook](),
+				field.Tag.Get("yaml") == "-":
 			case field.Type.Kind() == reflect.Struct:
 				walk(field.Type)
 			default:
@@ -134,6 +147,8 @@ func TestFileErrors(t *testing.T) {
 	for _, test := range []struct{ file, want string }{
 		{"confidence: 0.5\n", ` line 1: unknown key "confidence" here, it is detect.confidence`},
 		{"cameras: [{name: a, uri: demo, zones: []}]\n", ` line 1: unknown key "zones" here, it is cameras[].analytics.zones`},
+		{"mqtt:\n  servers: x\n", ` line 2: unknown key "servers", did you mean "url"?`},
+		{"model:\n  file: x\n", ` line 2: unknown key "file", did you mean "path"?`},
 		{"detect:\n  confidense: 0.5\n", ` line 2: unknown key "confidense", did you mean "confidence"?`},
 		{"zzzzzzzz: 1\n", ` line 1: unknown key "zzzzzzzz"`},
 		{"detect:\n  max_detections: many\n", ` line 2: detect.max_detections "many" must be a whole number`},
@@ -237,6 +252,28 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.MQTT.Frigate = "a//b" }, `mqtt.frigate "a//b" must be a topic without +, #, a leading $ and empty levels`},
 		{func(c *Config) { c.MQTT.Frigate = "$SYS" }, `mqtt.frigate "$SYS" must be a topic without +, #, a leading $ and empty levels`},
 		{func(c *Config) { c.Name = ".." }, `name ".." must be a name, of more than dots`},
+		{
+			func(c *Config) {
+				c.Cameras = []Camera{{Name: "a", URI: "rtsp://me:pw@host/sub", Record: "http://me:pw@host/main"}}
+			},
+			`cameras[0].record "http://***@host/main" must begin with rtsp:// or rtsps://`,
+		},
+		{
+			func(c *Config) {
+				c.Cameras = []Camera{{Name: "a", URI: "rtsp://me:pw@host/sub", Record: "rtsp://me:pw@host/sub"}}
+			},
+			`cameras[0].record "rtsp://***@host/sub" is the same as uri, which is recorded without it`,
+		},
+		{
+			func(c *Config) {
+				c.Cameras = []Camera{{Name: "a", URI: "demo", Record: "rtsp://me:pw@host/main#decoder=nvdec"}}
+			},
+			`cameras[0].record "rtsp://***@host/main#decoder=nvdec" must have no #decoder= and no #latency=, because it is not decoded`,
+		},
+		{
+			func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "demo", Record: "rtsp://host/#transport=x"}} },
+			`camera a: record: parse rtsp://host/#transport=x: transport "x" is none of tcp, udp and multicast`,
+		},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a"}} }, `cameras[0].uri "" must be an address, a file, a device number or demo`},
 		{func(c *Config) { c.Name = "a\x1bb" }, `name "a\x1bb" must be a name of characters that can be seen`},
 		{
@@ -301,7 +338,7 @@ func TestValidate(t *testing.T) {
 		},
 		{func(c *Config) { c.Web.User, c.Web.PasswordFile = "a:b", "f" }, `web.user "a:b" must be a name without :`},
 		{func(c *Config) { c.Thermal.Margin = -1 }, `thermal.margin "-1" must be 0 to 100`},
-		{func(c *Config) { c.Snapshots.Keep = 0 }, `snapshots.keep "0" must be 1 to 1000000`},
+		{func(c *Config) { c.Events.MaxMB = 0 }, `events.max_mb "0" must be 16 to 16777216`},
 		{func(c *Config) { c.Log = "loud" }, `log "loud" must be debug, info, warn or error`},
 	} {
 		c := Default()
@@ -361,11 +398,11 @@ func FuzzFile(f *testing.F) {
 		_, found, err := l.merge(data)
 		if err != nil {
 			require.Equal(t, before, *l.Config, "what is no YAML must change nothing")
-			require.NotContains(t, inLine(err).Error(), "\n")
+			require.NotContains(t, message(err).Error(), "\n")
 		}
-		for _, misfit := range found {
-			require.NotContains(t, misfit.describe().Error(), "\n")
-			l.wrong(location{}, misfit.describe(), misfit.Key, misfit.intended())
+		for _, mismatch := range found {
+			require.NotContains(t, mismatch.describe().Error(), "\n")
+			l.wrong(location{}, mismatch.describe(), mismatch.Key, mismatch.intended())
 		}
 		l.check(AllSections())
 	})

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// AllDevices stands for every GPU in Engine.GPU.
+// AllDevices is the value of Engine.GPU that selects every GPU.
 const AllDevices = "all"
 
-// GPUs are the GPU numbers that a valid Device names, at least one; all stands for every GPU there is, and numbers is empty then.
+// GPUs returns the numbers in a valid Engine.GPU, at least one. If all is true, numbers is empty.
 func (e *Engine) GPUs() (numbers []int, all bool) {
 	numbers, all, _ = parseDevices(e.GPU)
 	return numbers, all
 }
 
-// FirstGPU is the GPU of the commands that use one.
+// FirstGPU returns the GPU for commands that use a single one.
 func (e *Engine) FirstGPU() int {
 	if numbers, _ := e.GPUs(); len(numbers) > 0 {
 		return numbers[0]
@@ -24,7 +24,7 @@ func (e *Engine) FirstGPU() int {
 	return 0
 }
 
-// OneDevice is a UsageError where several GPUs are named for a command that uses one.
+// OneDevice returns a UsageError if several GPUs are configured for a command that uses one.
 func (e *Engine) OneDevice(command string) error {
 	if numbers, all := e.GPUs(); all || len(numbers) > 1 {
 		return Usagef("engine.gpu %q: %s uses one GPU, name it as in --gpu 0; run spreads its cameras over several", e.GPU, command)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/edge-infer/edge-infer/internal/spelling"
 )
 
 const (
@@ -70,7 +72,7 @@ func stray(name string, known []string) string {
 	for i, k := range known {
 		suffixes[i] = strings.TrimPrefix(k, variablePrefix)
 	}
-	if near := NearestName(strings.TrimPrefix(name, variablePrefix), suffixes); near != "" {
+	if near := spelling.Nearest(strings.TrimPrefix(name, variablePrefix), suffixes); near != "" {
 		return fmt.Sprintf("environment %s is not read, did you mean %s%s?", name, variablePrefix, near)
 	}
 	return fmt.Sprintf("environment %s is not read; edge-infer config defaults names every variable", name)

@@ -49,11 +49,11 @@ func TestFlagHint(t *testing.T) {
 func TestFormerKeys(t *testing.T) {
 	all, err := Settings()
 	require.NoError(t, err)
-	known := map[string]bool{"inference": true}
+	known := map[string]bool{"inference": true, "events": true}
 	for _, setting := range all {
 		known[setting.Key] = true
 	}
-	for _, former := range FormerKeys() {
+	for _, former := range RenamedKeys() {
 		if !strings.HasPrefix(former.Key, "cameras[]") {
 			require.True(t, known[former.Now], former.Now)
 		}

@@ -36,9 +36,10 @@ func (s *Sources) merged() *layers {
 
 // file applies a file over the earlier sources, as far as it can be read.
 func (l *layers) file(whole location) {
-	cameras, cascade := l.Cameras, l.Cascade
-	key := func(own string) string { return shifted(own, len(cameras), len(cascade)) }
-	l.Cameras, l.Cascade = nil, nil
+	cameras, cascade, webhooks := l.Cameras, l.Cascade, l.Webhooks
+	before := map[string]int{"cameras": len(cameras), "cascade": len(cascade), "webhooks": len(webhooks)}
+	key := func(own string) string { return shifted(own, before) }
+	l.Cameras, l.Cascade, l.Webhooks = nil, nil, nil
 	data, err := os.ReadFile(whole.name)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -58,22 +59,23 @@ func (l *layers) file(whole location) {
 			entry := &found[i]
 			l.wrong(location{whole.source, whole.name, entry.Line}, entry.describe(), key(entry.Key))
 			if other := entry.intended(); lines[other] == 0 {
-				l.doubtful = append(l.doubtful, key(other))
+				l.unreadKeys = append(l.unreadKeys, key(other))
 			}
 		}
 		if err != nil {
 			l.unread = true
 			if len(found) == 0 { // else it may be of an anchor that was taken out
-				l.wrong(locationOf(err, whole), inLine(err))
+				l.wrong(locationOf(err, whole), message(err))
 			}
 		}
 	}
 	l.Cameras, l.Cascade = slices.Concat(cameras, l.Cameras), slices.Concat(cascade, l.Cascade)
+	l.Webhooks = slices.Concat(webhooks, l.Webhooks)
 }
 
 // merge applies the YAML in data to c. It returns the line of every key and the values of a wrong form, which are skipped. An error means
 // that the text is no YAML or has unresolvable references; then nothing has changed.
-func (c *Config) merge(data []byte) (lines map[string]int, found []formError, err error) {
+func (c *Config) merge(data []byte) (lines map[string]int, found []yamlError, err error) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	if err := yamldepth.Check(data); err != nil {
 		return nil, nil, err
@@ -89,7 +91,7 @@ func (c *Config) merge(data []byte) (lines map[string]int, found []formError, er
 	default:
 		return nil, nil, errors.New("has more than one YAML document: only one is read, remove the others and their ---")
 	}
-	found, lines, body := checkForm(file, reflect.TypeFor[Config]())
+	found, lines, body := checkYAML(file, reflect.TypeFor[Config]())
 	next := *c
 	switch {
 	case len(found) == 0:
@@ -104,7 +106,7 @@ func (c *Config) merge(data []byte) (lines map[string]int, found []formError, er
 	return lines, found, nil
 }
 
-// documents returns the number of YAML documents with a word but comments.
+// documents returns the number of YAML documents that are not empty, apart from comments.
 func documents(file *ast.File) (count int) {
 	for _, doc := range file.Docs {
 		if doc.Body != nil && doc.Body.Type() != ast.CommentType && doc.Body.Type() != ast.NullType {
@@ -114,7 +116,7 @@ func documents(file *ast.File) (count int) {
 	return count
 }
 
-// locationOf is the line of a file that an error of the YAML library is about.
+// locationOf returns at with the line of an error of the YAML library.
 func locationOf(err error, at location) location {
 	var positioned yaml.Error
 	if errors.As(err, &positioned) && positioned.GetToken() != nil && positioned.GetToken().Position != nil {
@@ -123,8 +125,8 @@ func locationOf(err error, at location) location {
 	return at
 }
 
-// inLine is such an error without the image of the file that it comes with.
-func inLine(err error) error {
+// message returns an error of the YAML library without the excerpt of the file that it contains.
+func message(err error) error {
 	var positioned yaml.Error
 	if errors.As(err, &positioned) {
 		return errors.New(positioned.GetMessage())
@@ -133,9 +135,9 @@ func inLine(err error) error {
 	return errors.New(line)
 }
 
-// shifted returns the path of a key in the whole configuration, after so many cameras and secondary networks of earlier files.
-func shifted(key string, cameras, cascade int) string {
-	for name, before := range map[string]int{"cameras": cameras, "cascade": cascade} {
+// shifted returns the path of a key in the whole configuration, after so many elements of lists in earlier files.
+func shifted(key string, counts map[string]int) string {
+	for name, before := range counts {
 		rest, found := strings.CutPrefix(key, name+"[")
 		number, rest, closed := strings.Cut(rest, "]")
 		var i int

@@ -13,7 +13,7 @@ type Inference struct {
 	Tile      int     `yaml:"tile"`
 	Overlap   float64 `yaml:"overlap"`
 	TileMerge string  `yaml:"tile_merge"`
-	// Ensemble are additional networks; Weights are those of all networks, the model first.
+	// Ensemble lists additional networks. Weights are the weights of all networks, the main model first.
 	Ensemble []string  `yaml:"ensemble"`
 	Weights  []float64 `yaml:"weights"`
 	// Augment lists the augmented views of each network in the syntax of ensemble.ParseView.

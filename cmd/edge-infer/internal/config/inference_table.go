@@ -36,7 +36,7 @@ func inferenceSettings(l *Inference) []setting {
 			"fusion of detections: wbf (weighted box fusion), vote (majority by weight) or nms (best box)",
 		},
 		{
-			"inference.fusion_iou", "fusion-iou", number(&l.FusionIoU), openShare(&l.FusionIoU),
+			"inference.fusion_iou", "", number(&l.FusionIoU), openShare(&l.FusionIoU),
 			"IoU from which two detections of one class are fused",
 		},
 	}

@@ -27,19 +27,19 @@ func (s *Sources) Files() ([]string, error) {
 	return append([]string{s.File}, more...), nil // Glob sorts
 }
 
-// literal keeps the characters of a path from being a pattern.
+// literal escapes a path for use in a glob pattern.
 func literal(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// What sources come after the files, which are numbered from 1.
+// Numbers of the sources after the files, which are numbered from 1.
 const (
 	ofEnvironment = 1<<20 + iota
 	ofFlags
 	ofNone // errors of the whole configuration come last
 )
 
-// location is where a value stands.
+// location is the position of a value.
 type location struct {
 	source int
 	name   string // a path, a variable or a flag
@@ -75,33 +75,33 @@ func (p places) of(key string) location {
 	return location{source: ofNone}
 }
 
-// replace puts the whole of a list in another place.
+// replace sets the location of a whole list.
 func (p places) replace(list string, at location) {
 	maps.DeleteFunc(p, func(key string, _ location) bool { return strings.HasPrefix(key, list+"[") })
 	p[list] = at
 }
 
-// layers is a configuration that sources are put over, and everything that is wrong with them.
+// layers builds a configuration from its sources and collects the errors in them.
 type layers struct {
 	*Config
 
-	lookup   func(name string) (value string, set bool)
-	at       places
-	found    []located
-	doubtful []string // keys whose values could not be read
-	unread   bool     // a file could not be read at all
+	lookup     func(name string) (value string, set bool)
+	at         places
+	found      []located
+	unreadKeys []string // keys whose values could not be read
+	unread     bool     // a file could not be read at all
 }
 
-// located is a mistake and where it is.
+// located is an error with its location.
 type located struct {
 	location
 	error
 }
 
-// settingError takes a mistake down, and the keys whose values are unknown for it.
-func (l *layers) wrong(at location, err error, doubtful ...string) {
+// wrong records an error, and the keys whose values are unknown because of it.
+func (l *layers) wrong(at location, err error, unreadKeys ...string) {
 	l.found = append(l.found, located{at, err})
-	l.doubtful = append(l.doubtful, doubtful...)
+	l.unreadKeys = append(l.unreadKeys, unreadKeys...)
 }
 
 // set applies the text of a variable or a flag to a setting.
@@ -112,7 +112,7 @@ func (l *layers) set(s *setting, value pflag.Value, text string, at location) {
 	}
 }
 
-// setCameras takes the cameras of a source instead of those before.
+// setCameras replaces the cameras of earlier sources.
 func (l *layers) setCameras(cameras []Camera, err error, at location) {
 	if err != nil {
 		l.wrong(at, err, "cameras")
@@ -127,7 +127,7 @@ func (l *layers) check(scope Scope) {
 	for _, m := range l.Config.mistakes(scope) {
 		at := l.at.of(m.keys[0])
 		unknown := slices.ContainsFunc(m.keys, func(key string) bool {
-			return slices.ContainsFunc(l.doubtful, func(other string) bool { return holds(key, other) || holds(other, key) })
+			return slices.ContainsFunc(l.unreadKeys, func(other string) bool { return holds(key, other) || holds(other, key) })
 		})
 		if !unknown && !(l.unread && (len(m.keys) > 1 || at.name == "")) {
 			l.found = append(l.found, located{at, m.error})
@@ -135,13 +135,13 @@ func (l *layers) check(scope Scope) {
 	}
 }
 
-// holds reports whether a key is a group or list, or a key in it.
+// holds reports whether key is group itself or below it.
 func holds(group, key string) bool {
 	rest, found := strings.CutPrefix(key, group)
 	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// err is all that was found, nil for nothing.
+// err returns all errors found, nil for none.
 func (l *layers) err() error {
 	if len(l.found) == 0 {
 		return nil

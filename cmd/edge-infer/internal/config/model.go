@@ -21,7 +21,7 @@ func (p *Preprocess) UnmarshalYAML(group []byte) error {
 	return nil
 }
 
-// ImageSections is how images get into the network; the zero value leaves it to the file.
+// Images returns the preprocessing; the zero value leaves it to the model file.
 func (m *Model) Images() (engine.Preprocess, error) {
 	return engine.ParsePreprocess([]byte(m.Preprocess))
 }
@@ -47,8 +47,8 @@ func (m *Model) Sides() (height, width int, err error) {
 	return height, width, nil
 }
 
-// Acts is the last function of a classifier; empty leaves it to the file.
-func (m *Model) Acts() engine.Activation {
+// LastActivation returns the last activation of a classifier; empty leaves it to the model file.
+func (m *Model) LastActivation() engine.Activation {
 	if m.Activation == Auto {
 		return ""
 	}

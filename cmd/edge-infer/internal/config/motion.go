@@ -9,7 +9,7 @@ type Motion struct {
 	MinRate     float64 `yaml:"min_rate"` // inferences per second while nothing moves
 }
 
-// CameraMotion holds a camera's own settings; a sensitivity or minimum rate of 0 means that of all cameras.
+// CameraMotion holds a camera's own settings; a sensitivity or minimum rate of 0 selects the value for all cameras.
 type CameraMotion struct {
 	Enabled     bool    `yaml:"enabled"`
 	Sensitivity float64 `yaml:"sensitivity,omitempty"`

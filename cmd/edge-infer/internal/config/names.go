@@ -18,7 +18,7 @@ const forbiddenInNames = "+/# "
 
 var namedPattern = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]*)=(.+)$`)
 
-// checkVisibleName returns what a name must be if it is invalid, or "".
+// checkVisibleName returns the rule that a name violates, or "".
 func checkVisibleName(name string) (want string) {
 	switch {
 	case strings.Trim(name, ".") == "": // a directory and a part of addresses is called that
@@ -31,7 +31,7 @@ func checkVisibleName(name string) (want string) {
 	return ""
 }
 
-// checkCameraName returns what a camera's name must be if it is invalid, or "".
+// checkCameraName returns the rule that a camera's name violates, or "".
 func checkCameraName(name string) (want string) {
 	if strings.ContainsAny(name, forbiddenInNames) {
 		return "must be a name without + / # and spaces"
@@ -39,7 +39,7 @@ func checkCameraName(name string) (want string) {
 	return checkVisibleName(name)
 }
 
-// splitNamed takes NAME=VALUE apart where the name is of letters, digits, - and _.
+// splitNamed splits NAME=VALUE if the name consists of letters, digits, - and _.
 func splitNamed(text string) (name, value string, ok bool) {
 	match := namedPattern.FindStringSubmatch(text)
 	if match == nil {

@@ -6,14 +6,14 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// Origin is one setting with where its value comes from.
+// Origin is a setting with the source of its value.
 type Origin struct {
 	Key   string `json:"key"`
 	Value string `json:"value"` // references as they stand, passwords in addresses hidden
 	From  string `json:"from"`
 }
 
-// Origins lists every setting in force and where it comes from: default, a file and its line, an environment variable or a flag.
+// Origins returns every setting in force and its source: default, a file and its line, an environment variable or a flag.
 func (s *Sources) Origins() ([]Origin, error) {
 	l := s.merged()
 	l.applyEnvironment()
@@ -33,6 +33,10 @@ func (s *Sources) Origins() ([]Origin, error) {
 	for i := range l.Cascade {
 		cascade := &l.Cascade[i]
 		all = append(all, Origin{"cascade." + cascade.Name, cascade.Model, l.at.from(fmt.Sprintf("cascade[%d]", i))})
+	}
+	for i := range l.Webhooks {
+		w := &l.Webhooks[i]
+		all = append(all, Origin{"webhooks." + w.Name, w.Host(), l.at.from(fmt.Sprintf("webhooks[%d]", i))})
 	}
 	return all, nil
 }

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// A reference stands for a secret: ${NAME} for an environment variable, ${file:PATH} for the content of a file, both anywhere in a text.
-// $${ is a plain ${.
+// A reference is a placeholder for a secret: ${NAME} for an environment variable, ${file:PATH} for the content of a file, both anywhere in
+// a text. $${ is a literal ${.
 var referencePattern = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
 
 const referenceFile = "file:"
 
-// resolver puts what references stand for into a configuration, by the environment and files at the time.
+// resolver replaces references in a configuration by the current environment variables and file contents.
 type resolver struct {
 	// Lookup returns an environment variable.
 	Lookup func(name string) (value string, set bool)
@@ -26,7 +26,7 @@ type resolver struct {
 	found []missingReference
 }
 
-// missingReference is a reference that stands for nothing, in the value of a key.
+// missingReference reports a reference that cannot be resolved, in the value of a key.
 type missingReference struct {
 	Key string
 	err error

@@ -5,7 +5,7 @@ import "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 func runtimeSettings(s *process.Settings) []setting {
 	return []setting{
 		{"runtime.processors", "", text(&s.Processors), s.ValidateProcessors, "GOMAXPROCS; auto: twice the CPUs plus 4"},
-		{"runtime.gc_percent", "", text(&s.GC), s.ValidateGC, "GOGC, heap growth in percent before a garbage collection, or off; auto: 100"},
+		{"runtime.gc_percent", "", text(&s.GC), s.ValidateGC, "GOGC, heap growth in percent before a garbage collection, or off; auto: 50"},
 		{
 			"runtime.memory_limit", "", text(&s.MemoryLimit), s.ValidateMemoryLimit,
 			"GOMEMLIMIT, for example 256MiB, or off; auto: half of the control group's limit",

@@ -27,6 +27,9 @@ func BackendSections() Scope { return Scope{"engine", "remote"} }
 // BrokerSections is the scope of commands that only connect to the broker.
 func BrokerSections() Scope { return Scope{"name", "mqtt", "log", "log_format"} }
 
+// BundleSections is the scope of commands that read model bundles.
+func BundleSections() Scope { return Scope{"bundle"} }
+
 func (s Scope) has(section string) bool { return s == nil || slices.Contains(s, section) }
 
 // patientTimeout is the default time limit of a request to an inference server where no camera waits for the answer.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Secrets reads the files that hold the page's token and password; what has no file is empty.
+// Secrets reads the files with the page's token and password; values without a file are empty.
 func (w *Web) Secrets() (token, password string, err error) {
 	if token, err = readSecret("token", w.TokenFile); err == nil {
 		password, err = readSecret("password", w.PasswordFile)
@@ -42,7 +42,7 @@ func (r *Remote) Authorization() (string, error) {
 	return "", nil
 }
 
-// HasSecret reports whether there is anything to prove itself with.
+// HasSecret reports whether a token or password for inference servers is configured.
 func (r *Remote) HasSecret() bool { return r.Token != "" || r.TokenFile != "" || r.User != "" }
 
 // readSecret returns the content of a file without its final line break.
@@ -61,6 +61,9 @@ func readSecret(kind, path string) (string, error) {
 	return secret, nil
 }
 
+// minSecretPath is the length of an address' path and query from which they are taken for a secret, as those of chat services are.
+const minSecretPath = 16
+
 // Secrets returns the passwords and tokens that a configuration of these sources uses, as far as this user can read them, from references,
 // addresses, files and variables. Callers remove them from what they show.
 func (s *Sources) Secrets(c *Config) []string {
@@ -72,11 +75,21 @@ func (s *Sources) Secrets(c *Config) []string {
 	}
 	r := resolver{Lookup: s.lookup(), Secret: add}
 	_ = r.Resolve(s.merged().Config) // c was resolved before
-	for _, file := range []string{c.MQTT.PasswordFile, c.Remote.TokenFile, c.Remote.PasswordFile, c.Web.TokenFile, c.Web.PasswordFile} {
+	files := []string{c.MQTT.PasswordFile, c.Remote.TokenFile, c.Remote.PasswordFile, c.Web.TokenFile, c.Web.PasswordFile}
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		files = append(files, w.SecretFile)
+		add(w.Secret)
+		add(w.URL)
+		if u, err := url.Parse(w.URL); err == nil && len(u.RequestURI()) >= minSecretPath {
+			add(strings.TrimPrefix(u.RequestURI(), "/"))
+		}
+	}
+	for _, file := range files {
 		if text, err := os.ReadFile(file); file != "" && err == nil {
 			add(string(text))
-			for line := range strings.Lines(string(text)) { // a role may precede a token
-				if fields := strings.Fields(line); len(fields) == 2 {
+			for line := range strings.Lines(string(text)) { // a role may precede a token, and a name follow
+				if fields := strings.Fields(line); len(fields) > 1 {
 					add(fields[1])
 				}
 			}
@@ -85,9 +98,19 @@ func (s *Sources) Secrets(c *Config) []string {
 	for _, value := range []string{c.MQTT.Password, c.Remote.Token, c.Remote.Password} {
 		add(value)
 	}
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+		value, _ := s.lookup()(name)
+		add(value)
+	}
+	if text, err := os.ReadFile(c.Upload.CredentialsFile); c.Upload.CredentialsFile != "" && err == nil {
+		for line := range strings.Lines(string(text)) {
+			_, value, _ := strings.Cut(line, "=")
+			add(value)
+		}
+	}
 	addresses := c.MQTT.Brokers()
 	for _, camera := range c.Cameras {
-		addresses = append(addresses, camera.URI)
+		addresses = append(addresses, camera.URI, camera.Record)
 	}
 	for _, address := range addresses {
 		if u, err := url.Parse(address); err == nil {

@@ -7,17 +7,17 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
-// passwordVariable holds the password at the broker; a password file goes before it.
+// passwordVariable holds the password for the broker; a password file has precedence.
 const passwordVariable = "EDGE_INFER_MQTT_PASSWORD"
 
-// tokenVariable and remotePasswordVariable hold the secrets for the servers that run the network; files go before them.
+// tokenVariable and remotePasswordVariable hold the secrets for inference servers; files have precedence.
 const (
 	tokenVariable          = "EDGE_INFER_REMOTE_TOKEN"
 	remotePasswordVariable = "EDGE_INFER_REMOTE_PASSWORD"
 )
 
 // applyService applies values of the service manager and the user's environment where nothing is configured: the broker's password and the
-// directory of the event spool.
+// directories of the event spool and the event store.
 func (c *Config) applyService(lookup func(string) (string, bool)) {
 	value := func(name string) string {
 		text, _ := lookup(name)
@@ -39,8 +39,14 @@ func (c *Config) applyService(lookup func(string) (string, bool)) {
 		}
 	}
 	c.State = stateDirectory(c.Name, value)
+	if c.Clips.Directory == "" && c.State != "" {
+		c.Clips.Directory = filepath.Join(c.State, "clips")
+	}
 	if m.Spool == "" && c.State != "" {
 		m.Spool = filepath.Join(c.State, "spool")
+	}
+	if c.Events.Directory == "" && c.State != "" {
+		c.Events.Directory = filepath.Join(c.State, "events")
 	}
 }
 

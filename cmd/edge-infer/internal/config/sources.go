@@ -13,7 +13,7 @@ type Sources struct {
 	Cameras []string // of --camera, see ParseCameras
 	Cascade []string // of --cascade, see ParseCascades
 	Scope   Scope
-	// Environment looks a variable up; nil is the process' own.
+	// Environment returns a variable; nil reads the environment of this process.
 	Environment func(name string) (value string, set bool)
 
 	given *pflag.FlagSet
@@ -57,7 +57,7 @@ func (s *Sources) CascadeFlag(flags *pflag.FlagSet) {
 		"secondary network that runs on each object, NAME=MODEL.onnx; may be repeated; cascade: of --config has more options")
 }
 
-// Load reads the settings and checks those of the scope. An error is a UsageError of Errors.
+// Load reads the settings and validates those of the scope. It returns a UsageError that wraps Errors.
 func (s *Sources) Load() (*Config, error) {
 	l := s.read()
 	l.check(s.Scope)

@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -47,7 +48,8 @@ func settings(c *Config) []setting {
 	return slices.Concat(
 		[]setting{{NameKey, "name", text(&c.Name), topic(&c.Name), "name of this device in MQTT topics"}},
 		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), inferenceSettings(&c.Inference), c.MQTT.settings(),
-		c.History.settings(), c.Snapshots.settings(), c.Web.settings(), c.Motion.settings(), c.Thermal.settings(), runtimeSettings(&c.Runtime),
+		c.Events.settings(), c.Clips.settings(), c.Upload.settings(), c.Bundle.settings(), c.Web.settings(), c.Motion.settings(),
+		c.Thermal.settings(), runtimeSettings(&c.Runtime),
 		[]setting{
 			{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "log level: debug, info, warn or error"},
 			{
@@ -64,7 +66,7 @@ func (m *Model) settings() []setting {
 			"model.path", "model", text(&m.Path), nil,
 			"ONNX file, TensorRT engine or name of a downloaded model; demo: the embedded one, as empty for demo cameras",
 		},
-		{"model.labels", "labels", text(&m.Labels), nil, "file of class names, one per line; empty: the model's own"},
+		{"model.labels", "labels", text(&m.Labels), nil, "file of class names, one per line, or coco; empty: the model's own"},
 		{
 			"model.layout", "layout", text(&m.Layout), oneOf(&m.Layout, head.Layouts()...),
 			"output layout if it cannot be recognised: " + strings.Join(head.Layouts(), ", "),
@@ -137,6 +139,10 @@ func (r *Remote) settings() []setting {
 			"remote.wire", "remote-wire", text(&r.Wire), oneOf(&r.Wire, triton.Encodings()...),
 			"encoding of images on the wire: fp32, fp16, uint8 or jpeg, or auto: whatever the model accepts",
 		},
+		{
+			"remote.memory_mb", "", whole(&r.MemoryMB), within(&r.MemoryMB, 1, 1<<14),
+			"memory for the answers of Triton servers; a server whose answer does not fit fails",
+		},
 	}
 }
 
@@ -156,7 +162,7 @@ func (d *Detect) settings() []setting {
 		{"detect.track", "track", yes(&d.Track), nil, "track objects; zones, lines and events need it"},
 		{
 			"detect.profile", "profile", text(&d.Profile), oneOf(&d.Profile, track.Profiles()...),
-			"tracker profile: static camera, ptz (turns, zooms or shakes; 1 ms of a core per frame) or low-rate (below 10 fps)",
+			"tracker profile: static camera or ptz (turns, zooms or shakes; 1 ms of a core per frame)",
 		},
 		{
 			"detect.masks", "masks", text(&d.Masks), oneOf(&d.Masks, "polygon", "rle", "off"),
@@ -201,6 +207,10 @@ func (m *MQTT) settings() []setting {
 			"mqtt.discovery_labels", "mqtt-discovery-labels", list(&m.DiscoveryLabels), nil,
 			"labels with Home Assistant entities, separated by commas, * for all; empty: those that were seen",
 		},
+		{
+			"mqtt.count_interval", "", span(&m.CountInterval), spanWithin(&m.CountInterval, 0, time.Hour),
+			"least time between two messages of a count, a line or a label's snapshot; the first object is published at once",
+		},
 		{"mqtt.control", "mqtt-control", yes(&m.Control), nil, "accept remote control topics"},
 		{
 			"mqtt.frigate", "", text(&m.Frigate), topicPath(&m.Frigate),
@@ -218,17 +228,17 @@ func (m *MQTT) settings() []setting {
 	}
 }
 
-func (h *History) settings() []setting {
-	return []setting{{
-		"history.days", "", whole(&h.Days), within(&h.Days, 0, 3660),
-		"days of counts and heat maps kept in the state directory; 0: only in memory",
-	}}
-}
-
-func (s *Snapshots) settings() []setting {
+func (e *Events) settings() []setting {
 	return []setting{
-		{"snapshots.directory", "snapshots", text(&s.Directory), nil, "directory for the best snapshots as JPEG files; empty disables it"},
-		{"snapshots.keep", "", whole(&s.Keep), within(&s.Keep, 1, 1000000), "number of snapshots kept; the oldest are removed"},
+		{
+			"events.directory", "events", text(&e.Directory), nil,
+			"directory of stored events, snapshots and counts, on a local disk; empty: the state directory; off: store nothing",
+		},
+		{"events.days", "", whole(&e.Days), within(&e.Days, 1, 3660), "days that events and counts are kept"},
+		{
+			"events.max_mb", "", whole(&e.MaxMB), within(&e.MaxMB, 16, 1<<24),
+			"megabytes of events and snapshots; above that the oldest snapshots are removed",
+		},
 	}
 }
 
@@ -241,6 +251,10 @@ func (w *Web) settings() []setting {
 		{"web.certificate", "", text(&w.Certificate), nil, "PEM file of the page's certificate, for https"},
 		{"web.key", "", text(&w.Key), nil, "PEM file of the certificate's key"},
 		{"web.frame_rate", "", whole(&w.FrameRate), within(&w.FrameRate, 1, 48), "highest frame rate of the live view, per camera"},
+		{
+			"web.memory_mb", "", whole(&w.MemoryMB), within(&w.MemoryMB, 1, 1<<14),
+			"memory for what clients of the page request and do not read: images, events, exports; more is refused",
+		},
 		{"web.profiling", "", yes(&w.Profiling), nil, "serve Go profiles at /debug/pprof/"},
 	}
 }

@@ -38,6 +38,9 @@ func (c *Config) mistakes(scope Scope) (found []mistake) {
 	if scope.has("cascade") {
 		found = append(found, c.cascadeMistakes()...)
 	}
+	if scope.has("webhooks") {
+		found = append(found, c.webhookMistakes()...)
+	}
 	return found
 }
 
@@ -66,6 +69,12 @@ func (c *Config) contradictions() []contradiction {
 			"remote.fallback local needs model.path: the file of the model that the servers run (demo for the embedded one)",
 		},
 		pair("web.certificate", w.Certificate, "web.key", w.Key),
+		pair("upload.endpoint", c.Upload.Endpoint, "upload.bucket", c.Upload.Bucket),
+		{
+			c.Upload.Endpoint != "" && c.Events.Directory == Off,
+			[]string{"upload.endpoint", "events.directory"},
+			"upload.endpoint needs events.directory: what waits is stored there",
+		},
 		pair("web.user", w.User, "web.password_file", w.PasswordFile),
 		{
 			w.User != "" && w.TokenFile != "",
@@ -76,6 +85,21 @@ func (c *Config) contradictions() []contradiction {
 			len(c.Cascade) > 0 && !c.Detect.Track,
 			[]string{"cascade", "detect.track", "cameras"},
 			"cascade: secondary networks need tracked objects, so detect.track must be true",
+		},
+		{
+			c.AnyClips() && !c.Detect.Track,
+			[]string{"clips.enabled", "detect.track", "cameras"},
+			"clips.enabled: events need tracked objects, so detect.track must be true",
+		},
+		{
+			c.AnyVideo() && c.Events.Directory == Off,
+			[]string{"clips.enabled", "events.directory", "cameras"},
+			"clips: the index of the files is in the event store, so events.directory must not be off",
+		},
+		{
+			c.AnyVideo() && c.Clips.Directory == "",
+			[]string{"clips.enabled", "clips.directory", "cameras"},
+			"clips.directory must be set, because there is no state directory",
 		},
 	}
 }
@@ -132,6 +156,7 @@ func (c *Camera) check(e *element, seen map[string]bool) {
 	} else if _, err := capture.ParseURI(c.URI); err != nil {
 		e.found = append(e.found, mistake{[]string{e.key + ".uri"}, fmt.Errorf("camera %s: %w", c.Name, err)})
 	}
+	c.checkRecord(e)
 	want := checkCameraName(c.Name)
 	e.must(want == "", "name", c.Name, want)
 	e.must(c.Name == "" || !seen[c.Name], "name", c.Name, "is used twice")
@@ -149,6 +174,8 @@ func (c *Camera) check(e *element, seen map[string]bool) {
 		e.must(m.MinRate == 0 || m.MinRate >= 0.01 && m.MinRate <= 1000, "motion.min_rate", m.MinRate, "must be 0.01 to 1000")
 		e.add("motion.roi", m.ROI.mistake())
 	}
+	c.checkClips(e)
+	c.checkPrivacy(e)
 }
 
 // settingError prefixes an error with a setting's key.

@@ -10,9 +10,6 @@ import (
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 )
 
-// defaultBuildCount is the default number of calibration images; TensorRT's own calibrators need all of them in one file.
-const defaultBuildCount = 200
-
 // Build writes a TensorRT engine plan and checks its accuracy.
 type Build struct {
 	Model string // ONNX file; empty for the demo model
@@ -45,7 +42,7 @@ type Build struct {
 	version    tensorrt.Version
 	source     *source
 	files      []string // calibration images
-	calibrated *ranges  // of the INT8 calibration; nil if TensorRT measured them or a TensorRT cache was read
+	calibrated *ranges  // of the INT8 calibration; nil if a TensorRT cache was read
 }
 
 // Flags registers the options on a command line.
@@ -58,8 +55,7 @@ func (b *Build) Flags(flags *pflag.FlagSet) {
 		"NAME=MIN,OPT,MAX of an input, like images=1x3x640x640,4x3x640x640,8x3x640x640; may be repeated")
 	flags.StringVar(&b.Workspace, "workspace", "", "largest scratch memory of a layer, such as 1GiB")
 	b.ModelOptions.flags(flags)
-	b.INT8Options.flags(flags, "minmax, percentile, entropy or mse, measured with ONNX Runtime; "+TensorRTEntropy+" or "+TensorRTMinMax+
-		": TensorRT's own calibrators, which lose more accuracy", defaultBuildCount)
+	b.INT8Options.flags(flags)
 	flags.StringVar(&b.ReferenceModel, "reference-model", "", "FP32 ONNX file, or demo, for the gate; empty: the model itself")
 	flags.BoolVar(&b.QDQ, "qdq", false, "insert Q/DQ nodes for INT8 even if TensorRT has calibrators")
 	flags.IntVar(&b.OptimizationLevel, "opt-level", -1, "optimization level of the builder, 0 to 5; -1: TensorRT's default")

@@ -5,7 +5,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/quantize"
 )
 
 // Check validates the options and reads shapes and sizes.
@@ -13,7 +12,7 @@ func (b *Build) Check() error {
 	if err := b.readOptions(); err != nil {
 		return err
 	}
-	if err := b.INT8Options.check(append(methodNames(), TensorRTEntropy, TensorRTMinMax)); err != nil {
+	if err := b.INT8Options.check(); err != nil {
 		return err
 	}
 	precision := engine.Precision(b.Precision)
@@ -22,9 +21,6 @@ func (b *Build) Check() error {
 	switch {
 	case !slices.Contains([]engine.Precision{engine.Auto, engine.FP32, engine.FP16, engine.INT8}, precision):
 		return config.Usagef("--precision %q must be auto, fp32, fp16 or int8", b.Precision)
-	case usesTensorRT(b.Method) && (b.QDQ || b.StronglyTyped):
-		return config.Usagef("--method %s is for TensorRT's calibrators, not for Q/DQ nodes (choose one of %v)", b.Method,
-			quantize.Methods())
 	case b.OptimizationLevel < -1 || b.OptimizationLevel > 5:
 		return config.Usagef("--opt-level %d must be 0 to 5, or -1", b.OptimizationLevel)
 	case b.DLA < -1:
@@ -37,7 +33,7 @@ func (b *Build) Check() error {
 		return config.Usagef("--precision auto takes INT8 only if the gate lets it pass: give --data DIR, or --gate 0 to go without")
 	case b.Data == "" && (limits && !b.Limits.Off() || b.ReferenceModel != ""):
 		return config.Usagef("the gate needs --data DIR with images")
-	case b.Search && (!b.judged() || b.Images == "" || b.QDQ || b.StronglyTyped || usesTensorRT(b.Method)):
+	case b.Search && (!b.judged() || b.Images == "" || b.QDQ || b.StronglyTyped):
 		return config.Usagef("--search measures layers on --images DIR for TensorRT's calibrators and needs a gate with --data DIR " +
 			"(edge-infer quantize --search is for Q/DQ nodes)")
 	case b.Data != "" && b.buildOptions.Batch.Min > 1:

@@ -96,10 +96,6 @@ func (b *Build) open() (reference *source, err error) {
 
 // fitVersion checks the options against the installed TensorRT version.
 func (b *Build) fitVersion() error {
-	if usesTensorRT(b.Method) && b.typedOnly() {
-		return fmt.Errorf("TensorRT %s has no calibrators for --method %s (choose one of %v)", b.version, b.Method,
-			quantize.Methods())
-	}
 	if b.Search && b.typedOnly() {
 		return fmt.Errorf("--search is for TensorRT's calibrators, which %s does not have (edge-infer quantize --search makes a model for it)",
 			b.version)
@@ -182,7 +178,7 @@ func (b *Build) images() (heldOut []string, dataset *evaluate.Dataset, err error
 	if b.Images == "" {
 		return heldOut, dataset, nil
 	}
-	b.files, err = quantize.ChooseImages(b.Images, cmp.Or(b.Count, defaultBuildCount), b.Seed)
+	b.files, err = quantize.ChooseImages(b.Images, cmp.Or(b.Count, defaultCount), b.Seed)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -287,8 +283,7 @@ func (b *Build) int8(ctx context.Context, o *tensorrt.BuildOptions, stage string
 			return err
 		}
 		t := &calibrator{
-			files: b.files, cache: b.Cache, method: b.Method, unquantized: plan.Unquantized(), batch: b.CalibrationBatch, dir: stage,
-			logger: b.Logger, progress: b.Progress,
+			files: b.files, cache: b.Cache, method: quantize.Method(b.Method), unquantized: plan.Unquantized(), dir: stage,
 			measure: func(ctx context.Context) (quantize.Ranges, []string, error) {
 				known, err := c.calibrate(ctx, b.source.model, b.files, true)
 				if err != nil {

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,8 +79,7 @@ func (s *SearchStep) String() string {
 // last one built.
 func (b *Build) search(ctx context.Context, refused *attempt, stage string, gate *accuracy.Gate, report *BuildReport) (*attempt, error) {
 	if b.calibrated == nil {
-		return nil, fmt.Errorf("--search measures layers on images (give --images DIR, with a --method of %v)",
-			quantize.Methods())
+		return nil, errors.New("--search measures layers on images (give --images DIR)")
 	}
 	ranking := slices.DeleteFunc(slices.Clone(b.calibrated.sensitivity), func(l quantize.LayerError) bool { return l.Excluded })
 	found := refused

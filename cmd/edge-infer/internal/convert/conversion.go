@@ -103,7 +103,7 @@ func (c *conversion) readRanges(model *onnx.Model, tensors []string) (quantize.R
 	if err != nil {
 		return nil, nil, err
 	}
-	if !fits || c.method == quantize.Percentile && cache.Percentile != 0 && cache.Percentile != c.percentile {
+	if !fits || c.method == quantize.Percentile && cache.Percentile != c.percentile {
 		return nil, nil, fmt.Errorf("calibration cache %s is of another model, other layers or another percentile "+
 			"(give --images DIR to measure again)", c.cache)
 	}

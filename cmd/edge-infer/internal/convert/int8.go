@@ -18,9 +18,9 @@ import (
 // INT8Options are the options of INT8 calibration and of the accuracy gate that build and quantize share.
 type INT8Options struct {
 	Images           string   // directory of calibration images, subdirectories included
-	Count            int      // calibration images; 0: the command's default
+	Count            int      // calibration images; 0: defaultCount
 	Seed             uint64   // selects the calibration images
-	CalibrationBatch int      // calibration images per run; 0: 1, or the plan's optimum batch with TensorRT's own calibrators
+	CalibrationBatch int      // calibration images per run; 0: 1
 	Cache            string   // file of measured ranges; empty for none
 	Method           string   // how INT8 ranges are chosen
 	Percentile       float64  // of method percentile, in percent
@@ -31,15 +31,15 @@ type INT8Options struct {
 	Limits           accuracy.Limits
 }
 
-// flags registers the options; methods are the values of --method, count is the number of calibration images that --count 0 selects.
-func (o *INT8Options) flags(flags *pflag.FlagSet, methods string, count int) {
+// flags registers the options.
+func (o *INT8Options) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Images, "images", "", "directory of calibration images for INT8, subdirectories included")
-	flags.IntVar(&o.Count, "count", 0, fmt.Sprintf("number of calibration images, drawn with --seed; 0: at most %d", count))
+	flags.IntVar(&o.Count, "count", 0, fmt.Sprintf("number of calibration images, drawn with --seed; 0: at most %d", defaultCount))
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed that selects the calibration images")
 	flags.IntVar(&o.CalibrationBatch, "calibration-batch", 0, "calibration images per run, for a model with a dynamic batch; 0: 1")
 	flags.StringVar(&o.Cache, "calibration-cache", "",
-		"file of measured ranges, read if it exists and written otherwise; calibration caches of TensorRT are read too")
-	flags.StringVar(&o.Method, "method", string(quantize.DefaultMethod), "calibration method: "+methods)
+		"file of measured ranges, read if it exists and written otherwise; build also reads calibration caches of TensorRT")
+	flags.StringVar(&o.Method, "method", string(quantize.DefaultMethod), "calibration method: minmax, percentile, entropy or mse")
 	flags.Float64Var(&o.Percentile, "percentile", quantize.DefaultPercentile,
 		"percentage of an activation's values inside its range, for --method percentile")
 	flags.StringSliceVar(&o.Exclude, "exclude", nil,
@@ -52,10 +52,10 @@ func (o *INT8Options) flags(flags *pflag.FlagSet, methods string, count int) {
 }
 
 // check validates the options by themselves.
-func (o *INT8Options) check(methods []string) error {
+func (o *INT8Options) check() error {
 	switch {
-	case !slices.Contains(methods, o.Method):
-		return config.Usagef("--method %q must be one of %v", o.Method, methods)
+	case !slices.Contains(quantize.Methods(), quantize.Method(o.Method)):
+		return config.Usagef("--method %q must be one of %v", o.Method, quantize.Methods())
 	case !(o.Percentile > 50 && o.Percentile <= 100):
 		return config.Usagef("--percentile %v must be over 50 and at most 100", o.Percentile)
 	case o.Count < 0:
@@ -66,15 +66,6 @@ func (o *INT8Options) check(methods []string) error {
 		return config.Usagef("--layer-loss %v must not be negative", o.LayerLoss)
 	}
 	return nil
-}
-
-// methodNames returns the methods that measure ranges with ONNX Runtime.
-func methodNames() []string {
-	var names []string
-	for _, method := range quantize.Methods() {
-		names = append(names, string(method))
-	}
-	return names
 }
 
 // conversion returns the conversion of the named model with these options.

@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	defaultQuantizeCount = 500 // more hardly change the ranges of a detector
-	heldOutImages        = 1000
-	sensitivityImages    = 4    // layers differ more than images do
-	tableVersion         = 8601 // of TensorRT, in the header of a calibration table; build writes the installed version instead
+	defaultCount      = 500 // calibration images; more hardly change the ranges of a detector
+	heldOutImages     = 1000
+	sensitivityImages = 4    // layers differ more than images do
+	tableVersion      = 8601 // of TensorRT, in the header of a calibration table; build writes the installed version instead
 )
 
 // Quantize writes an INT8 or FP16 model that detects as well as the original.
@@ -51,7 +51,7 @@ func (q *Quantize) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&q.Target, "target", TargetAuto,
 		"runtime of the INT8 model: tensorrt, onnxruntime (on a CPU), or auto: tensorrt if it is installed here")
 	q.ModelOptions.flags(flags)
-	q.INT8Options.flags(flags, "minmax, percentile, entropy or mse", defaultQuantizeCount)
+	q.INT8Options.flags(flags)
 	flags.StringVar(&q.CalibrationTable, "calibration-table", "",
 		"file for the ranges as a TensorRT calibration cache, for its calibrators and trtexec --calib")
 	flags.BoolVar(&q.Int8Weights, "int8-weights", false,
@@ -60,7 +60,7 @@ func (q *Quantize) Flags(flags *pflag.FlagSet) {
 
 // Check validates the options.
 func (q *Quantize) Check() error {
-	if err := q.INT8Options.check(methodNames()); err != nil {
+	if err := q.INT8Options.check(); err != nil {
 		return err
 	}
 	half := q.Precision == string(engine.FP16)
@@ -211,7 +211,7 @@ func (q *Quantize) images() (calibration, heldOut []string, dataset *evaluate.Da
 		if q.Data == "" && !q.Limits.Off() {
 			count -= count / 5 // held out for the gate
 		}
-		count = min(count, defaultQuantizeCount)
+		count = min(count, defaultCount)
 	}
 	calibration, err = quantize.ChooseImages(q.Images, count, q.Seed)
 	if err != nil || q.Limits.Off() {

@@ -24,7 +24,7 @@ func TestQuantizeStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	images, dir := programtest.Scenes(t, 2, 7), t.TempDir()
-	for matchRate, want := range map[float64]string{0: "calibrate: context canceled", 1: "gate reference: context canceled"} {
+	for matchRate, want := range map[float64]string{0: "calibrate: context canceled", 1: "gate: held-out images in FP32: context canceled"} {
 		q := &Quantize{
 			Precision: "int8", Output: filepath.Join(dir, "out.onnx"), INT8Options: INT8Options{
 				Images: images, Method: "minmax", Count: 1, Cache: filepath.Join(dir, "ranges.json"),

@@ -31,7 +31,7 @@ func (q *Quantize) target() quantize.Target {
 	return quantize.ONNXRuntime
 }
 
-// bitsText describes what the weights' bits mean for other CPUs.
+// bitsText explains which other CPUs the weights' number of bits suits.
 func bitsText() string {
 	switch {
 	case runtime.GOARCH != "amd64":

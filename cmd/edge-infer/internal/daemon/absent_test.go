@@ -57,10 +57,10 @@ func TestAnAbsentCameraIsTriedAgain(t *testing.T) {
 	require.Equal(t, 1, about("camera unavailable", "once"), p.Stderr)
 }
 
-// TestUnverifiedCertificatesAreSaid: a camera behind rtsps is used, with a warning.
+// TestUnverifiedCertificatesAreSaid: a camera whose certificate is not to be verified is used, with a warning.
 func TestUnverifiedCertificatesAreSaid(t *testing.T) {
 	t.Parallel()
-	address := fmt.Sprintf("rtsps://user:secret@127.0.0.1:%d/stream", programtest.FreePort(t))
+	address := fmt.Sprintf("rtsps://user:secret@127.0.0.1:%d/stream#certificate=insecure", programtest.FreePort(t))
 	p := programtest.Start(t, "--model", "demo", "--camera", address, "--mqtt", "off")
 	p.Logged("the certificate of the camera is not verified")
 	require.NotContains(t, p.Stderr.String(), "secret")

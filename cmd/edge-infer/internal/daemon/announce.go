@@ -44,11 +44,11 @@ func (o *outputs) announce() error {
 				announced.Lines = append(announced.Lines, l.Name)
 			}
 		}
-		if survey := camera.MapStats; survey != nil {
-			for _, z := range survey.Config.Zones {
+		if stats := camera.MapStats; stats != nil {
+			for _, z := range stats.Config.Zones {
 				announced.Zones = append(announced.Zones, z.Name)
 			}
-			if announced.Classes = survey.Labels; survey.Depth {
+			if announced.Classes = stats.Labels; stats.Depth {
 				announced.DepthUnit = o.config.Detect.DepthUnit
 			}
 		}

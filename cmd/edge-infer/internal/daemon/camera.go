@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -30,13 +32,15 @@ func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 		at = f.devices.Choose(&c.Network)
 		captured = &capture.Camera{
 			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Signal, Logger: f.logger,
-			Lossless: f.readOnce(uri), Once: f.finite(), MaxPixels: c.MaxPixels, OnChange: f.cameraChanged,
-			Gate: new(motion.Gate), SetupThread: f.process.Capture.SetupCaptureThread,
+			KeepUnits: f.keepUnits(&c), Record: c.Record, OpenRecord: source.OpenUndecoded,
+			Lossless: f.readOnce(uri), Once: f.finite(), MaxPixels: c.MaxPixels, GPU: at.GPU(),
+			OnChange: f.cameraChanged, Child: process.CameraChild(), Gate: new(motion.Gate), SetupThread: f.process.Capture.SetupCaptureThread,
 		}
 		if f.loop {
 			captured.AtEnd = capture.Loop
 		}
-		if uri.Kind == capture.RTSP && strings.HasPrefix(uri.Address, "rtsps:") {
+		record, _ := capture.ParseURI(c.Record) // checked with the configuration
+		if uri.Certificate == "insecure" || record.Certificate == "insecure" {
 			f.logger.Warn("the certificate of the camera is not verified: whoever answers in its place gets its password", "camera", c.Name)
 		}
 		f.devices.Put(captured, at)
@@ -58,6 +62,10 @@ func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 		if !inLoop.MapStats.Depth {
 			inLoop.MapStats.Labels = model.Metadata.Labels
 		}
+	}
+	inLoop.Privacy, err = f.privacy(&c, at)
+	if err != nil {
+		return nil, err
 	}
 	if c.Motion.Enabled {
 		inLoop.MinRate = c.Motion.MinRate
@@ -89,6 +97,22 @@ func (f *fleet) settings(c *site.Camera) *pipeline.Settings {
 		f.logger.Warn(noClasses(c), "camera", c.Name, "hint", "publish an empty message to the camera's labels/set topic to withdraw them")
 	}
 	return s
+}
+
+// privacy returns the hidden parts of a camera's images, nil for none.
+func (f *fleet) privacy(c *site.Camera, at *device.Device) (*pipeline.Privacy, error) {
+	if !c.Privacy.Enabled() {
+		return nil, nil
+	}
+	p := &pipeline.Privacy{Regions: c.Privacy.Regions, Labels: c.Privacy.Labels, Score: float32(c.Configured.Confidence) / 2}
+	switch model := at.Running().Model(); {
+	case len(p.Labels) == 0:
+	case f.devices.ModelOf(&c.Network) == nil && f.devices.Configured(&c.Network): // it is opened later; until then there are no images
+		p.Labels = nil
+	case !model.Recognised.Task.FindsObjects():
+		return nil, errors.New("privacy.labels needs a model that finds objects; privacy.regions works with every model")
+	}
+	return p, nil
 }
 
 func pipelineSettings(c *site.Camera) *pipeline.Settings {

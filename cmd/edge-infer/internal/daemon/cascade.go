@@ -18,18 +18,18 @@ func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error 
 	}
 	model := f.devices.Model()
 	if !model.Recognised.Task.FindsObjects() {
-		return config.Usagef("cascade: model %s says what whole images show and finds nothing to look at", model.Path)
+		return config.Usagef("cascade: model %s classifies whole images: there are no objects for secondary networks", model.Path)
 	}
 	stages, err := network.OpenCascade(ctx, &f.site.Groups[0].Network.Engine, f.site.Cascade, steps, true, f.logger)
 	if err != nil {
 		return err
 	}
-	attendant := &cascade.Secondary{Stages: stages, Labels: model.Metadata.Labels, Logger: f.logger}
-	if err := attendant.Open(); err != nil {
+	secondary := &cascade.Secondary{Stages: stages, Labels: model.Metadata.Labels, Logger: f.logger}
+	if err := secondary.Open(); err != nil {
 		return config.UsageError{Err: errors.Join(err, network.CloseCascade(stages))}
 	}
-	f.cascade = attendant
-	f.devices.Secondary = &pipeline.SecondaryStage{Networks: attendant, Labels: attendant.Labels}
+	f.cascade = secondary
+	f.devices.Secondary = &pipeline.SecondaryStage{Networks: secondary, Labels: secondary.Labels}
 	return nil
 }
 
@@ -41,7 +41,7 @@ func (f *fleet) secondary() []cascade.Stats {
 	return f.cascade.Stats()
 }
 
-// closeCascade ends the looks. The frame loops must have ended before.
+// closeCascade closes the secondary networks. The frame loops must have ended before.
 func (f *fleet) closeCascade() error {
 	if f.cascade == nil {
 		return nil

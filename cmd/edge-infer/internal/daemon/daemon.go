@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -29,7 +30,7 @@ import (
 )
 
 // ErrRestart ends a run that shall begin again as a new process.
-var ErrRestart = errors.New("restart asked for")
+var ErrRestart = errors.New("restart requested")
 
 // Daemon holds the parameters of a run.
 type Daemon struct {
@@ -64,7 +65,7 @@ func (d *Daemon) load() (*config.Config, error) {
 	case err != nil:
 		return nil, err
 	case len(c.Cameras) == 0:
-		return nil, config.Usagef("no camera: use --camera 0 for the first one, or --camera demo")
+		return nil, config.UsageError{Err: config.ErrNoCamera}
 	case d.Duration < 0 || d.Frames < 0:
 		return nil, config.Usagef("--duration and --frames must not be negative")
 	}
@@ -79,7 +80,7 @@ func (d *Daemon) load() (*config.Config, error) {
 // been opened then.
 func (d *Daemon) Run(ctx context.Context) (err error) {
 	hangup := make(chan os.Signal, 1)
-	if terminal.Interactive() { // SIGHUP says that its window has been closed
+	if terminal.Interactive() { // SIGHUP means that its window has been closed
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer stop()
@@ -158,6 +159,7 @@ func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen
 	f.logger = r.logger
 	f.process = process.Apply(c.Runtime, r.Root, r.logger)
 	f.images = aspect.Open(c.State)
+	f.clipUnits = keepUnits(&c.Clips)
 	f.onChange = r.cameraChanged
 	f.onOpened = func() { r.opened.Store(true) }
 
@@ -216,6 +218,9 @@ func (r *run) adopted(c *config.Config) {
 	r.throttle.limits.Store(&c.Thermal)
 	report.SetLevel(&r.level, c.Log)
 	r.outputs.snapshots.SetCameras(r.fleet.cameras.InLoop())
+	if r.outputs.recorder != nil {
+		r.outputs.recorder.SetCameras(recorded(r.fleet.cameras.All()))
+	}
 	r.announce()
 }
 
@@ -240,6 +245,9 @@ func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 		err = errors.Join(err, r.close(errors.Is(err, ErrRestart)))
 	}()
 	if err := r.open(ctx); err != nil {
+		if durationOver(ctx) && errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("no image in %v: the model was still being opened (raise --duration)", r.Duration)
+		}
 		return err
 	}
 
@@ -256,11 +264,14 @@ func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 	_ = r.service.Ready()
 	rest.Go(func() { r.control.reloads(ctx, hangup) })
 	err = f.devices.Run(ctx, f.cameras.Ended())
+	if err == nil && ctx.Err() == nil {
+		r.logger.Info("every camera is at its end: a file is read once; --loop repeats it at its own frame rate, as a camera")
+	}
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
 		err = cause // a restart was requested, or an output has failed
 	}
 	var silent error
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) { // --duration is over
+	if durationOver(ctx) {
 		silent = f.silence()
 	}
 	cancel(nil)
@@ -269,6 +280,11 @@ func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 	stopWatching()
 	rest.Wait()
 	return cmp.Or(f.outcome(err), silent)
+}
+
+// durationOver reports whether the run ends because of --duration.
+func durationOver(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
 // open opens every part in the order in which they depend on each other. The MQTT client comes first: it has the remotely set values.
@@ -281,7 +297,7 @@ func (r *run) open(ctx context.Context) error {
 		r.control.stored = o.client.Remote
 	}
 	waits := &waiting{outputs: o}
-	starting := opening{service: &r.service, steps: report.Steps(r.stderr), tell: waits.SetReason}
+	starting := opening{service: &r.service, steps: report.Steps(r.stderr), onText: waits.SetReason}
 	defer starting.Watch()()
 	err := r.fleet.Open(ctx, r.control.Resolve(r.control.config), starting.Begin)
 	o.stages = r.fleet.devices.Stages

@@ -13,6 +13,7 @@ import (
 	"net/textproto"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -49,7 +50,7 @@ func TestARealBrokerGetsEveryFrame(t *testing.T) {
 	seen := programtest.Until(t, received, "edge-infer/gate/available stopped")
 	require.Len(t, printed, 45)
 	published := programtest.Payloads(seen, "edge-infer/gate/belt/detections")
-	// Frames from before the connection was up are displaced by newer ones, and are counted.
+	// Frames from before the connection was up are replaced by newer ones, and are counted.
 	// The account has the messages of statistics too, one every ten seconds, of which a loaded machine may take several.
 	account := stats.MQTT.Detections
 	require.GreaterOrEqual(t, account.Offered, uint64(45))
@@ -115,6 +116,7 @@ func TestARunEndsWithASummary(t *testing.T) {
 	require.Regexp(t, `^mqtt: \d+ events, \d+ messages delivered, \d+ dropped, \d+ waiting$`, lines[len(lines)-1])
 	require.Regexp(t, `^belt: \d+ frames, .* fps, dropped \d+ \(newer\) \d+ \(error\); latency p50 .* ms p99 .* ms; \d+ detections$`, lines[len(lines)-2])
 	require.Regexp(t, `^ran `, lines[len(lines)-3])
+	require.NotContains(t, string(output), "--loop", "the run was limited")
 	output = programtest.Output(t, append(arguments, "--json")...)
 	require.NotContains(t, string(output), "messages delivered")
 }
@@ -163,6 +165,7 @@ func TestEveryFrameOfAVideo(t *testing.T) {
 	require.EqualValues(t, 40, stats.Cameras[0].Inferred)
 	require.Zero(t, stats.Dropped)
 	require.Positive(t, stats.FirstFrame)
+	require.Contains(t, p.Stderr.String(), "--loop repeats it")
 }
 
 func TestSeveralCamerasAtOnce(t *testing.T) {
@@ -224,11 +227,11 @@ func TestAnHTTPCameraThatComesBack(t *testing.T) {
 
 func TestAnRTSPCameraThatComesBack(t *testing.T) {
 	t.Parallel()
-	server := compileRTSPServer(t)
+	video := rtspVideo(t, "-f", "lavfi", "-i", "testsrc=size=320x240:rate=20:duration=5")
 	port := programtest.FreePort(t)
-	stop := startRTSPServer(t, server, port)
-	p := programtest.Start(t, "--model", "demo", "--camera", fmt.Sprintf("rtsp://127.0.0.1:%d/test", port), "--json", "--mqtt", "off")
-	checkRecovery(t, p, stop, func() { startRTSPServer(t, server, port) })
+	stop := programtest.RTSPServer(t, port, video)
+	p := programtest.Start(t, "--model", "demo", "--camera", fmt.Sprintf("rtsp://127.0.0.1:%d/0", port), "--json", "--mqtt", "off")
+	checkRecovery(t, p, stop, func() { programtest.RTSPServer(t, port, video) })
 }
 
 // checkRecovery sees frames, takes the camera's server away, sees that none come, brings it back and sees frames again; at the end every
@@ -257,24 +260,14 @@ func checkRecovery(t *testing.T, p *programtest.Program, stop, again func()) {
 	require.Zero(t, camera.Failed)
 }
 
-func compileRTSPServer(t *testing.T) string {
-	programtest.Tool(t, "pkg-config")
-	flags, err := exec.Command("pkg-config", "--cflags", "--libs", "gstreamer-rtsp-server-1.0").Output()
-	if err != nil {
-		t.Skip("gstreamer-rtsp-server-1.0 is not installed; make deps installs it")
-	}
-	program := t.TempDir() + "/rtspserver"
-	arguments := append([]string{"-O1", "-o", program, programtest.Project("capture/source/testdata/rtspserver.c")},
-		strings.Fields(string(flags))...)
-	output, err := exec.Command("cc", arguments...).CombinedOutput()
+// rtspVideo encodes with ffmpeg what an RTSP camera shows.
+func rtspVideo(t *testing.T, input ...string) string {
+	video := t.TempDir() + "/video.ts"
+	arguments := slices.Concat([]string{"-loglevel", "error"}, input,
+		[]string{"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10", video})
+	output, err := exec.Command(programtest.Tool(t, "ffmpeg"), arguments...).CombinedOutput()
 	require.NoError(t, err, string(output))
-	return program
-}
-
-func startRTSPServer(t *testing.T, program string, port int) (stop func()) {
-	return programtest.Serve(t, port, program, fmt.Sprint(port),
-		"( videotestsrc is-live=true ! video/x-raw,width=320,height=240,framerate=20/1 ! "+
-			"x264enc tune=zerolatency speed-preset=ultrafast key-int-max=10 ! rtph264pay name=pay0 pt=96 )")
+	return video
 }
 
 func TestPartsAreCountedAtTheDemoLine(t *testing.T) {

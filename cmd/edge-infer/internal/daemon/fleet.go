@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
@@ -27,12 +28,13 @@ import (
 // fleet is the cameras and the predictors of their groups: it opens, changes, upgrades and closes them.
 type fleet struct {
 	// Set before Open.
-	loop     bool
-	process  *process.Runtime
-	logger   *slog.Logger
-	onChange func(capture.Stats) // a camera has entered another state; called from its goroutine
-	onOpened func()              // a network that could not be opened at the start has been opened
-	images   *aspect.Cache       // sizes of the cameras' images; watch goroutine only after Open
+	loop      bool
+	process   *process.Runtime
+	logger    *slog.Logger
+	onChange  func(capture.Stats) // a camera has entered another state; called from its goroutine
+	onOpened  func()              // a network that could not be opened at the start has been opened
+	images    *aspect.Cache       // sizes of the cameras' images; watch goroutine only after Open
+	clipUnits time.Duration       // how long cameras with clips keep their access units
 
 	cameras     camera.Set
 	devices     device.Set

@@ -18,13 +18,13 @@ func aspectCameras(cameras []site.Camera) (all []aspect.Camera) {
 
 // rememberImages keeps how large the cameras' images are for the next start.
 func (f *fleet) rememberImages() {
-	news := false
+	changed := false
 	for _, c := range f.cameras.All() {
 		stats := c.Capture.Stats()
 		camera := aspect.Camera{Name: c.Site.Name, URI: c.Site.URI}
-		news = f.images.Update(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || news
+		changed = f.images.Update(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || changed
 	}
-	if !news {
+	if !changed {
 		return
 	}
 	if err := f.images.Save(); err != nil {
@@ -33,8 +33,8 @@ func (f *fleet) rememberImages() {
 	f.logShapeMismatches()
 }
 
-// tellMisfits logs which networks a restart would open with another input shape, because cameras were added or changed. A network is not
-// reopened for that, since its engine plan would be built first.
+// logShapeMismatches logs which networks a restart would open with another input shape, because cameras were added or changed. A network is
+// not reopened for that, since its engine plan would be built first.
 func (f *fleet) logShapeMismatches() {
 	views := f.devices.Groups()
 	sizes := make([][]engine.Size, len(views))

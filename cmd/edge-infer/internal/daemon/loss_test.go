@@ -135,15 +135,13 @@ func TestEverySurfaceSaysThatACameraIsGone(t *testing.T) {
 		"-c:v", "mjpeg", "-q:v", "2", video).CombinedOutput()
 	require.NoError(t, err, string(output))
 	rtsp := programtest.FreePort(t)
-	stopRTSP := programtest.Serve(t, rtsp, compileRTSPServer(t), fmt.Sprint(rtsp),
-		"( filesrc location="+still+" ! jpegdec ! imagefreeze is-live=true ! "+
-			"video/x-raw,framerate=10/1 ! videoconvert ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=5 ! rtph264pay name=pay0 pt=96 )")
+	stopRTSP := programtest.RTSPServer(t, rtsp, rtspVideo(t, "-loop", "1", "-framerate", "10", "-t", "5", "-i", still))
 	killed, _, stopHTTP := imageServer(t, img)
 	muted, silent, _ := imageServer(t, img)
 	port := programtest.FreePort(t)
 	programtest.Mosquitto(t, port)
 	heard := hear(programtest.Subscribe(t, port, "edge-infer/gate/#"))
-	p := programtest.Start(t, "--model", "demo", "--camera", fmt.Sprintf("rtsp=rtsp://127.0.0.1:%d/test", rtsp), "--camera", "http="+killed,
+	p := programtest.Start(t, "--model", "demo", "--camera", fmt.Sprintf("rtsp=rtsp://127.0.0.1:%d/0", rtsp), "--camera", "http="+killed,
 		"--camera", "silent="+muted,
 		"--camera", "video=file://"+video+"?loop=1", "--camera", "demo=demo?width=640&height=360&fps=10&seed=3&frames=150",
 		"--mqtt", fmt.Sprintf("127.0.0.1:%d", port), "--name", "gate", "--web", "127.0.0.1:0")

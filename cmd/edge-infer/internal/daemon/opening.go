@@ -19,7 +19,7 @@ const (
 type opening struct {
 	service *systemd.Service
 	steps   progress.Reporter // hears of the work too
-	tell    func(text string) // and this of where it is
+	onText  func(text string) // and this of where it is
 
 	mu    sync.Mutex
 	work  int       // pieces under way
@@ -71,7 +71,7 @@ func (o *opening) Begin(name string) progress.Step {
 	o.text = name
 	o.mu.Unlock()
 	o.notify()
-	o.tell(name)
+	o.onText(name)
 	return &openingStep{Step: o.steps.Begin(name), opening: o}
 }
 
@@ -86,7 +86,7 @@ func (s *openingStep) Note(text string) {
 	s.opening.mu.Lock()
 	s.opening.text = text
 	s.opening.mu.Unlock()
-	s.opening.tell(text)
+	s.opening.onText(text)
 	s.Step.Note(text)
 }
 

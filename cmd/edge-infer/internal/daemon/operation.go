@@ -39,7 +39,7 @@ func (o *outputs) operation() web.Operation {
 		op.Embedded = &web.EmbeddedBroker{
 			Connections: s.Connections, Refused: s.Refused, Panics: s.Panics, RetainedMessages: s.RetainedMessages, RetainedBytes: s.RetainedBytes,
 			NotRetained: s.NotRetained, Sessions: s.Sessions, EvictedSessions: s.EvictedSessions,
-			QueuedBytes: s.QueuedBytes, RemovedSessions: s.RemovedSessions, Undelivered: s.Undelivered,
+			QueuedBytes: s.QueuedBytes, RemovedSessions: s.RemovedSessions, Undelivered: s.Undelivered, Delayed: s.Delayed,
 		}
 	}
 	return op

@@ -14,6 +14,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/audit"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
@@ -21,12 +22,15 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/history"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/mqtt"
@@ -97,6 +101,11 @@ type outputs struct {
 	terminal  *report.Terminal
 	lines     *report.JSON // with asJSON
 	snapshots *sink.Snapshots
+	store     *store.Store     // set by openMQTT, open from open on
+	recorder  *record.Recorder // of clips; nil without a store
+	uploader  *upload.Uploader // nil without a server
+	audit     audit.Log        // set by openMQTT
+	webhooks  *sink.Webhooks
 	history   *history.Recorder
 	web       *web.Server
 
@@ -123,6 +132,16 @@ func (o *outputs) openBroker() (brokers []string, err error) {
 // openMQTT makes the client ready.
 func (o *outputs) openMQTT(controller mqtt.Controller) error {
 	m := &o.config.MQTT
+	if e := &o.config.Events; e.Directory != "" && e.Directory != config.Off {
+		o.store = &store.Store{
+			Directory: e.Directory, ClipDirectory: o.config.Clips.Directory, Days: e.Days, MaxBytes: int64(e.MaxMB) << 20, Logger: o.logger,
+			Uploads: uploads(&o.config.Upload),
+		}
+	}
+	o.audit.Logger = o.logger
+	if o.config.State != "" {
+		o.audit.Path = filepath.Join(o.config.State, "audit.jsonl")
+	}
 	brokers, err := o.openBroker()
 	if err != nil || len(brokers) == 0 {
 		return err
@@ -130,6 +149,9 @@ func (o *outputs) openMQTT(controller mqtt.Controller) error {
 	client := broker.NewClient(o.config, brokers)
 	client.Logger = o.logger
 	client.Acknowledged = func(took time.Duration) { o.stages.Record(stage.Acknowledgement, took) }
+	if o.store != nil {
+		client.BeforeEvent = o.store.Settle
+	}
 	if o.broker != nil {
 		client.TLS.Insecure = true // it is this very process
 	}
@@ -138,9 +160,13 @@ func (o *outputs) openMQTT(controller mqtt.Controller) error {
 	}
 	if m.Control {
 		client.Controller = controller
+		client.Changed = o.changed
 	}
 	if err := client.Open(); err != nil {
 		return err
+	}
+	if o.broker != nil {
+		o.broker.Trust(client.Identifiers()...)
 	}
 	o.client = client
 	return nil
@@ -154,18 +180,23 @@ func (o *outputs) open(cameras []pipeline.Camera) error {
 		o.terminal = report.NewTerminal(o.screen)
 		o.logStart()
 	}
-	kept := &o.config.Snapshots
-	snapshots := &sink.Snapshots{Directory: kept.Directory, Keep: kept.Keep, Logger: o.logger}
+	snapshots := &sink.Snapshots{Logger: o.logger}
 	if o.client != nil {
 		snapshots.Publisher = o.client
 	}
-	if err := snapshots.Open(cameras); err != nil {
-		return err
+	if o.store != nil {
+		o.store.Open()
+		snapshots.Store = o.store
 	}
+	snapshots.Open(cameras)
 	o.snapshots = snapshots
-	o.history = &history.Recorder{Days: o.config.History.Days, Logger: o.logger}
-	if o.config.State != "" && o.config.History.Days > 0 {
-		o.history.Directory = filepath.Join(o.config.State, "history")
+	o.history = &history.Recorder{Logger: o.logger}
+	if o.store != nil {
+		o.history.Store = o.store
+	}
+	o.openClips()
+	if err := errors.Join(o.openUpload(), o.openWebhooks()); err != nil {
+		return err
 	}
 	return o.openWeb()
 }
@@ -179,7 +210,10 @@ func (o *outputs) openWeb() error {
 	if err != nil {
 		return err
 	}
-	server.Source, server.Snapshot, server.History = page{o}, o.snapshots.Find, o.history
+	server.Source, server.History, server.Units = page{o}, o.history, o.units
+	if o.store != nil {
+		server.Events = o.store
+	}
 	server.Zones = &zones{Zones: config.Zones{Sources: o.settings}, reload: o.reload}
 	if err := server.Open(); err != nil {
 		return err
@@ -200,7 +234,7 @@ func (o *outputs) server() (*web.Server, error) {
 	}
 	return &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: o.config.State, Logger: o.logger, FrameRate: w.FrameRate,
+		Directory: o.config.State, Audit: &o.audit, Logger: o.logger, FrameRate: w.FrameRate, MaxBytes: int64(w.MemoryMB) << 20,
 	}, nil
 }
 
@@ -245,15 +279,28 @@ func (o *outputs) sinks() []pipeline.Sink {
 		sinks = append(sinks, o.terminal)
 	}
 	detect := &o.config.Detect
-	sinks = append(sinks, &sink.Publisher{
+	publisher := &sink.Publisher{
 		Client: o.client, JSON: o.lines, Masks: report.MaskForm(detect.Masks), Maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
 		Seen: &o.seen, Module: payload.AnalyticsModule{ID: cmp.Or(o.config.Model.Path, "demo"), Version: o.version},
-	})
+		RepeatInterval: o.config.MQTT.CountInterval,
+	}
+	stored := sink.Stored{Then: []pipeline.Sink{publisher}}
+	if o.store != nil {
+		publisher.Store = o.store
+		stored.Store = o.store
+	}
+	if o.client != nil || o.store != nil {
+		stored.Then = append(stored.Then, o.snapshots)
+	}
+	sinks = append(sinks, stored)
 	if o.web != nil {
 		sinks = append(sinks, o.web)
 	}
-	if o.client != nil || o.snapshots.Directory != "" || o.web != nil {
-		sinks = append(sinks, o.snapshots)
+	if o.recorder != nil {
+		sinks = append(sinks, o.recorder)
+	}
+	if o.webhooks != nil {
+		sinks = append(sinks, o.webhooks)
 	}
 	sinks = append(sinks, o.history)
 	return sinks
@@ -269,11 +316,22 @@ func (o *outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context
 		})
 	}
 	work(o.history.Run)
+	if o.recorder != nil {
+		work(o.recorder.Run)
+	}
 	if o.web != nil {
 		work(o.web.Run)
 	}
 	if o.client != nil {
 		work(o.client.Run)
+	}
+	if o.uploader != nil {
+		work(o.uploader.Run)
+	}
+	if o.webhooks != nil {
+		for _, sender := range o.webhooks.Senders {
+			work(sender.Run)
+		}
 	}
 }
 
@@ -304,12 +362,24 @@ func (o *outputs) close() error {
 	if o.snapshots != nil {
 		o.snapshots.Close()
 	}
+	if o.recorder != nil {
+		o.recorder.Close()
+	}
 	var errs []error
 	if o.client != nil {
 		errs = append(errs, o.client.Close())
 	}
+	o.audit.Close()
+	if o.webhooks != nil {
+		for _, sender := range o.webhooks.Senders {
+			errs = append(errs, sender.Close())
+		}
+	}
 	if o.broker != nil {
 		errs = append(errs, o.broker.Close())
+	}
+	if o.store != nil {
+		errs = append(errs, o.store.Close())
 	}
 	return errors.Join(errs...)
 }

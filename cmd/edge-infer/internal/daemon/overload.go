@@ -43,11 +43,11 @@ func (d *demand) shortage(before *demand, took time.Duration) float64 {
 type overload struct {
 	before map[string]demand
 	at     time.Time
-	told   bool
+	logged bool
 }
 
-// look compares the demand with that of the previous check, some seconds ago.
-func (o *overload) look(logger *slog.Logger, now time.Time, cameras map[string]demand) {
+// check compares the demand with that of the previous check, some seconds ago.
+func (o *overload) check(logger *slog.Logger, now time.Time, cameras map[string]demand) {
 	worst, which := -1.0, ""
 	for name, d := range cameras {
 		if before, known := o.before[name]; known {
@@ -58,13 +58,13 @@ func (o *overload) look(logger *slog.Logger, now time.Time, cameras map[string]d
 	}
 	o.before, o.at = cameras, now
 	switch {
-	case !o.told && worst > overloadShare:
-		o.told = true
+	case !o.logged && worst > overloadShare:
+		o.logged = true
 		logger.Warn("the network does not keep up: newer frames replace those that wait, none is processed late",
 			"camera", which, "lost", fmt.Sprintf("%.0f%%", math.Round(100*worst)),
 			"hint", "set a rate for cameras, leave still images out (motion), or take a smaller network: docs/tuning.md")
-	case o.told && worst >= 0 && worst < enoughShare:
-		o.told = false
+	case o.logged && worst >= 0 && worst < enoughShare:
+		o.logged = false
 		logger.Info("the network keeps up with the cameras again")
 	}
 }

@@ -36,23 +36,23 @@ func TestOverloadIsToldOnceAndItsEndToo(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	o, now := overload{}, time.Unix(0, 0)
 	var sum demand
-	look := func(dropped uint64) {
+	check := func(dropped uint64) {
 		sum.captured, sum.dropped, sum.done, sum.interval = sum.captured+300, sum.dropped+dropped, sum.done+300-dropped, 1
 		now = now.Add(10 * time.Second)
-		o.look(logger, now, map[string]demand{"gate": sum})
+		o.check(logger, now, map[string]demand{"gate": sum})
 	}
-	look(300) // there is nothing to compare with yet
-	look(0)
+	check(300) // there is nothing to compare with yet
+	check(0)
 	assert.Empty(t, log.String())
-	look(72)
-	look(90)
-	look(10) // better, not well
+	check(72)
+	check(90)
+	check(10) // better, not well
 	assert.Equal(t, 1, strings.Count(log.String(), "\n"))
 	assert.Contains(t, log.String(), `camera=gate lost=24%`)
-	look(0)
-	look(0)
+	check(0)
+	check(0)
 	assert.Equal(t, 2, strings.Count(log.String(), "\n"))
 	assert.Contains(t, log.String(), "keeps up with the cameras again")
-	o.look(logger, now.Add(time.Second), nil) // no camera is left
+	o.check(logger, now.Add(time.Second), nil) // no camera is left
 	assert.Equal(t, 2, strings.Count(log.String(), "\n"))
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
@@ -26,8 +27,15 @@ func (o page) Status() web.Status {
 	}
 	status.Stages = web.Stages(o.stages.Totals())
 	status.Operation = o.operation()
+	status.Clips = o.clips()
+	status.Webhooks = o.webhookStatus()
+	status.Upload = o.uploadStatus()
 	status.Runtime = web.Runtime{
 		Processors: o.process.Processors, GC: o.process.GC, MemoryLimit: o.process.LimitText(), Capture: o.process.Capture.State(),
+	}
+	if o.store != nil {
+		stored := o.store.Stats()
+		status.EventStore = &stored
 	}
 	if servers := o.groups.Servers(); servers != nil {
 		status.Engine.Reason += servers.Trouble()
@@ -72,6 +80,16 @@ func (o page) Status() web.Status {
 		status.Broker = broker.State(client)
 	}
 	return status
+}
+
+// units returns the newest access units of a camera; nil if it has none.
+func (o *outputs) units(name string) *capture.Ring {
+	for _, c := range o.cameras.All() {
+		if c.Site.Name == name {
+			return c.Ring()
+		}
+	}
+	return nil
 }
 
 func queue(name string, a ledger.Account) web.Queue {

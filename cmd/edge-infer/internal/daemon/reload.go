@@ -28,7 +28,7 @@ func (c *control) reloads(ctx context.Context, hangup <-chan os.Signal) {
 	defer ticker.Stop()
 	settled := time.NewTimer(process.SettleTime)
 	defer settled.Stop()
-	written := c.read // the files at the last look: one that is still being written is left alone
+	written := c.read // the files at the last check: one that is still being written is left alone
 	for {
 		select {
 		case <-ctx.Done():
@@ -193,6 +193,7 @@ func restartPart(c *config.Config) config.Config {
 	part.Motion = config.Motion{}
 	part.Thermal = config.Thermal{}
 	part.Log = ""
+	part.Bundle = config.Bundle{} // which commands read, not the daemon
 	part.Detect = config.Detect{Masks: c.Detect.Masks, MapSide: c.Detect.MapSide, DepthUnit: c.Detect.DepthUnit}
 	return part
 }

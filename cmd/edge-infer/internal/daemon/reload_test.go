@@ -76,7 +76,7 @@ func TestReload(t *testing.T) {
 		}
 	}
 	before := number()
-	write(changed + "detect: {confidence: 0.5}\n")
+	write(changed + "detect: {confidence: 0.5}\nbundle: {keys: [belt.pub]}\n") // keys are for commands
 	logged(p, `msg="configuration changed" cameras=2 undisturbed=2`)
 	for range 10 {
 		after := number()

@@ -35,6 +35,9 @@ func TestWhatIsSwitchedOffStaysOff(t *testing.T) {
 	programtest.Until(t, received, "belt/detect/state OFF")
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 	programtest.Until(t, received, "gate/available stopped")
+	recorded, err := os.ReadFile(filepath.Join(strings.TrimPrefix(state[0], "XDG_STATE_HOME="), "edge-infer", "gate", "audit.jsonl"))
+	require.NoError(t, err)
+	require.Regexp(t, `^{"time":"[^"]+","over":"mqtt","from":"tcp://127.0.0.1:\d+","what":"belt detect \\"OFF\\""}\n$`, string(recorded))
 
 	p = programtest.StartWith(t, state, arguments...)
 	programtest.Until(t, received, "gate/available online")

@@ -82,7 +82,6 @@ func TestAnOutputThatCannotBeOpenedIsTheError(t *testing.T) {
 	for _, test := range []struct{ flags, want string }{
 		{fmt.Sprintf("--web 127.0.0.1:%d", taken), "address already in use"},
 		{"--web 127.0.0.1:0 --web-token-file /none", "web token: open /none"},
-		{"--snapshots " + file, "snapshots: "},
 		{fmt.Sprintf("--mqtt embedded --mqtt-listen 127.0.0.1:%d", taken), "address already in use"},
 	} {
 		arguments := append([]string{"--camera", "demo", "--json", "--name", "gate", "--mqtt", fmt.Sprintf("127.0.0.1:%d", taken)},

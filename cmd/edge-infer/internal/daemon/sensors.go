@@ -125,6 +125,9 @@ func readings(reading *telemetry.Reading) (all []web.Reading) {
 	if reading.EMC.Hertz > 0 {
 		add("clock", "emc", float64(reading.EMC.Hertz), "hertz")
 	}
+	if reading.OverCurrents >= 0 {
+		add("over-current", "over-current events since boot", float64(reading.OverCurrents), "events")
+	}
 	for _, slow := range reading.Throttled {
 		add("throttled", slow.Part+": "+string(slow.Cause), 1, "now")
 	}

@@ -34,6 +34,17 @@ func (o *outputs) status() *payload.Status {
 			status.Reason += "; secondary network " + s.Name + " fails: " + s.Error
 		}
 	}
+	if o.store != nil {
+		if problem := o.store.Stats().Error; problem != "" {
+			status.Reason += "; events are not stored: " + problem
+		}
+	}
+	if o.client != nil {
+		if other := o.client.Connection().Conflict; other != "" {
+			status.Reason += "; another machine has the same name: " + other
+		}
+	}
+	status.Reason += o.clipTrouble() + o.webhookTrouble() + o.uploadTrouble()
 	if last := o.reloaded(); last != nil && last.err != nil {
 		status.ConfigurationError = last.err.Error()
 	}
@@ -42,7 +53,7 @@ func (o *outputs) status() *payload.Status {
 		stats := c.Capture.Stats()
 		camera := payload.CameraStatus{
 			Name: stats.Name, State: string(stats.State), Error: stats.Reason, Hardware: o.groups.Hardware(stats.Name), Since: stats.Since,
-			Slowdown: o.groups.Slowdown(stats.Name), Model: o.groups.Describe(stats.Name),
+			Slowdown: o.groups.Slowdown(stats.Name), Model: o.groups.Describe(stats.Name), RecordError: stats.Record.Problem(),
 		}
 		if settings, ok := o.groups.Settings(stats.Name); ok && settings.Classes != nil && len(settings.Classes) == 0 && camera.Error == "" {
 			if inForce := now.Camera(stats.Name); inForce != nil {

@@ -47,20 +47,20 @@ func (w *waiting) SetReason(text string) {
 func (w *waiting) begin() {
 	ctx, cancel := context.WithCancel(context.Background()) // until Close
 	w.end = cancel
-	say := func(err error) {
+	logError := func(err error) {
 		if err != nil && ctx.Err() == nil {
 			w.outputs.logger.Warn("status not published while the run opens", "error", err)
 		}
 	}
 	if err := w.openWeb(); err != nil {
-		say(err)
+		logError(err)
 	} else if w.web != nil {
-		w.parts.Go(func() { say(w.web.Run(ctx)) })
+		w.parts.Go(func() { logError(w.web.Run(ctx)) })
 	}
 	if err := w.openMQTT(); err != nil {
-		say(err)
+		logError(err)
 	} else if w.client != nil {
-		w.parts.Go(func() { say(w.client.Run(ctx)) })
+		w.parts.Go(func() { logError(w.client.Run(ctx)) })
 	}
 }
 

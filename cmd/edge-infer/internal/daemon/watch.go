@@ -59,7 +59,7 @@ func (r *run) watch(ctx context.Context) {
 		if due {
 			since = time.Now()
 			r.outputs.publishStats(lines)
-			over.look(r.logger, since, r.fleet.demands())
+			over.check(r.logger, since, r.fleet.demands())
 		}
 	}
 }

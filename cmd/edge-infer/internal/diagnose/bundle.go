@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,7 +29,12 @@ type Bundle struct {
 	Unit     string   // service whose log is read
 	Root     string   // prefix of paths in /proc and /etc
 	Log      []string // command that prints the log; nil for journalctl
+
+	Commands [][]string // that describe the board; nil for those of a Jetson
 }
+
+// machineFilesTitle is the heading of the last section, whose lines are those of telemetry's recorded machines.
+const machineFilesTitle = "Files of the machine"
 
 const (
 	logLines   = "200"
@@ -69,6 +73,8 @@ func (b *Bundle) text(ctx context.Context) []byte {
 	section("edge-infer config show --origin", b.settings())
 	section("Environment, names only", strings.Join(variables(os.Environ()), "\n")+"\n")
 	section("Last lines of the log", b.log(ctx))
+	section("Devices, packages and logs of the system", b.board(ctx))
+	section(machineFilesTitle, b.machineFiles(ctx))
 	return text.Bytes()
 }
 
@@ -133,7 +139,7 @@ func variables(environment []string) []string {
 	var names []string
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
-		for _, prefix := range []string{"EDGE_INFER_", "CUDA_", "NVIDIA_", "LD_", "OPENCV_", "GST_", "GO"} {
+		for _, prefix := range []string{"EDGE_INFER_", "CUDA_", "NVIDIA_", "LD_", "OPENCV_", "GST_", "GO", "DISPLAY", "EGL_", "XAUTHORITY"} {
 			if strings.HasPrefix(name, prefix) {
 				names = append(names, name)
 			}
@@ -145,18 +151,9 @@ func variables(environment []string) []string {
 
 // log returns the end of the service's log, or the reason why it cannot be read.
 func (b *Bundle) log(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, logTimeout)
-	defer cancel()
 	command := b.Log
 	if command == nil {
 		command = []string{"journalctl", "--unit=" + b.Unit, "--lines=" + logLines, "--no-pager", "--output=short-iso"}
 	}
-	var output bytes.Buffer
-	program := exec.CommandContext(ctx, command[0], command[1:]...)
-	program.Stdout, program.Stderr = &output, &output
-	program.WaitDelay = time.Second // a grandchild may hold the pipe open
-	if err := program.Run(); err != nil {
-		fmt.Fprintf(&output, "%s: %v\n", command[0], err)
-	}
-	return output.String()
+	return output(ctx, command)
 }

@@ -5,10 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 )
 
 // TestNoSecretGetsIn puts secrets wherever a machine has them, and has logs and findings tell them in every form.
@@ -22,21 +24,29 @@ func TestNoSecretGetsIn(t *testing.T) {
 	}
 	// Each of them begins with the same letters, which nothing else has.
 	brokers, pages := write("mqtt", "hunt-broker\n"), write("page", "hunt-page")
+	bucket := write("bucket", "[default]\naws_access_key_id = hunt-id\naws_secret_access_key=hunt/bucket\n")
+	hook := write("hook", "whsec_hunthunthunthunthunthunthunthunt\n")
 	camera, server := write("camera", "hunt/camera?1 &\n"), write("server", "hunt-server")
 	settings := &config.Sources{
 		File: write("edge-infer.yaml", `name: gate
 cameras:
   - {name: yard, uri: "rtsp://admin:${file:`+camera+`}@192.0.2.1/stream"}
   - {name: door, uri: "http://192.0.2.2/video?user=viewer&pwd=hunt-query"}
+  - {name: lane, uri: demo, record: "rtsp://root:hunt-record@192.0.2.5/a"}
   - {name: roof, uri: "rtsp://root:hunt-plain@192.0.2.3/a"}
   - {name: pipe, uri: "gst:rtspsrc location=rtsp://u:hunt-pipe@192.0.2.4 user-pw=hunt-pw ! decodebin"}
 mqtt: {url: "tls://broker:8883", password_file: `+brokers+`}
 web: {listen: "127.0.0.1:0", token_file: `+pages+`}
 remote: {password_file: `+server+`, user: "${SERVER_USER}"}
+upload: {endpoint: "https://s3.example.org", bucket: clips, credentials_file: `+bucket+`}
+webhooks:
+  - {name: chat, url: "https://chat.example.org/services/T0/hunt-path?key=hunt-key", secret: whsec_hunthunthunthunthunthunthunthunt+a}
+  - {name: alarm, url: "http://u:hunt-hook@192.0.2.9/", secret_file: `+hook+`}
 `),
 		Environment: func(name string) (string, bool) {
 			value, set := map[string]string{
 				"EDGE_INFER_MQTT_PASSWORD": "hunt-variable", "SERVER_USER": "hunt-user", "EDGE_INFER_REMOTE_PASSWORD": "hunt-remote",
+				"AWS_SECRET_ACCESS_KEY": "hunt-aws",
 			}[name]
 			return value, set
 		},
@@ -45,7 +55,10 @@ remote: {password_file: `+server+`, user: "${SERVER_USER}"}
 	c, err := settings.Load()
 	require.NoError(t, err)
 	log := write("log", `gate edge-infer: open rtsp://admin:hunt%2Fcamera%3F1%20&@192.0.2.1/stream: refused
-plain hunt-broker, hunt-page, hunt-server, hunt-variable, hunt-remote, hunt-user and hunt/camera?1 &
+plain hunt-record, hunt-broker, hunt-page, hunt-server, hunt-variable, hunt-remote, hunt-user and hunt/camera?1 &
+posted to https://chat.example.org/services/T0/hunt-path?key=hunt-key and /services/T0/hunt-path?key=hunt-key with
+whsec_hunthunthunthunthunthunthunthunt and whsec_hunthunthunthunthunthunthunthunt+a
+upload failed with hunt-id and hunt/bucket, hunt-aws
 another program: password=hunt-1 token: hunt-2 {"secret":"hunt-3"} Authorization: Bearer hunt-4
 Authorization: Basic hunt-5==
 mqtt connect mqtts://someone:hunt-6@broker and ?access_token=hunt-7&x=1
@@ -61,8 +74,9 @@ the last line
 		Checks: Checks{
 			{Name: "camera yard", Status: Fail, Detail: "rtsp://admin:hunt/camera?1 &@192.0.2.1: 401", Remedy: "see hunt-plain"},
 		},
-		Log: []string{"cat", log},
+		Log: []string{"cat", log}, Commands: [][]string{{"cat", log}, {filepath.Join(dir, "none")}},
 	}
+	write("etc/nvpmodel.conf", "# hunt-plain\n< POWER_MODEL ID=0 NAME=15W >\n")
 	path := filepath.Join(dir, "report.md")
 	require.NoError(t, b.Write(t.Context(), path))
 	info, err := os.Stat(path)
@@ -75,7 +89,8 @@ the last line
 	}
 	for _, want := range []string{
 		"edge-infer 1.2.3", "R36 (release), REVISION: 4.3", "Debian GNU/Linux 12", "FAIL  camera yard", "no driver", "192.0.2.3",
-		"mqtt.password_file", "the last line", "edge-infer.yaml line 8", "\n## Last lines of the log\n",
+		"mqtt.password_file", "the last line", "webhooks.chat", "https://chat.example.org ", "edge-infer.yaml line 9",
+		"\n## Last lines of the log\n", "/etc/nvpmodel.conf\t# ***\\n< POWER_MODEL ID=0 NAME=15W >\n",
 	} {
 		require.Contains(t, string(text), want)
 	}
@@ -97,4 +112,45 @@ func FuzzRedact(f *testing.F) {
 		const secret = "hunter-2-forty-two"
 		require.NotContains(t, newRedactor([]string{secret}).redact(before+secret+after), secret)
 	})
+}
+
+// TestMachineFilesAreReplayed: from the files in a bundle the sensors of a board are read again, on any machine.
+func TestMachineFilesAreReplayed(t *testing.T) {
+	for _, board := range []string{"agx-orin", "orin-nano", "thor", "xavier", "plain-pc"} {
+		recorded, err := os.ReadFile(filepath.Join("..", "telemetry", "testdata", board+".txt"))
+		require.NoError(t, err)
+		unpack := func(lines string) string {
+			root := t.TempDir()
+			for line := range strings.Lines(lines) {
+				path, content, found := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+				if !found {
+					continue
+				}
+				file := filepath.Join(root, path)
+				require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+				content = strings.NewReplacer(`\n`, "\n", `\0`, "\x00").Replace(content) + "\n"
+				require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+			}
+			return root
+		}
+		read := func(root string) *telemetry.Reading {
+			r := telemetry.Reader{Root: root, FilesOnly: true, Disk: "/no/such/directory"}
+			defer r.Close()
+			reading := r.Read()
+			reading.Time = time.Time{}
+			return reading
+		}
+		root := unpack(string(recorded))
+		b := &Bundle{
+			Settings: &config.Sources{Scope: config.AllSections()}, Config: config.Default(), Root: root, Devices: &Devices{},
+			Log: []string{"true"}, Commands: [][]string{{"true"}},
+		}
+		_, section, found := strings.Cut(string(b.text(t.Context())), "## "+machineFilesTitle+"\n\n")
+		require.True(t, found)
+		again := read(unpack(strings.ReplaceAll("\n"+section, "\n    ", "\n")[1:]))
+		require.Equal(t, read(root), again, board)
+		if board != "plain-pc" {
+			require.NotEmpty(t, again.Temperatures, board)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
@@ -26,10 +27,12 @@ type request struct {
 	Remote    config.Remote   `json:"remote"`
 	Detect    config.Detect   `json:"detect"`
 	Root      string          `json:"root,omitempty"`      // doctor
-	Camera    string          `json:"camera,omitempty"`    // doctor: URI
+	Camera    string          `json:"camera,omitempty"`    // doctor: URI; selftest: one or several
 	Precision string          `json:"precision,omitempty"` // selftest
+	Reference *config.Model   `json:"reference,omitempty"` // selftest: to compare Model with; nil: itself
 	Core      int             `json:"core,omitempty"`      // selftest: DLA core
-	Video     string          `json:"video,omitempty"`     // selftest
+	Codec     string          `json:"codec,omitempty"`     // selftest: h264 or h265
+	Load      time.Duration   `json:"load,omitempty"`      // selftest
 	Devices   devicesRequest  `json:"devices"`
 	Networks  networksRequest `json:"networks"`
 
@@ -64,23 +67,24 @@ type runner func(ctx context.Context, r *request, send func(any)) error
 // runners returns the body of each job.
 func runners() map[job]runner {
 	all := map[job]runner{
-		"driver":        checking((*request).driver),
-		"tensorrt":      checking((*request).tensorrt),
-		"onnxruntime":   checking((*request).onnxruntime),
-		"cuda":          func(_ context.Context, _ *request, send func(any)) error { return sendDriver(send) },
-		"libraries":     func(_ context.Context, r *request, send func(any)) error { return r.libraries(send) },
-		"backend":       func(_ context.Context, r *request, send func(any)) error { return r.backend(send) },
-		"networks":      func(ctx context.Context, r *request, send func(any)) error { return r.networks(ctx, send) },
-		"camera":        func(ctx context.Context, r *request, send func(any)) error { send(r.camera(ctx)); return nil },
-		modelJob:        func(ctx context.Context, r *request, send func(any)) error { send(r.model(ctx)); return nil },
-		"kernels":       selftesting((*request).kernels),
-		"graph":         selftesting((*request).graph),
-		"memory":        selftesting((*request).memory),
-		networkJob:      selftesting((*request).network),
-		"dla":           selftesting((*request).accelerator),
-		"video-decoder": selftesting((*request).decoder),
-		"csi-camera":    selftesting((*request).csiCamera),
-		powerJob:        selftesting((*request).power),
+		"driver":       checking((*request).driver),
+		"tensorrt":     checking((*request).tensorrt),
+		"onnxruntime":  checking((*request).onnxruntime),
+		"cuda":         func(_ context.Context, _ *request, send func(any)) error { return sendDriver(send) },
+		"libraries":    func(_ context.Context, r *request, send func(any)) error { return r.libraries(send) },
+		"backend":      func(_ context.Context, r *request, send func(any)) error { return r.backend(send) },
+		"networks":     func(ctx context.Context, r *request, send func(any)) error { return r.networks(ctx, send) },
+		"camera":       func(ctx context.Context, r *request, send func(any)) error { send(r.camera(ctx)); return nil },
+		modelJob:       func(ctx context.Context, r *request, send func(any)) error { send(r.model(ctx)); return nil },
+		"kernels":      selftesting((*request).kernels),
+		"graph":        selftesting((*request).graph),
+		"memory":       selftesting((*request).memory),
+		networkJob:     selftesting((*request).network),
+		"dla":          selftesting((*request).accelerator),
+		"streams":      func(ctx context.Context, r *request, send func(any)) error { return r.streams(ctx, send) },
+		"read-cameras": selftesting((*request).readCameras),
+		"load":         selftesting((*request).load),
+		powerJob:       selftesting((*request).power),
 	}
 	return all
 }

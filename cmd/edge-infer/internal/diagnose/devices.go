@@ -91,7 +91,11 @@ func (d *Devices) Print(out io.Writer) error {
 		fmt.Fprintln(table, "camera\tno\t\ttry --camera demo")
 	}
 	for _, camera := range d.Cameras {
-		fmt.Fprintf(table, "camera\tyes\t\t%s %s\n", camera.Path, camera.Name)
+		usable, note := "yes", ""
+		if camera.Sensor() {
+			usable, note = "no", ": "+source.SensorHint
+		}
+		fmt.Fprintf(table, "camera\t%s\t\t%s %s%s\n", usable, camera.Path, camera.Name, note)
 	}
 	return table.Flush()
 }

@@ -64,6 +64,8 @@ func (d *Doctor) Run(ctx context.Context, each func(Check)) Checks {
 	add(d.child(ctx, "model", request{Job: modelJob},
 		"try --engine onnxruntime; where a large model is slow, give --timeout 10m")...)
 	add(d.broker(ctx)...)
+	add(d.webhooks(ctx)...)
+	add(d.upload(ctx)...)
 	return all.checks
 }
 
@@ -103,7 +105,7 @@ func (d *Doctor) tensorrt(ctx context.Context) []Check {
 
 // writtenDirs returns the directories that the daemon writes to with this configuration.
 func (d *Doctor) writtenDirs() []Dir {
-	const planSize, spoolSize = 1 << 30, 128 << 20
+	const planSize, spoolSize, clipSize = 1 << 30, 128 << 20, 512 << 20
 	cache, err := tensorrt.CacheDir()
 	if err != nil {
 		cache = ""
@@ -112,6 +114,11 @@ func (d *Doctor) writtenDirs() []Dir {
 	if d.Config.MQTT.URL != config.Off {
 		dirs = append(dirs, Dir{
 			Name: "event directory", Path: d.Config.MQTT.Spool, Need: spoolSize, Move: "name another one as mqtt.spool",
+		})
+	}
+	if d.Config.AnyVideo() {
+		dirs = append(dirs, Dir{
+			Name: "clip directory", Path: d.Config.Clips.Directory, Need: clipSize, Move: "name another one as clips.directory",
 		})
 	}
 	return dirs

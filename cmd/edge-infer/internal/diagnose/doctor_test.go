@@ -133,14 +133,14 @@ WARN  CUDA driver       no CUDA driver: ROOT/libcuda.so.1: cannot open shared ob
 WARN  TensorRT          not installed
                         fix: on a Jetson: sudo apt install nvidia-jetpack; elsewhere: install TensorRT 8.5 or newer, or set $EDGE_INFER_TENSORRT to its directory
 `, text[:strings.Index(text, "WARN  ONNX Runtime")])
-	assert.Equal(t, `OK    GStreamer         missing appsink, videoconvert, decodebin, rtspsrc; only csi:// and gst: cameras need them
+	assert.Equal(t, `OK    GStreamer         missing appsink, videoconvert, decodebin, rtspsrc, h264parse and h265parse, avdec_h264; only csi:// and gst: cameras, and RTSP without NVDEC, need them
 OK    video device      none; streams, files and demo need none
 OK    camera cam0       320x240 BGR, first image after N s, 30 fps
 OK    model             model  was run
 OK    MQTT broker       off
 `, text[strings.Index(text, "OK    GStreamer"):])
 	assert.Regexp(t, `^WARN  ONNX Runtime      no usable libonnxruntime, tried .*libonnxruntime.so: cannot open shared object file: No such file or directory
-                        fix: install ONNX Runtime 1.24 or newer, or set its library with --engine onnxruntime --library FILE or \$EDGE_INFER_ONNXRUNTIME
+                        fix: pip install --target ort .onnxruntime>=1.24. && export EDGE_INFER_ONNXRUNTIME=\$PWD/ort/onnxruntime/capi; packages of edge-infer contain it
 $`, lines(text, "ONNX Runtime"))
 	assert.Zero(t, failed)
 }
@@ -261,14 +261,19 @@ func TestStubDriver(t *testing.T) {
 	path, err := cudafake.Build(d.Root, 0)
 	require.NoError(t, err)
 	t.Setenv("EDGE_INFER_LIBCUDA", path)
+	t.Setenv("EDGE_INFER_LIBNVCUVID", filepath.Join(d.Root, "none"))
 	const driver = "OK    CUDA driver       ROOT/libcuda.so.1, CUDA 12.2\n"
 	for _, test := range []struct{ settings, want string }{
 		{
 			"capability=87,integrated=1,memory=8589934592",
-			driver + "OK    GPU 0             Fake GPU 0, sm_87, 8.0 GiB, shares the machine's memory\n",
+			driver + "OK    GPU 0             Fake GPU 0, sm_87, 8.0 GiB, shares the machine's memory\n" +
+				"OK    NVDEC             none, RTSP video is decoded in software\n",
 		},
 		{"devices=2,capability=89,integrated=0,memory=1073741824", driver +
-			"OK    GPU 0             Fake GPU 0, sm_89, 1.0 GiB, own memory\nOK    GPU 1             Fake GPU 1, sm_89, 1.0 GiB, own memory\n"},
+			"OK    GPU 0             Fake GPU 0, sm_89, 1.0 GiB, own memory\nOK    GPU 1             Fake GPU 1, sm_89, 1.0 GiB, own memory\n" +
+			`WARN  NVDEC             ROOT/none: cannot open shared object file: No such file or directory; RTSP video is decoded in software
+                        fix: install the driver's libnvcuvid; start a container with NVIDIA_DRIVER_CAPABILITIES=compute,utility,video
+`},
 		{"devices=0", `WARN  CUDA driver       the driver works: no device (100)
                         fix: no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia
 `},
@@ -288,6 +293,26 @@ func TestStubDriver(t *testing.T) {
 			}
 			assert.Equal(t, test.want, strings.ReplaceAll(out.String(), d.Root, "ROOT"))
 		})
+	}
+}
+
+// TestNVDEC: the GPU's decoder is loaded in the process that checks the driver.
+func TestNVDEC(t *testing.T) {
+	d := bareMachine(t)
+	driver, err := cudafake.Build(d.Root, 0)
+	require.NoError(t, err)
+	library, err := cudafake.Compile(filepath.Join(d.Root, "libnvcuvid.so.1"), "-std=gnu11", "-fvisibility=hidden",
+		"../../../../capture/nvdec/testdata/libnvcuvid.c", driver)
+	require.NoError(t, err)
+	t.Setenv("EDGE_INFER_LIBCUDA", driver)
+	t.Setenv("EDGE_INFER_LIBNVCUVID", library)
+	d.setDefaults()
+	for settings, want := range map[string]string{
+		"": "H.264, H.265 of RTSP cameras", "unsupported": "not on this GPU: RTSP video is decoded in software",
+	} {
+		t.Setenv("FAKE_NVCUVID", settings)
+		checks := d.child(t.Context(), "CUDA driver", request{Job: "driver"}, "reboot")
+		assert.Equal(t, ok("NVDEC", "%s", want), checks[len(checks)-1])
 	}
 }
 
@@ -645,7 +670,7 @@ OK    temperature       tj-thermal 51.5 °C, throttles at 99
 WARN  clock             not synchronized: times in messages may be wrong
                         fix: sudo timedatectl set-ntp true
 `, text[:strings.Index(text, "OK    cache directory")])
-	assert.Equal(t, `FAIL  GStreamer         missing appsink, videoconvert, decodebin, rtspsrc, nvarguscamerasrc, nvvidconv, nvv4l2decoder
+	assert.Equal(t, `FAIL  GStreamer         missing appsink, videoconvert, decodebin, rtspsrc, h264parse and h265parse, avdec_h264, nvarguscamerasrc, nvvidconv, nvv4l2decoder
                         fix: CSI cameras need a Jetson with nvidia-l4t-gstreamer; in a container, start it with --runtime nvidia
 FAIL  nvargus-daemon    not running, CSI cameras need it
                         fix: sudo systemctl restart nvargus-daemon; in a container, mount /tmp/argus_socket
@@ -655,4 +680,11 @@ FAIL  camera front      open csi://0: CSI cameras need GStreamer's nvarguscamera
 	assert.Contains(t, text, "FAIL  CUDA driver")
 	assert.Contains(t, text, "FAIL  TensorRT")
 	assert.Equal(t, 5, failed)
+
+	put(t, d, "/sys/class/hwmon/hwmon2/name", "soctherm_oc")
+	put(t, d, "/sys/class/hwmon/hwmon2/oc3_event_cnt", "7")
+	text, _ = printed(t, d)
+	assert.Equal(t, `WARN  power mode        25W; throttled 7 times because of over-current since the start of the machine
+                        fix: use a stronger power supply, or a mode with a lower limit: sudo nvpmodel -m NUMBER
+`, lines(text, "power mode"))
 }

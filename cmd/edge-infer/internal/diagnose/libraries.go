@@ -14,6 +14,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/dl"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/nvdec"
 	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
@@ -57,7 +58,30 @@ func (r *request) driver(add func(Check)) {
 	}
 	if r.Engine.FirstGPU() >= len(report.Devices) {
 		add(fail(fmt.Sprintf("GPU %d", r.Engine.FirstGPU()), "set --gpu to an existing GPU", "no GPU with this number"))
+		return
 	}
+	add(videoDecoder(&report.Devices[r.Engine.FirstGPU()]))
+}
+
+// videoDecoder checks the GPU's decoder of RTSP video.
+func videoDecoder(g *cuda.Facts) Check {
+	const name, software = "NVDEC", "RTSP video is decoded in software"
+	found, err := nvdec.Probe(g.Ordinal)
+	switch {
+	case err != nil && g.Integrated: // Orin and Xavier have none
+		return ok(name, "none, %s", software)
+	case err != nil:
+		detail, _ := explain(err)
+		const remedy = "install the driver's libnvcuvid; start a container with NVIDIA_DRIVER_CAPABILITIES=compute,utility,video"
+		return warn(name, remedy, "%s; %s", strings.TrimPrefix(detail, "open: no NVDEC: "), software)
+	case len(found) == 0:
+		return ok(name, "not on this GPU: %s", software)
+	}
+	names := make([]string, len(found))
+	for i, codec := range found {
+		names[i] = codec.String()
+	}
+	return ok(name, "%s of RTSP cameras", strings.Join(names, ", "))
 }
 
 // tensorrt loads the library, its plugins and its parser. The library needs the driver to be loaded first.

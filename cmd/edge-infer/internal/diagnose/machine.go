@@ -66,6 +66,10 @@ func (d *Doctor) powerMode(reader *telemetry.Reader, reading *telemetry.Reading)
 	if reading.PowerMode == "" {
 		return warn(name, "sudo nvpmodel -q", "nvpmodel reports no mode")
 	}
+	if n := reading.OverCurrents; n > 0 { // a faster mode would bring more of them
+		return warn(name, "use a stronger power supply, or a mode with a lower limit: sudo nvpmodel -m NUMBER",
+			"%s; throttled %d times because of over-current since the start of the machine", reading.PowerMode, n)
+	}
 	modes := reader.PowerModes()
 	best := -1
 	for _, id := range slices.Sorted(maps.Keys(modes)) {

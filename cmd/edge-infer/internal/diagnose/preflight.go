@@ -20,7 +20,7 @@ type Preflight struct {
 	Names   func(*site.Group) zone.Names
 	// Remote are the values that were set remotely, by camera.
 	Remote map[string]command.Kept
-	// Renewed says that the networks' files have changed since.
+	// Renewed is set if the networks' files have changed since.
 	Renewed bool
 	// Program is this program with Command. Its process opens the networks, because they may crash, and to return their memory.
 	Program []string
@@ -43,7 +43,8 @@ func (p *Preflight) Run(ctx context.Context) (mistakes []error) {
 	}
 	mistakes = append(mistakes, p.cameras()...)
 	mistakes = append(mistakes, p.mqtt()...)
-	mistakes = append(mistakes, p.snapshots()...)
+	mistakes = append(mistakes, p.directories()...)
+	mistakes = append(mistakes, p.webhooks()...)
 	return append(mistakes, p.web()...)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
 )
 
 // mqtt checks the client and the embedded broker.
@@ -109,11 +110,30 @@ func (p *Preflight) cameras() (mistakes []error) {
 	return mistakes
 }
 
-// snapshots checks that the directory can be written or created, by creating a directory there and removing it. Permissions alone do not
-// tell, for example in /proc or on a disk that is mounted read-only.
-func (p *Preflight) snapshots() []error {
-	dir := p.Config.Snapshots.Directory
-	if dir == "" {
+// webhooks checks that the signing secrets can be read and used.
+func (p *Preflight) webhooks() (mistakes []error) {
+	for i := range p.Config.Webhooks {
+		err := webhook.New(p.Config, &p.Config.Webhooks[i]).CheckSecret()
+		if err != nil {
+			mistakes = append(mistakes, fmt.Errorf("webhook %s: %w", p.Config.Webhooks[i].Name, err))
+		}
+	}
+	return mistakes
+}
+
+// directories checks those of events and clips.
+func (p *Preflight) directories() []error {
+	mistakes := p.directory("events.directory", p.Config.Events.Directory, "events")
+	if p.Config.AnyVideo() {
+		mistakes = append(mistakes, p.directory("clips.directory", p.Config.Clips.Directory, "clips")...)
+	}
+	return mistakes
+}
+
+// directory checks that a directory can be written or created, by creating a directory there and removing it. Permissions alone do not
+// tell, for example in /proc or on a disk that is mounted read-only. own is its name in the state directory: the daemon goes on without it.
+func (p *Preflight) directory(key, dir, own string) []error {
+	if dir == "" || dir == config.Off || dir == filepath.Join(p.Config.State, own) {
 		return nil
 	}
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
@@ -128,7 +148,7 @@ func (p *Preflight) snapshots() []error {
 			err = tryDirectory(at)
 		}
 		if err != nil {
-			return []error{fmt.Errorf("snapshots.directory %q cannot be used: %w", dir, err)}
+			return []error{fmt.Errorf("%s %q cannot be used: %w", key, dir, err)}
 		}
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 // Selftest runs hardware tests on one machine, each in a child process. It writes engine plans into the cache and changes nothing else.
 type Selftest struct {
 	Config   *config.Config // model and library; cameras, broker and page are not used
-	Video    string         // H.264 file for the decoder; empty: encode one
+	Load     time.Duration  // for which the network runs under observation; 0 for not at all
 	Unit     string         // systemd service whose rules are tested
 	Timeout  time.Duration  // of each part; building a plan takes longest
 	Progress progress.Reporter
@@ -49,10 +49,14 @@ func (s *Selftest) Run(ctx context.Context, each func(Check)) (Checks, error) {
 		{"zero copy", s.child("memory", "")},
 		{"network in fp32", s.child(networkJob, "fp32")},
 		{"network in fp16", s.child(networkJob, "fp16")},
+		{"network in int8", s.int8},
 		{"DLA", s.accelerators},
-		{"video decoder", s.decoder},
-		{"CSI camera", s.camera},
+		{"RTSP H.264", s.streams("h264")},
+		{"RTSP H.265", s.streams("h265")},
+		{"CSI camera", s.sensors},
+		{"USB camera", s.cameras},
 		{"power readings", s.child(powerJob, "")},
+		{"load", s.load},
 		{"service", s.service},
 	} {
 		s.step.Note(p.name)
@@ -119,20 +123,35 @@ func (s *Selftest) libraries(ctx context.Context) []Check {
 // child returns a part that runs in a child process.
 func (s *Selftest) child(name job, precision string) func(context.Context) []Check {
 	return func(ctx context.Context) []Check {
-		if s.devices != nil && s.devices.NoGPU != "" && name != powerJob {
-			return []Check{skip("", "%s", s.devices.NoGPU)}
-		}
-		if s.devices != nil && len(s.devices.TensorRT) == 0 && name == networkJob {
-			return []Check{skip("", "TensorRT is not installed")}
+		if skipped := s.absent(name); skipped != nil {
+			return skipped
 		}
 		return s.start(ctx, &request{Job: name, Precision: precision})
 	}
 }
 
-// start runs a request in a child process.
+// absent returns the result of a job for which this machine has no GPU or no TensorRT, otherwise nil.
+func (s *Selftest) absent(name job) []Check {
+	switch {
+	case s.devices == nil, name == powerJob:
+	case s.devices.NoGPU != "":
+		return []Check{skip("", "%s", s.devices.NoGPU)}
+	case len(s.devices.TensorRT) == 0 && name == networkJob:
+		return []Check{skip("", "TensorRT is not installed")}
+	}
+	return nil
+}
+
+// start runs a request about the configured network in a child process.
 func (s *Selftest) start(ctx context.Context, r *request) []Check {
 	r.configure(s.Config)
-	checks, err := checksOf(ctx, isolate.Process{Program: []string{s.program, Command}, Timeout: s.Timeout}, r, "", s.step.Note)
+	return s.run(ctx, r)
+}
+
+// run runs a request in a child process.
+func (s *Selftest) run(ctx context.Context, r *request) []Check {
+	process := isolate.Process{Program: []string{s.program, Command}, Timeout: s.Timeout + r.Load}
+	checks, err := checksOf(ctx, process, r, "", s.step.Note)
 	if err != nil {
 		checks = append(checks, fail("", "", "%v", err))
 	}
@@ -158,26 +177,62 @@ func (s *Selftest) accelerators(ctx context.Context) []Check {
 	return checks
 }
 
-// decoder tests the hardware decoder of a Jetson.
-func (s *Selftest) decoder(ctx context.Context) []Check {
-	if source.FindPlugin("libgstnvvideo4linux2.so") == "" {
-		return []Check{skip("", "GStreamer's nvv4l2decoder is not installed; it is part of nvidia-l4t-gstreamer on a Jetson")}
-	}
-	return s.start(ctx, &request{Job: "video-decoder", Video: s.Video})
+// streams returns the part that reads the video of a codec as from RTSP cameras.
+func (s *Selftest) streams(codec string) func(context.Context) []Check {
+	return func(ctx context.Context) []Check { return s.start(ctx, &request{Job: "streams", Codec: codec}) }
 }
 
-// camera reads frames of the first CSI camera. The capture driver of a Jetson names these V4L2 devices vi-output.
-func (s *Selftest) camera(ctx context.Context) []Check {
-	devices := source.Devices()
-	i := slices.IndexFunc(devices, func(d source.DeviceInfo) bool { return strings.HasPrefix(d.Name, "vi-output") })
-	if i < 0 {
+// sensors reads frames of every CSI camera, then of two at once. The capture driver of a Jetson names these V4L2 devices vi-output.
+func (s *Selftest) sensors(ctx context.Context) []Check {
+	var found []string
+	for _, d := range source.Devices() {
+		if strings.HasPrefix(d.Name, "vi-output") {
+			found = append(found, d.Name)
+		}
+	}
+	if len(found) == 0 {
 		return []Check{skip("", "no CSI sensor has a device node")}
 	}
-	checks := s.start(ctx, &request{Job: "csi-camera"})
-	for k := range checks {
-		checks[k].Detail = devices[i].Name + ": " + checks[k].Detail
+	var checks []Check
+	for i, name := range found {
+		checks = append(checks, s.read(ctx, fmt.Sprintf("csi://%d", i), name)...)
+	}
+	if len(found) > 1 {
+		checks = append(checks, s.read(ctx, "csi://0 csi://1", "two at once")...)
 	}
 	return checks
+}
+
+// cameras reads frames of every V4L2 camera that delivers images.
+func (s *Selftest) cameras(ctx context.Context) []Check {
+	var checks []Check
+	for _, d := range source.Devices() {
+		if d.Captures && !d.Sensor() && d.Error == "" {
+			checks = append(checks, s.read(ctx, d.Path, d.Name)...)
+		}
+	}
+	if len(checks) == 0 {
+		return []Check{skip("", "no V4L2 camera")}
+	}
+	return checks
+}
+
+// read reads frames of cameras, whose addresses are separated by spaces, at once.
+func (s *Selftest) read(ctx context.Context, cameras, description string) []Check {
+	checks := s.start(ctx, &request{Job: "read-cameras", Camera: cameras})
+	for i := range checks {
+		checks[i].Name = "camera " + strings.ReplaceAll(cameras, " ", " and ")
+		checks[i].Detail = description + ": " + checks[i].Detail
+	}
+	return checks
+}
+
+// load runs the network and watches the machine.
+func (s *Selftest) load(ctx context.Context) []Check {
+	if s.Load <= 0 {
+		return []Check{skip("", "--load is 0")}
+	}
+	return s.start(ctx, &request{Job: "load", Load: s.Load})
 }
 
 // service tests the rules of the systemd unit, as doctor --unit does.

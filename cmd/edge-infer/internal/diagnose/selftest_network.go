@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture/scene"
@@ -88,7 +89,11 @@ func (r *request) compare(ctx context.Context, n predict.Predictor) (detail stri
 		return "", err
 	}
 	r.note("reference on the CPU")
-	reference, err := predict.Open(ctx, r.options("onnxruntime=cpu", "fp32"))
+	plain := *r
+	if r.Reference != nil {
+		plain.Model = *r.Reference
+	}
+	reference, err := predict.Open(ctx, plain.options("onnxruntime=cpu", "fp32"))
 	if errors.Is(err, engine.ErrUnavailable) {
 		return fmt.Sprintf("%.1f ms per image; not compared because ONNX Runtime is not installed", milliseconds(took)), nil
 	}
@@ -170,6 +175,7 @@ func (r *request) accelerator(ctx context.Context) (detail string, err error) {
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
 	placed, onDLA := 0, 0
+	var others []string
 	if e, isTensorRT := n.Engine().(*tensorrt.Engine); isTensorRT {
 		layers, err := e.Placement()
 		if err != nil {
@@ -179,6 +185,8 @@ func (r *request) accelerator(ctx context.Context) (detail string, err error) {
 			placed++
 			if layer.Device == "DLA" {
 				onDLA++
+			} else {
+				others = append(others, layer.Name)
 			}
 		}
 	}
@@ -186,5 +194,17 @@ func (r *request) accelerator(ctx context.Context) (detail string, err error) {
 		return "", fmt.Errorf("none of the %d layers runs on the DLA", placed)
 	}
 	detail, err = r.compare(ctx, n)
-	return fmt.Sprintf("%d of %d layers on the DLA: %s", onDLA, placed, detail), err
+	return fmt.Sprintf("%d of %d layers on the DLA: %s; %s", onDLA, placed, detail, onGPU(others)), err
+}
+
+// onGPU describes the layers that the DLA does not execute.
+func onGPU(layers []string) string {
+	const most = 10
+	switch {
+	case len(layers) == 0:
+		return "none on the GPU"
+	case len(layers) > most:
+		return fmt.Sprintf("on the GPU %s and %d more", strings.Join(layers[:most], ", "), len(layers)-most)
+	}
+	return "on the GPU " + strings.Join(layers, ", ")
 }

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"gocv.io/x/gocv"
-
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/capture/gstreamer"
 	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 )
@@ -27,6 +26,8 @@ var (
 		{"videoconvert", []string{"libgstvideoconvert.so", "libgstvideoconvertscale.so"}},
 		{"decodebin", []string{"libgstplayback.so"}},
 		{"rtspsrc", []string{"libgstrtsp.so"}},
+		{"h264parse and h265parse", []string{"libgstvideoparsersbad.so"}},
+		{"avdec_h264", []string{"libgstlibav.so"}},
 	}
 	jetsonElements = []element{
 		{"nvarguscamerasrc", []string{"libgstnvarguscamerasrc.so"}},
@@ -50,18 +51,19 @@ func (d *Doctor) gstreamer(board *cuda.Jetson) Check {
 		}
 	}
 	csi, pipelines := d.uses(capture.CSI), d.uses(capture.Pipeline)
-	if !gocv.VideoRegistry.HasBackend(gocv.VideoCaptureGstreamer) {
-		c := ok(name, "this program's OpenCV has no GStreamer; only csi:// and gst: cameras need it")
+	if err := gstreamer.Available(); err != nil {
+		detail, remedy := explain(err)
+		detail = strings.TrimPrefix(detail, "open: ")
 		if csi || pipelines {
-			c = fail(name, "use a build with GStreamer", "this program's OpenCV has no GStreamer, and csi:// and gst: cameras need it")
+			return fail(name, remedy, "%s; csi:// and gst: cameras need it", detail)
 		}
-		return c
+		return ok(name, "%s; only csi:// and gst: cameras, and RTSP without NVDEC, need it", detail)
 	}
 	if len(missing) == 0 {
 		return ok(name, "%d of %d elements", len(wanted), len(wanted))
 	}
 	text := "missing " + strings.Join(missing, ", ")
-	const remedy = "sudo apt install gstreamer1.0-plugins-base gstreamer1.0-plugins-good"
+	const remedy = "sudo apt install gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-libav"
 	switch {
 	case csi && slices.ContainsFunc(csiElements, func(name string) bool { return board == nil || slices.Contains(missing, name) }):
 		return fail(name, "CSI cameras need a Jetson with nvidia-l4t-gstreamer; in a container, start it with --runtime nvidia", "%s", text)
@@ -71,7 +73,10 @@ func (d *Doctor) gstreamer(board *cuda.Jetson) Check {
 		return warn(name, remedy+" nvidia-l4t-gstreamer; in a container, start it with --runtime nvidia",
 			"%s: streams are decoded on the CPU", text)
 	}
-	return ok(name, "%s; only csi:// and gst: cameras need them", text)
+	if d.uses(capture.RTSP) {
+		return warn(name, remedy, "%s: RTSP video needs them where there is no NVDEC", text)
+	}
+	return ok(name, "%s; only csi:// and gst: cameras, and RTSP without NVDEC, need them", text)
 }
 
 // uses reports whether the configuration has a camera of a kind.
@@ -98,6 +103,9 @@ func (d *Doctor) devices() []Check {
 		case device.Error != "":
 			checks = append(checks, failIf(slices.Contains(used, device.Path),
 				warn("video device", deviceRemedy(device.Error), "%s: %s", strings.TrimSpace(device.Path+" "+device.Name), device.Error)))
+		case device.Sensor():
+			checks = append(checks, failIf(slices.Contains(used, device.Path),
+				warn("video device", source.SensorHint, "%s: %s", strings.TrimSpace(device.Path+" "+device.Name), formatList(device.Formats))))
 		case device.Captures:
 			checks = append(checks, ok("video device", "%s: %s", strings.TrimSpace(device.Path+" "+device.Name), formatList(device.Formats)))
 		}
@@ -150,6 +158,10 @@ func (d *Doctor) cameras(ctx context.Context) []Check {
 	for _, c := range d.Config.Cameras {
 		checks = append(checks, d.child(ctx, "camera "+c.Name, request{Job: "camera", Camera: c.URI},
 			"another program may use the camera, or its driver hangs: unplug it and see dmesg")...)
+		if c.Record != "" {
+			checks = append(checks, d.child(ctx, "recorded stream of camera "+c.Name, request{Job: "camera", Camera: c.Record},
+				"the camera may admit fewer connections than two")...)
+		}
 	}
 	return checks
 }

@@ -61,26 +61,28 @@ func (h *Heat) MarshalJSON() ([]byte, error) {
 	return json.Marshal(rounded)
 }
 
-func newDay(camera, day string) *Day {
+// NewDay returns a day without counts.
+func NewDay(camera, day string) *Day {
 	return &Day{Camera: camera, Day: day, Hours: map[int]*Counts{}, Heat: new(Heat)}
 }
 
-func newCounts() *Counts {
+// NewCounts returns counts of nothing.
+func NewCounts() *Counts {
 	return &Counts{Objects: map[string]int{}, Zones: map[string]*Zone{}, Lines: map[string]*Line{}}
 }
 
-// hour returns the counts of an hour.
-func (d *Day) hour(hour int) *Counts {
+// Hour returns the counts of an hour, adding them if necessary.
+func (d *Day) Hour(hour int) *Counts {
 	c := d.Hours[hour]
 	if c == nil {
-		c = newCounts()
+		c = NewCounts()
 		d.Hours[hour] = c
 	}
 	return c
 }
 
-// entry returns an entry of a map, adding it if necessary.
-func entry[T any](all map[string]*T, name string) *T {
+// Entry returns an entry of a map, adding it if necessary.
+func Entry[T any](all map[string]*T, name string) *T {
 	one := all[name]
 	if one == nil {
 		one = new(T)
@@ -89,58 +91,42 @@ func entry[T any](all map[string]*T, name string) *T {
 	return one
 }
 
-// add takes over what another part of the same day has counted.
-func (d *Day) add(more *Day) {
-	for hour, counts := range more.Hours {
-		d.hour(hour).add(counts)
-	}
-	for i, seconds := range more.Heat {
-		d.Heat[i] += seconds
+// Add adds the seconds of another part of the same day.
+func (h *Heat) Add(more *Heat) {
+	for i, seconds := range more {
+		h[i] += seconds
 	}
 }
 
-func (c *Counts) add(more *Counts) {
+// Add adds other counts of the same period.
+func (c *Counts) Add(more *Counts) {
 	for label, n := range more.Objects {
 		c.Objects[label] += n
 	}
 	for name, z := range more.Zones {
-		to := entry(c.Zones, name)
+		to := Entry(c.Zones, name)
 		to.Entered, to.Visits, to.Dwell = to.Entered+z.Entered, to.Visits+z.Visits, to.Dwell+z.Dwell
 	}
 	for name, l := range more.Lines {
-		to := entry(c.Lines, name)
+		to := Entry(c.Lines, name)
 		to.In, to.Out = to.In+l.In, to.Out+l.Out
 	}
 	to, way := &c.Way, more.Way
 	to.Objects, to.Distance, to.Time = to.Objects+way.Objects, to.Distance+way.Distance, to.Time+way.Time
 }
 
-// fillDefaults sets the fields that a file may omit, so that none is nil.
-func (d *Day) fillDefaults() {
-	if d.Hours == nil {
-		d.Hours = map[int]*Counts{}
-	}
-	if d.Heat == nil {
-		d.Heat = new(Heat)
-	}
-	for hour, c := range d.Hours {
-		full := newCounts()
-		if c != nil && hour >= 0 && hour < 24 {
-			dropNil(c.Zones)
-			dropNil(c.Lines)
-			full.add(c)
-		}
-		d.Hours[hour] = full
-	}
+// Minute holds the counts of one camera for one minute.
+type Minute struct {
+	Camera string
+	Minute int64 // since 1970
+	Counts *Counts
 }
 
-func dropNil[T any](all map[string]*T) {
-	for name, one := range all {
-		if one == nil {
-			delete(all, name)
-		}
-	}
+// DayHeat is a part of the heat map of one camera for one day.
+type DayHeat struct {
+	Camera, Day string
+	Heat        *Heat
 }
 
-// dayLayout is the format of days, which sorts by date.
-const dayLayout = time.DateOnly
+// DayOf returns the day of the local calendar that a time is in. Days sort by date.
+func DayOf(t time.Time) string { return t.Local().Format(time.DateOnly) }

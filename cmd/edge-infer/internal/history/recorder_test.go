@@ -1,10 +1,11 @@
 package history
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,9 +26,9 @@ var follower = &pipeline.Tracker{Config: zone.Config{
 var noon = time.Date(2026, 11, 20, 12, 30, 0, 0, time.Local)
 
 // shown is a frame with one object whose foot is at x, y of 640x360.
-func shown(camera string, at time.Time, x, y float32, events ...zone.Event) *pipeline.Result {
+func shown(at time.Time, x, y float32, events ...zone.Event) *pipeline.Result {
 	return &pipeline.Result{
-		Camera: camera, Time: at, Width: 640, Height: 360, Labels: []string{"bolt", "nut"}, Frame: &capture.Frame{}, Tracker: follower,
+		Camera: "belt", Time: at, Width: 640, Height: 360, Labels: []string{"bolt", "nut"}, Frame: &capture.Frame{}, Tracker: follower,
 		Detections: []postprocess.Detection{{Box: postprocess.Box{X1: x - 5, X2: x + 5, Y1: y - 20, Y2: y}}},
 		Events:     &zone.Result{Events: events},
 	}
@@ -41,20 +42,20 @@ func TestCountsByHourAndWhere(t *testing.T) {
 	r := &Recorder{}
 	moved := object(1)
 	moved.Distance, moved.Start, moved.LastSeen = 3, noon, noon.Add(2*time.Second)
-	r.Frame(shown("belt", noon, 100, 100, zone.Event{Kind: zone.New, Object: object(0)}, zone.Event{Kind: zone.Enter, Object: object(0)}))
-	r.Frame(shown("belt", noon.Add(200*time.Millisecond), 100, 100))
-	r.Frame(shown("belt", noon.Add(300*time.Millisecond), 639.9, 400, zone.Event{Kind: zone.Update, Object: object(0)}))
-	r.Frame(shown("belt", noon.Add(10*time.Second), 100, 100)) // nobody knows where it was meanwhile
-	r.Frame(shown("belt", noon.Add(time.Hour), 100, 100,
+	r.Frame(shown(noon, 100, 100, zone.Event{Kind: zone.New, Object: object(0)}, zone.Event{Kind: zone.Enter, Object: object(0)}))
+	r.Frame(shown(noon.Add(200*time.Millisecond), 100, 100))
+	r.Frame(shown(noon.Add(300*time.Millisecond), 639.9, 400, zone.Event{Kind: zone.Update, Object: object(0)}))
+	r.Frame(shown(noon.Add(10*time.Second), 100, 100)) // nobody knows where it was meanwhile
+	r.Frame(shown(noon.Add(time.Hour), 100, 100,
 		zone.Event{Kind: zone.Leave, Object: object(0), Dwell: 90 * time.Second},
 		zone.Event{Kind: zone.Cross, Object: moved, Direction: zone.Out},
 		zone.Event{Kind: zone.Cross, Object: moved, Direction: zone.In}, zone.Event{Kind: zone.End, Object: moved},
 		zone.Event{Kind: zone.End, Object: object(0)}))
-	over := shown("belt", noon.Add(time.Hour), 0, 0, zone.Event{Kind: zone.New, Object: object(1)})
+	over := shown(noon.Add(time.Hour), 0, 0, zone.Event{Kind: zone.New, Object: object(1)})
 	over.Frame, over.Detections = nil, nil
 	r.Frame(over)
 
-	day, days, err := r.Day("belt", "")
+	day, days, err := r.Day(t.Context(), "belt", "")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"2026-11-20"}, days)
 	early := &Counts{Objects: map[string]int{"bolt": 1}, Zones: map[string]*Zone{"yard": {Entered: 1}}, Lines: map[string]*Line{}}
@@ -69,95 +70,94 @@ func TestCountsByHourAndWhere(t *testing.T) {
 	totals := r.Totals()["belt"]
 	assert.Equal(t, map[string]int{"bolt": 1, "nut": 1}, totals.Objects)
 	assert.Equal(t, &Zone{1, 1, 90}, totals.Zones["yard"])
-	other, days, err := r.Day("nobody", "2026-11-20")
+	other, days, err := r.Day(t.Context(), "nobody", "2026-11-20")
 	require.NoError(t, err)
 	assert.Empty(t, days)
 	assert.Empty(t, other.Hours)
 }
 
-// What is saved, by this run or an earlier one, and what is not yet add up; days that are too old go.
-func TestFilesAddUp(t *testing.T) {
-	dir := t.TempDir()
-	open := func() *Recorder { return &Recorder{Directory: dir, Days: 3, Logger: slog.New(slog.DiscardHandler)} }
-	enter := zone.Event{Kind: zone.Enter, Object: object(0)}
-	entered := func(r *Recorder, day string) int {
-		found, _, err := r.Day("..", day)
-		require.NoError(t, err)
-		return found.hour(12).Zones["yard"].Entered
-	}
-	first := open()
-	first.Frame(shown("..", noon, 100, 100, enter))
-	first.save()
-	first.Frame(shown("..", noon.Add(time.Second), 100, 100, enter))
-	assert.Equal(t, 2, entered(first, ""))
-	first.save()
-	first.save()
-	second := open()
-	second.Frame(shown("..", noon.Add(2*time.Second), 100, 100, enter))
-	assert.Equal(t, 3, entered(second, "2026-11-20"))
-	for days := 1; days <= 3; days++ {
-		second.Frame(shown("..", noon.AddDate(0, 0, days), 100, 100, enter))
-	}
-	second.save()
-	assert.Equal(t, 1, entered(open(), ""))
-	_, days, err := open().Day("..", "")
-	require.NoError(t, err)
-	assert.Equal(t, []string{"2026-11-21", "2026-11-22", "2026-11-23"}, days)
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, entries, 1, "whatever a camera is called, its files are in the directory")
-
-	// A damaged file is put aside, and what is counted is not lost.
-	path := filepath.Join(dir, "camera-..", "2026-11-23.json")
-	require.NoError(t, os.WriteFile(path, []byte(`{"heat":[1e39]}`), 0o600))
-	_, _, err = open().Day("..", "")
-	require.ErrorContains(t, err, path)
-	third := open()
-	third.Frame(shown("..", noon.AddDate(0, 0, 3), 100, 100, enter))
-	third.save()
-	assert.Equal(t, 1, entered(open(), "2026-11-23"))
-	assert.FileExists(t, path+".damaged")
+// stored is a store in memory.
+type stored struct {
+	failure error
+	minutes map[int64]*Counts
+	heat    map[string]*Heat
 }
 
-// What cannot be written waits in memory.
-func TestNoRoom(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(dir, nil, 0o600))
-	r := &Recorder{Directory: dir, Days: 3, Logger: slog.New(slog.DiscardHandler)}
-	r.Frame(shown("belt", noon, 100, 100, zone.Event{Kind: zone.Enter, Object: object(0)}))
-	r.save()
-	require.NoError(t, os.Remove(dir))
-	r.save()
-	day, _, err := (&Recorder{Directory: dir}).Day("belt", "")
+func (s *stored) AddCounts(_ context.Context, minutes []Minute, heat []DayHeat) error {
+	if s.failure != nil {
+		return s.failure
+	}
+	for _, m := range minutes {
+		if s.minutes[m.Minute] == nil {
+			s.minutes[m.Minute] = NewCounts()
+		}
+		s.minutes[m.Minute].Add(m.Counts)
+	}
+	for _, part := range heat {
+		Entry(s.heat, part.Day).Add(part.Heat)
+	}
+	return nil
+}
+
+func (s *stored) Day(_ context.Context, camera, day string) (*Day, []string, error) {
+	found := NewDay(camera, day)
+	for minute, counts := range s.minutes {
+		if at := time.Unix(60*minute, 0).Local(); DayOf(at) == day {
+			found.Hour(at.Hour()).Add(counts)
+		}
+	}
+	if s.heat[day] != nil {
+		found.Heat.Add(s.heat[day])
+	}
+	return found, slices.Sorted(maps.Keys(s.heat)), nil
+}
+
+// What is saved, by this run or an earlier one, and what is not yet add up. What cannot be stored waits in memory, for two days.
+func TestStoredCountsAddUp(t *testing.T) {
+	to := &stored{minutes: map[int64]*Counts{}, heat: map[string]*Heat{}}
+	open := func() *Recorder { return &Recorder{Store: to, Logger: slog.New(slog.DiscardHandler)} }
+	enter := zone.Event{Kind: zone.Enter, Object: object(0)}
+	entered := func(r *Recorder, day string) int {
+		found, _, err := r.Day(t.Context(), "belt", day)
+		require.NoError(t, err)
+		return Entry(found.Hour(12).Zones, "yard").Entered
+	}
+	first := open()
+	first.Frame(shown(noon, 100, 100, enter))
+	first.save(t.Context())
+	first.Frame(shown(noon.Add(time.Second), 100, 100, enter))
+	first.Frame(shown(noon.Add(1100*time.Millisecond), 100, 100))
+	assert.Equal(t, 2, entered(first, ""))
+	to.failure = errors.New("disk")
+	first.save(t.Context())
+	assert.Equal(t, 2, entered(first, ""))
+	first.Frame(shown(noon.Add(2*time.Second), 100, 100, enter))
+	to.failure = nil
+	first.save(t.Context())
+	first.save(t.Context())
+	assert.Equal(t, 3, entered(first, ""))
+	second := open()
+	assert.Equal(t, 3, entered(second, "2026-11-20"))
+	assert.InDelta(t, 2, to.heat["2026-11-20"][10*Columns+10], 1e-5)
+	to.failure = errors.New("disk")
+	for days := 1; days <= 3; days++ {
+		second.Frame(shown(noon.AddDate(0, 0, days), 100, 100, enter))
+		second.save(t.Context())
+	}
+	to.failure = nil
+	second.save(t.Context())
+	_, days, err := open().Day(t.Context(), "belt", "")
 	require.NoError(t, err)
-	assert.Equal(t, 1, day.hour(12).Zones["yard"].Entered)
+	assert.Equal(t, []string{"2026-11-20", "2026-11-22", "2026-11-23"}, days)
+	assert.Equal(t, 1, entered(open(), ""))
 }
 
 func TestNoAllocations(t *testing.T) {
 	r := &Recorder{}
-	frame := shown("belt", noon, 100, 100, zone.Event{Kind: zone.Enter, Object: object(0)}, zone.Event{Kind: zone.New, Object: object(0)})
+	frame := shown(noon, 100, 100, zone.Event{Kind: zone.Enter, Object: object(0)}, zone.Event{Kind: zone.New, Object: object(0)})
 	r.Frame(frame)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		frame.Time = frame.Time.Add(10 * time.Millisecond)
 		r.Frame(frame)
 	}))
-}
-
-func FuzzParse(f *testing.F) {
-	day := newDay("belt", "2026-11-20")
-	entry(day.hour(5).Zones, "yard").Dwell = 5
-	text, err := json.Marshal(day)
-	require.NoError(f, err)
-	f.Add(text)
-	f.Add([]byte(`{"hours":{"5":null,"99":{"zones":{"a":null}}},"heat":[1,2]}`))
-	f.Add([]byte(`{"hours":{"5":{"zones":{"a":{"dwell_s":1e308}}}}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		found, err := parse(data)
-		if err != nil {
-			return
-		}
-		found.add(found)
-		_, err = json.Marshal(found)
-		require.NoError(t, err)
-	})
 }

@@ -120,8 +120,8 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 		files.Skip = w.skip
 	}
 	files.Failed = w.fail
-	files.Short = func(path string, reached, told time.Duration) {
-		p.Logger.Warn("video ends early", "file", path, "at", reached.Round(time.Millisecond), "should_at", told.Round(time.Millisecond),
+	files.Short = func(path string, reached, declared time.Duration) {
+		p.Logger.Warn("video ends early", "file", path, "at", reached.Round(time.Millisecond), "should_at", declared.Round(time.Millisecond),
 			"hint", "truncated file, or longer audio: copy it again")
 	}
 	err = files.Files(ctx, inputs)

@@ -41,7 +41,7 @@ func tracked(c *config.Config, files []string) bool {
 	return c.Detect.Track && slices.ContainsFunc(files, func(path string) bool { return !captured.IsImage(path) })
 }
 
-// tracking is what is known of a frame's detections; the zero value is that of an image.
+// tracking holds the tracks of a frame's detections; the zero value is for images without a tracker.
 type tracking struct {
 	ids     []uint64          // by detection, 0 for none
 	tracker *pipeline.Tracker // with zones, lines and counts
@@ -95,7 +95,7 @@ func (t *tracks) begin(path string, confidence float32) error {
 	return nil
 }
 
-// end logs what the zones and lines of the current video have counted.
+// end logs the counts of the zones and lines in the current video.
 func (t *tracks) end() {
 	if t.camera == nil {
 		return

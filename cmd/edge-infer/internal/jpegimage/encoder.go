@@ -1,6 +1,7 @@
 package jpegimage
 
 import (
+	"cmp"
 	"fmt"
 	"image"
 	"runtime"
@@ -18,9 +19,11 @@ type Encoder struct {
 
 	colour, loaded gocv.Mat
 	made           bool
+	mosaic         mosaic
 }
 
-// Load takes a part of the image over as a BGR or gray one; the pixels are not needed any more when it returns.
+// Load takes a part of the image over as a BGR or gray one, without what is hidden; the pixels are not needed any more when it returns.
+// After Pixels.CopySmall the part must be all of it.
 func (e *Encoder) Load(p *Pixels, part image.Rectangle) error {
 	if !e.made {
 		e.colour, e.loaded, e.made = gocv.NewMat(), gocv.NewMat(), true
@@ -39,7 +42,8 @@ func (e *Encoder) Load(p *Pixels, part image.Rectangle) error {
 	default:
 		return fmt.Errorf("pixels of format %v", p.Format)
 	}
-	rows := p.Format.Rows(p.Height)
+	height := cmp.Or(p.rows, p.Height)
+	rows := p.Format.Rows(height)
 	if len(p.Data) == 0 || len(p.Data) < rows*p.Format.RowBytes(p.Width) {
 		return fmt.Errorf("%d bytes for a %v image of %dx%d", len(p.Data), p.Format, p.Width, p.Height)
 	}
@@ -62,9 +66,29 @@ func (e *Encoder) Load(p *Pixels, part image.Rectangle) error {
 		}
 		whole = e.colour
 	}
-	cut := whole.Region(part)
+	if err := e.hide(&whole, p); err != nil {
+		return err
+	}
+	inData := part
+	if height != p.Height {
+		inData = image.Rect(0, 0, p.Width, height)
+	}
+	cut := whole.Region(inData)
 	defer cut.Close()
 	return e.fit(cut, part.Dx(), part.Dy())
+}
+
+// hide paints over what is hidden in the whole image. A copy that is loaded for several parts is painted again, with the same cells.
+func (e *Encoder) hide(whole *gocv.Mat, p *Pixels) error {
+	if len(p.regions) == 0 && len(p.boxes) == 0 {
+		return nil
+	}
+	data, err := whole.DataPtrUint8()
+	if err != nil {
+		return fmt.Errorf("hide private parts: %w", err)
+	}
+	e.mosaic.apply(data, whole.Channels(), p)
+	return nil
 }
 
 // fit keeps the image, smaller where it is too wide.
@@ -81,6 +105,9 @@ func (e *Encoder) fit(img gocv.Mat, width, height int) error {
 	}
 	return nil
 }
+
+// Size returns the width and height in pixels of what Load took over.
+func (e *Encoder) Size() (width, height int) { return e.loaded.Cols(), e.loaded.Rows() }
 
 // JPEG encodes what Load took over.
 func (e *Encoder) JPEG() ([]byte, error) {

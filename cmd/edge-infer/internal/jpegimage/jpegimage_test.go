@@ -10,7 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 func TestImagesShowTheFrame(t *testing.T) {
@@ -43,7 +47,8 @@ func TestImagesShowTheFrame(t *testing.T) {
 				}
 			}
 			var copied Pixels
-			part := copied.Copy(f.Image(), image.Rect(0, 0, width, height))
+			part, err := copied.Copy(&pipeline.Result{Frame: f}, image.Rect(0, 0, width, height))
+			require.NoError(t, err)
 			e := Encoder{Quality: 90}
 			for _, e.MaxWidth = range []int{width, width / 2} {
 				limit := e.MaxWidth
@@ -80,12 +85,13 @@ func TestImagesShowTheFrame(t *testing.T) {
 func TestCopyOfAPart(t *testing.T) {
 	for format := engine.BGR; format <= engine.GRAY8; format++ {
 		row := format.RowBytes(8)
-		source := engine.Image{Width: 8, Height: 6, Stride: row + 5, Format: format, Data: make([]byte, (row+5)*format.Rows(6))}
+		source := capture.Frame{Width: 8, Height: 6, Stride: row + 5, Format: format, Data: make([]byte, (row+5)*format.Rows(6))}
 		for i := range source.Data {
 			source.Data[i] = byte(i)
 		}
 		var p Pixels
-		part := p.Copy(source, image.Rect(2, 1, 6, 40))
+		part, err := p.Copy(&pipeline.Result{Frame: &source}, image.Rect(2, 1, 6, 40))
+		require.NoError(t, err)
 		require.Equal(t, image.Pt(4, 5), part.Size(), "%v", format)
 		require.Len(t, p.Data, format.RowBytes(p.Width)*format.Rows(p.Height))
 		left, top := 2-part.Min.X, 1-part.Min.Y // of what was copied
@@ -96,4 +102,79 @@ func TestCopyOfAPart(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSmallCopies: of an image in a GPU's memory that is shrunk, only some rows are copied. It is encoded with the aspect ratio of all.
+func TestSmallCopies(t *testing.T) {
+	const width, height = 96, 54
+	memory := &enginetest.DeviceMemory{Data: bytes.Repeat([]byte{128}, width*height*3/2)}
+	img := memory.Image(engine.NV12, width, height, width)
+	device := &capture.Frame{Width: width, Height: height, Stride: width, Format: engine.NV12, Device: img.Device}
+	host := &capture.Frame{Width: width, Height: height, Stride: width, Format: engine.NV12, Data: memory.Data}
+	region := []zone.Point{{X: 0.2, Y: 0.2}, {X: 0.8, Y: 0.2}, {X: 0.5, Y: 0.8}}
+	hidden := &pipeline.Hidden{Regions: [][]zone.Point{region}}
+	for _, test := range []struct {
+		name               string
+		frame              *capture.Frame
+		hidden             *pipeline.Hidden
+		limit, rows        int
+		shrunk, shrunkHigh int
+	}{
+		{"any width", device, nil, 0, 54, 96, 54},
+		{"wider", device, nil, 200, 54, 96, 54},
+		{"less than half", device, nil, 64, 54, 64, 36},
+		{"a third", device, nil, 32, 18, 32, 18},
+		{"a fifth", device, nil, 20, 12, 20, 11},
+		{"with a hidden region", device, hidden, 20, 54, 20, 11},
+		{"in host memory", host, nil, 20, 54, 20, 11},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var p Pixels
+			require.NoError(t, p.CopySmall(&pipeline.Result{Frame: test.frame, Hidden: test.hidden}, test.limit))
+			require.Len(t, p.Data, width*test.rows*3/2)
+			e := Encoder{Quality: 90, MaxWidth: test.limit}
+			defer e.Close()
+			require.NoError(t, e.Load(&p, p.Bounds()))
+			got, high := e.Size()
+			require.Equal(t, [2]int{test.shrunk, test.shrunkHigh}, [2]int{got, high})
+		})
+	}
+}
+
+// TestLeasedPixels: the frame is copied by Fetch, which may come after its release, and is the camera's again after it.
+func TestLeasedPixels(t *testing.T) {
+	for format := engine.BGR; format <= engine.GRAY8; format++ {
+		pool := &capture.Pool{Buffers: 2}
+		frame, err := pool.Frame(format, 8, 6)
+		require.NoError(t, err)
+		for i := range frame.Data {
+			frame.Data[i] = byte(i)
+		}
+		in := &pipeline.Result{Frame: &frame, Hidden: &pipeline.Hidden{Boxes: []postprocess.Box{{X2: 3, Y2: 3}}}}
+		for _, part := range []image.Rectangle{image.Rect(0, 0, 8, 6), image.Rect(3, 1, 6, 40)} {
+			var want, got Pixels
+			place, err := want.Copy(in, part)
+			require.NoError(t, err)
+			leased, err := got.Lease(in, part)
+			require.NoError(t, err)
+			require.Equal(t, place, leased)
+			require.Empty(t, got.Data)
+			got.Fetch()
+			got.Fetch()
+			require.Equal(t, want, got, "%v", format)
+		}
+		var got Pixels
+		require.NoError(t, got.LeaseSmall(in, 4))
+		frame.Release()
+		require.Equal(t, 1, pool.Lent())
+		got.Fetch()
+		require.Equal(t, frame.Data, got.Data)
+		require.Zero(t, pool.Lent())
+		require.NoError(t, pool.Close())
+	}
+	kept := &capture.Frame{Width: 2, Height: 1, Stride: 2, Format: engine.GRAY8, Data: []byte{1, 2}}
+	var p Pixels
+	_, err := p.Lease(&pipeline.Result{Frame: kept}, image.Rect(0, 0, 2, 1))
+	require.NoError(t, err)
+	require.Equal(t, []byte{1, 2}, p.Data, "a frame without a pool is copied at once")
 }

@@ -74,7 +74,7 @@ func expandPath(input string) ([]string, error) {
 // hidden reports whether a file is hidden. Such files often belong to other programs, like the ._*.jpg of macOS, which are not images.
 func hidden(name string) bool { return strings.HasPrefix(name, ".") }
 
-// local returns a path that is parsed as a file whatever its name looks like.
+// local returns a path that is parsed as a file whatever its name.
 func local(path string) string {
 	u, err := capture.ParseURI(path)
 	if err == nil && u.Kind == capture.File && u.Address == path && u.FPS == 0 && !u.Loop {

@@ -1,10 +1,8 @@
 package media
 
 import (
-	"os"
-
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
+	"github.com/edge-infer/edge-infer/internal/meminfo"
 )
 
 // bytesPerPixel is the memory that an image file takes while it is decoded: a PNG or TIFF is decoded into a buffer of its own first.
@@ -13,16 +11,11 @@ const bytesPerPixel = 6
 // maxPixels returns the size of the largest image that takes at most half of the free memory, and at least that of a camera. A file of 400
 // kB may hold an image that would take the machine's whole memory.
 func maxPixels() int {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return capture.MaxPixels
-	}
-	return pixelsWithin(text)
+	return pixelsWithin(meminfo.Read().Available)
 }
 
-// pixelsWithin does so for the contents of /proc/meminfo.
-func pixelsWithin(text []byte) int {
-	available := telemetry.ParseMemory(text).Available
+// pixelsWithin does so for available bytes of memory, -1 if unknown.
+func pixelsWithin(available int64) int {
 	if available < 0 {
 		return capture.MaxPixels
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 func TestPixelsWithin(t *testing.T) {
-	assert.Equal(t, 178956970, pixelsWithin([]byte("MemTotal: 4194304 kB\nMemAvailable:    2097152 kB\nSwapFree: 7 kB\n")))
-	assert.Equal(t, capture.DefaultMaxPixels, pixelsWithin([]byte("MemAvailable: 1000 kB\n")), "what a camera may have")
-	assert.Equal(t, capture.MaxPixels, pixelsWithin([]byte("MemAvailable: 99999999999 kB\n")))
-	assert.Equal(t, capture.MaxPixels, pixelsWithin([]byte("MemTotal: 1000 kB\n")), "unknown")
+	assert.Equal(t, 178956970, pixelsWithin(2097152<<10))
+	assert.Equal(t, capture.DefaultMaxPixels, pixelsWithin(1000<<10), "what a camera may have")
+	assert.Equal(t, capture.MaxPixels, pixelsWithin(99999999999<<10))
+	assert.Equal(t, capture.MaxPixels, pixelsWithin(-1), "unknown")
 }

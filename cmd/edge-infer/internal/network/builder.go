@@ -32,7 +32,7 @@ func (b PlanBuilder) Build(ctx context.Context, options tensorrt.BuildOptions) e
 	return err
 }
 
-// BuildTo builds a plan into a file, or into that cache where none is named.
+// BuildTo builds a plan into a file, or into the cache if no file is given.
 func (b PlanBuilder) BuildTo(ctx context.Context, options tensorrt.BuildOptions, file string, cache tensorrt.Cache) (*tensorrt.BuiltPlan,
 	error,
 ) {

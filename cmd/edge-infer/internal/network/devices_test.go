@@ -19,11 +19,11 @@ func TestEachGPUHasAPredictor(t *testing.T) {
 		c := config.Default()
 		c.Engine.GPU = named
 		var devices []int
-		sight := PredictorBuilder{OpenNetwork: func(_ context.Context, options predict.Options) (predict.Predictor, error) {
+		builder := PredictorBuilder{OpenNetwork: func(_ context.Context, options predict.Options) (predict.Predictor, error) {
 			devices = append(devices, options.Device)
 			return nil, nil
 		}}
-		all, err := sight.OpenPerGPU(t.Context(), c, predict.Options{})
+		all, err := builder.OpenPerGPU(t.Context(), c, predict.Options{})
 		require.NoError(t, err)
 		require.Len(t, all, len(want))
 		require.Equal(t, want, devices, named)

@@ -37,7 +37,7 @@ func GroupOptions(g *site.Group, logger *slog.Logger) predict.Options {
 		Options: engine.Options{
 			Precision: engine.Precision(n.Engine.Precision), Device: n.Engine.FirstGPU(), Threads: n.Engine.Threads,
 			MaxBatch: cmp.Or(n.Engine.Batch, 1), Library: n.Engine.Library, Plugins: n.Engine.Plugins,
-			Metadata: engine.Metadata{Preprocess: preprocess, Activation: n.Model.Acts()}, Width: width, Height: height,
+			Metadata: engine.Metadata{Preprocess: preprocess, Activation: n.Model.LastActivation()}, Width: width, Height: height,
 			Remote: remote(&n.Remote),
 		},
 	}
@@ -53,7 +53,7 @@ func backend(e *config.Engine) string {
 
 // remote returns how inference servers are reached.
 func remote(c *config.Remote) engine.Remote {
-	r := engine.Remote{Timeout: c.Timeout, SharedMemory: c.SharedMemory, Encoding: c.Wire}
+	r := engine.Remote{Timeout: c.Timeout, SharedMemory: c.SharedMemory, Encoding: c.Wire, MaxAnswers: int64(c.MemoryMB) << 20}
 	if c.HasSecret() {
 		r.Authorization = c.Authorization
 	}

@@ -18,11 +18,11 @@ import (
 // ServerProbe is the state of an inference server and of the model on it.
 type ServerProbe struct {
 	Address  string `json:"address"`
-	Software string `json:"about,omitempty"`         // its name and version
+	Software string `json:"about,omitempty"`         // name and version
 	Version  string `json:"model_version,omitempty"` // that answered
-	Wire     string `json:"wire,omitempty"`          // what an image is sent as
-	Shared   bool   `json:"shared_memory"`           // instead of being sent
-	OnGPU    bool   `json:"shared_gpu_memory"`       // that memory is a GPU's
+	Wire     string `json:"wire,omitempty"`          // encoding of images
+	Shared   bool   `json:"shared_memory"`           // images are not sent but shared
+	OnGPU    bool   `json:"shared_gpu_memory"`       // the shared memory is on the GPU
 	// NotOnGPUReason is why shared memory is not GPU memory, if that was configured.
 	NotOnGPUReason string  `json:"unshared,omitempty"`
 	Latency        float64 `json:"latency_ms"`       // of a request with a gray image; 0 where the model takes none
@@ -48,7 +48,7 @@ func ProbeServers(ctx context.Context, c *config.Config) []ServerProbe {
 		group.Go(func() {
 			err := unread
 			if err == nil {
-				err = s.look(ctx, options)
+				err = s.probe(ctx, options)
 			}
 			if err == nil {
 				return
@@ -65,8 +65,8 @@ func ProbeServers(ctx context.Context, c *config.Config) []ServerProbe {
 	return all
 }
 
-// look opens the model there and times the second of two requests: the first one warms up.
-func (s *ServerProbe) look(ctx context.Context, options predict.Options) (err error) {
+// probe opens the model on the server and times the second of two requests, because the first one warms up.
+func (s *ServerProbe) probe(ctx context.Context, options predict.Options) (err error) {
 	options.Backend = triton.Name + "=" + s.Address
 	raw, err := predict.OpenRaw(ctx, options)
 	if err != nil {

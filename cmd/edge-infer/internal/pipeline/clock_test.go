@@ -14,7 +14,7 @@ import (
 )
 
 func TestEveryStageHasItsTime(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	follower := &Tracker{Labels: []string{"a", "b", "c", "d", "e", "f"}, Confidence: 0.25}
@@ -66,7 +66,7 @@ func TestTheLoopHasAThreadWhereItWaitsForADevice(t *testing.T) {
 			entered int
 		}{{false, 0}, {true, 1}, {true, 1}, {false, 1}} {
 			p.model.Store(&engine.Model{Backend: "any", BlocksThread: step.blocks})
-			p.settle()
+			p.lockThread()
 			assert.Equal(t, step.entered, entered)
 		}
 	}()
@@ -75,7 +75,7 @@ func TestTheLoopHasAThreadWhereItWaitsForADevice(t *testing.T) {
 
 // TestDetectionsOverTheLimitAreCounted where a reported one was cut off.
 func TestDetectionsOverTheLimitAreCounted(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	p := open(t, newSlowEngine(0, 1), notify, []Sink{discard{}}, Camera{Name: "a", Source: camera})
@@ -85,7 +85,7 @@ func TestDetectionsOverTheLimitAreCounted(t *testing.T) {
 		require.True(t, ok)
 		var seen predict.Result
 		seen.Stats.Cut = score
-		p.hand((*p.streams.Load())[0], &frame, &seen, engine.Timing{})
+		p.publish((*p.streams.Load())[0], &frame, &seen, engine.Timing{})
 		frame.Release()
 	}
 	total := p.Totals()[0]

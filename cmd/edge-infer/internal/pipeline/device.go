@@ -20,7 +20,7 @@ type SharedDevice struct {
 // DeviceShare is one loop's place.
 type DeviceShare struct {
 	of      *SharedDevice
-	granted Wakeup // rung when the device has become this loop's while it waited
+	granted Wakeup // signalled when the device has become this loop's while it waited
 	weight  float64
 	served  float64 // nanoseconds by weight
 	since   int64   // start of the time that is not in served yet, while it holds the device
@@ -34,86 +34,86 @@ func (s *SharedDevice) Join() *DeviceShare {
 	if s.clock == nil {
 		s.clock = capture.Monotonic
 	}
-	t := &DeviceShare{of: s, weight: 1}
-	s.members = append(s.members, t)
-	return t
+	d := &DeviceShare{of: s, weight: 1}
+	s.members = append(s.members, d)
+	return d
 }
 
-// notify sets what is signalled when the loop gets the device. It is called before the first take.
-func (t *DeviceShare) notify(bell Wakeup) {
-	if t != nil {
-		t.granted = bell
+// notify sets what is signalled when the loop gets the device. It is called before the first acquire.
+func (d *DeviceShare) notify(wakeup Wakeup) {
+	if d != nil {
+		d.granted = wakeup
 	}
 }
 
 // weigh sets the loop's share.
-func (t *DeviceShare) weigh(streams []*stream) {
-	if t == nil {
+func (d *DeviceShare) weigh(streams []*stream) {
+	if d == nil {
 		return
 	}
 	sum := 0
-	for _, l := range streams {
-		sum += max(l.Priority, 1)
+	for _, camera := range streams {
+		sum += max(camera.Priority, 1)
 	}
-	t.of.mu.Lock()
-	defer t.of.mu.Unlock()
-	t.weight = float64(max(sum, 1))
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	d.weight = float64(max(sum, 1))
 }
 
-// take requests the device. If it reports false, another loop has it, and the signal of tell comes when it is this loop's.
-func (t *DeviceShare) take() bool {
-	if t == nil {
+// acquire requests the device. If it reports false, another loop has it, and the loop is signalled when the device is its own.
+func (d *DeviceShare) acquire() bool {
+	if d == nil {
 		return true
 	}
-	s := t.of
+	s := d.of
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch s.holder {
-	case t:
-		t.settle()
-		s.now = t.served
+	case d:
+		d.account()
+		s.now = d.served
 	case nil:
-		s.grant(t)
+		s.grant(d)
 	default:
-		t.waiting = true
+		d.waiting = true
 		return false
 	}
 	return true
 }
 
 // wanted reports whether a loop waits for the device that was served less than this one, which has it.
-func (t *DeviceShare) wanted() bool {
-	if t == nil {
+func (d *DeviceShare) wanted() bool {
+	if d == nil {
 		return false
 	}
-	s := t.of
+	s := d.of
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.holder != t {
+	if s.holder != d {
 		return false
 	}
-	t.settle()
+	d.account()
 	for _, other := range s.members {
-		if other.waiting && s.start(other) <= t.served {
+		if other.waiting && s.start(other) <= d.served {
 			return true
 		}
 	}
 	return false
 }
 
-// end releases the device, or stops waiting for it. The waiting loop that was served least gets it.
-func (t *DeviceShare) end() {
-	if t == nil {
+// release gives the device up, or stops waiting for it. The waiting loop that was served least gets it.
+func (d *DeviceShare) release() {
+	if d == nil {
 		return
 	}
-	s := t.of
+	s := d.of
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.waiting = false
-	if s.holder != t {
+	d.waiting = false
+	if s.holder != d {
 		return
 	}
-	t.settle()
+	d.account()
 	s.holder = nil
 	var next *DeviceShare
 	for _, other := range s.members {
@@ -129,17 +129,17 @@ func (t *DeviceShare) end() {
 }
 
 // start is where a loop stands: one that wanted nothing for a while has saved nothing up.
-func (s *SharedDevice) start(t *DeviceShare) float64 { return max(t.served, s.now) }
+func (s *SharedDevice) start(d *DeviceShare) float64 { return max(d.served, s.now) }
 
-func (s *SharedDevice) grant(t *DeviceShare) {
-	t.served = s.start(t)
-	s.holder, s.now = t, t.served
-	t.waiting, t.since = false, s.clock()
+func (s *SharedDevice) grant(d *DeviceShare) {
+	d.served = s.start(d)
+	s.holder, s.now = d, d.served
+	d.waiting, d.since = false, s.clock()
 }
 
-// settle adds the time since the last call to the loop's account.
-func (t *DeviceShare) settle() {
-	now := t.of.clock()
-	t.served += float64(now-t.since) / t.weight
-	t.since = now
+// account adds the time since the last call to the loop's account.
+func (d *DeviceShare) account() {
+	now := d.of.clock()
+	d.served += float64(now-d.since) / d.weight
+	d.since = now
 }

@@ -53,7 +53,7 @@ func loopsOf(t *testing.T, seconds int, took, frames []time.Duration, priorities
 	}
 	for i, e := range engines {
 		e.all = engines
-		notify := make(bell, 1)
+		notify := make(signal, 1)
 		source := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 		defer source.pool.Close()
 		p := &Pipeline{
@@ -119,14 +119,14 @@ func TestALoopThatWantedNothingHasSavedNothingUp(t *testing.T) {
 	now := int64(0)
 	turns := &SharedDevice{clock: func() int64 { return now }}
 	busy, back := turns.Join(), turns.Join()
-	bells := map[*DeviceShare]bell{busy: make(bell, 1), back: make(bell, 1)}
-	busy.notify(bells[busy])
-	back.notify(bells[back])
+	signals := map[*DeviceShare]signal{busy: make(signal, 1), back: make(signal, 1)}
+	busy.notify(signals[busy])
+	back.notify(signals[back])
 	for range 1000 {
-		require.True(t, busy.take())
+		require.True(t, busy.acquire())
 		now += 10
 	}
-	require.False(t, back.take())
+	require.False(t, back.acquire())
 	served := map[*DeviceShare]int{}
 	at := busy
 	for range 100 {
@@ -137,18 +137,18 @@ func TestALoopThatWantedNothingHasSavedNothingUp(t *testing.T) {
 			other = back
 		}
 		if !at.wanted() {
-			require.True(t, at.take())
+			require.True(t, at.acquire())
 			continue
 		}
-		at.end()
-		require.False(t, at.take())
-		require.Len(t, bells[other], 1)
-		bells[other].Wait()
-		require.True(t, other.take())
+		at.release()
+		require.False(t, at.acquire())
+		require.Len(t, signals[other], 1)
+		signals[other].Wait()
+		require.True(t, other.acquire())
 		at = other
 	}
 	require.InDelta(t, 50, served[back], 2)
-	busy.end()
-	back.end()
+	busy.release()
+	back.release()
 	require.False(t, busy.wanted())
 }

@@ -38,7 +38,7 @@ func (s *surveyed) Frame(in *Result) {
 
 // What a network says of every place is summed up by zone; the map of a part of an image lies where the part does.
 func TestMapsOfCameras(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	outer := []zone.Point{{X: .76}, {X: 1}, {X: 1, Y: 1}, {X: .76, Y: 1}} // only class 1 is there

@@ -152,7 +152,7 @@ func predictor(t testing.TB, e engine.Engine) *predict.Network {
 	return n
 }
 
-func open(t testing.TB, e engine.Engine, notify bell, sinks []Sink, cameras ...Camera) *Pipeline {
+func open(t testing.TB, e engine.Engine, notify signal, sinks []Sink, cameras ...Camera) *Pipeline {
 	p := &Pipeline{
 		Predictor: predictor(t, e), Cameras: cameras, Sinks: sinks, Wakeup: notify, Confidence: 0.25, MinScore: 0.1,
 		Logger: slog.New(slog.DiscardHandler),
@@ -162,7 +162,7 @@ func open(t testing.TB, e engine.Engine, notify bell, sinks []Sink, cameras ...C
 }
 
 func TestEveryFrameOfALosslessCameraComesThrough(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
@@ -185,7 +185,7 @@ func TestEveryFrameOfALosslessCameraComesThrough(t *testing.T) {
 }
 
 func TestNonsenseEndsTheLoop(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
@@ -216,7 +216,7 @@ func TestNonsenseEndsTheLoop(t *testing.T) {
 
 // TestInvalidOutputAfterARightImage: a network that was right before loses only the frames on which its output is invalid.
 func TestInvalidOutputAfterARightImage(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
@@ -258,7 +258,7 @@ func TestInvalidOutputAfterARightImage(t *testing.T) {
 func TestCamerasTakeTurnsAndShareABatch(t *testing.T) { synctest.Test(t, takeTurns) }
 
 func takeTurns(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	cameras := make([]Camera, 5)
 	sources := make([]*boxCamera, len(cameras))
 	for i := range cameras {
@@ -293,7 +293,7 @@ func takeTurns(t *testing.T) {
 }
 
 func TestIntervalSkipsFrames(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
@@ -316,7 +316,7 @@ func TestIntervalSkipsFrames(t *testing.T) {
 }
 
 func TestAFailingEngineLosesFramesAndRecovers(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
@@ -343,7 +343,7 @@ func TestAFailingEngineLosesFramesAndRecovers(t *testing.T) {
 
 // The frame loop's own allocations, capture lease to sink; the engine and the camera are stand-ins that allocate nothing.
 func TestNoAllocationPerFrame(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	follower := &Tracker{Labels: []string{"a", "b", "c", "d", "e", "f"}, Confidence: 0.25}
@@ -371,7 +371,7 @@ func TestASlowEngineSeesFreshFrames(t *testing.T) { synctest.Test(t, seesFreshFr
 
 func seesFreshFrames(t *testing.T) {
 	const interval = 20 * time.Millisecond
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	e := &ageEngine{slowEngine: newSlowEngine(3*interval, 1)}
@@ -419,7 +419,7 @@ func (e *ageEngine) Submit(slot int, images []engine.Image) error {
 }
 
 func TestReplacingTheEngineLosesNoFrame(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record
@@ -439,7 +439,7 @@ func TestReplacingTheEngineLosesNoFrame(t *testing.T) {
 }
 
 func TestCamerasComeAndGo(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	sources := map[string]*boxCamera{}
 	for _, name := range []string{"a", "b", "c"} {
 		sources[name] = &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
@@ -534,14 +534,14 @@ func TestSettingsThatCannotBe(t *testing.T) {
 	require.NoError(t, p.SetSettings("a", Settings{Detect: true, Confidence: 0.25, Interval: 1, Classes: []string{"b"}}))
 }
 
-// bell is one that a bubble of testing/synctest can wait for.
-type bell chan struct{}
+// signal is one that a bubble of testing/synctest can wait for.
+type signal chan struct{}
 
-func (b bell) Signal() {
+func (b signal) Signal() {
 	select {
 	case b <- struct{}{}:
 	default:
 	}
 }
 
-func (b bell) Wait() { <-b }
+func (b signal) Wait() { <-b }

@@ -21,7 +21,7 @@ func TestQuota(t *testing.T) {
 	sinks := make([]record, len(loops))
 	var cameras, runs sync.WaitGroup
 	for i := range loops {
-		notify := make(bell, 1)
+		notify := make(signal, 1)
 		camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 		defer camera.pool.Close()
 		loops[i] = open(t, newSlowEngine(0, 1), notify, []Sink{&sinks[i]}, Camera{Name: "a", Source: camera, Lossless: true})

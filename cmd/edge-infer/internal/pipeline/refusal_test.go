@@ -44,7 +44,7 @@ func (e *picky) Wait(slot int) (*engine.Result, error) {
 func TestABadImageFailsAlone(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
-			notify := make(bell, 1)
+			notify := make(signal, 1)
 			e := &picky{slowEngine: newSlowEngine(0, 4), refused: 199, late: late}
 			var cameras []Camera
 			var sources []*boxCamera

@@ -20,18 +20,22 @@ func (r Region) of(width, height int) image.Rectangle {
 	return image.Rect(max(x, 0), max(y, 0), right, bottom)
 }
 
-// cut is an image's part. It shares the image's memory, but for NV12: its colours lie in a plane of their own, at a distance that
-// follows from the height. That part is copied to memory, which is kept for the next one.
+// cut is an image's part. It shares the image's memory where formats allow that; other parts are copied to memory, which is kept for the
+// next one.
 func cut(img engine.Image, part image.Rectangle, memory *[]byte) engine.Image {
 	if part == image.Rect(0, 0, img.Width, img.Height) || img.Check() != nil {
 		return img
 	}
-	if img.Format == engine.NV12 {
-		size := img.PartBytes(part)
-		if cap(*memory) < size {
-			*memory = make([]byte, size)
-		}
-		return img.CopyPart((*memory)[:size], part)
+	if img.HasParts() {
+		return img.Part(part)
 	}
-	return img.Part(part)
+	size := img.PartBytes(part)
+	if cap(*memory) < size {
+		*memory = make([]byte, size)
+	}
+	copied, err := img.CopyPart((*memory)[:size], part)
+	if err != nil { // only images without parts are copied, which are in host memory
+		return img
+	}
+	return copied
 }

@@ -66,7 +66,7 @@ func TestACutIsTheSamePixels(t *testing.T) {
 }
 
 func TestDetectionsOfARegionAreOnTheImage(t *testing.T) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	defer camera.pool.Close()
 	var seen record

@@ -23,17 +23,17 @@ type Scheduling struct {
 
 // fairShare is the schedule's state of a stream. Frame goroutine only.
 type fairShare struct {
-	served float64 // frames inferred, divided by priority: the stream with the least is next
-	last   uint64  // number of its latest turn
-	due    int64   // when the next frame of a camera with a rate is wanted, CLOCK_MONOTONIC
-	looked int64   // when the frame was captured that the predictor had last
+	served   float64 // frames inferred, divided by priority: the stream with the least is next
+	turn     uint64  // number of its latest turn
+	due      int64   // when the next frame of a camera with a rate is wanted, CLOCK_MONOTONIC
+	captured int64   // when its latest inferred frame was captured, CLOCK_MONOTONIC
 }
 
 // schedule chooses the camera of the next frame by start-time fair queueing (Goyal, Vin and Cheng, 1996) over frames of equal cost, with
 // priorities as weights. It takes a frame only when a slot is free, so nothing queues; a camera without a frame loses at most one turn.
 // Frame goroutine only.
 type schedule struct {
-	line   []*stream // in the order of their turns, memory of order
+	line   []*stream // result of order, kept for the next call
 	now    func() int64
 	served float64 // of the stream chosen last, at that time
 	turns  uint64
@@ -47,76 +47,76 @@ func (s *schedule) order(streams []*stream) []*stream {
 		return cmp.Or(
 			cmp.Compare(s.start(a), s.start(b)),
 			cmp.Compare(a.urgency(), b.urgency()),
-			cmp.Compare(a.share.last, b.share.last),
+			cmp.Compare(a.share.turn, b.share.turn),
 		)
 	})
 	return s.line
 }
 
 // start returns a stream's virtual start time: a stream that had no frames for a while has saved at most one turn.
-func (s *schedule) start(l *stream) float64 { return max(l.share.served, s.served-l.cost()) }
+func (s *schedule) start(c *stream) float64 { return max(c.share.served, s.served-c.cost()) }
 
 // chose records that a stream's frame goes to the predictor.
-func (s *schedule) chose(l *stream, captured int64) {
-	start := s.start(l)
-	l.share.served = start + l.cost()
+func (s *schedule) chose(c *stream, captured int64) {
+	start := s.start(c)
+	c.share.served = start + c.cost()
 	s.served = max(s.served, start)
 	s.turns++
-	l.share.last, l.share.looked = s.turns, captured
+	c.share.turn, c.share.captured = s.turns, captured
 }
 
 // cost is the virtual time of one frame.
-func (l *stream) cost() float64 { return 1 / float64(max(l.Priority, 1)) }
+func (c *stream) cost() float64 { return 1 / float64(max(c.Priority, 1)) }
 
 // urgency orders streams with equal service: the shortest deadline first.
-func (l *stream) urgency() time.Duration {
-	if l.Deadline <= 0 {
+func (c *stream) urgency() time.Duration {
+	if c.Deadline <= 0 {
 		return time.Hour
 	}
-	return l.Deadline
+	return c.Deadline
 }
 
-// verdict is the decision about a frame.
-type verdict uint8
+// decision is what happens to a frame.
+type decision uint8
 
 const (
-	infer verdict = iota
-	skip          // between two that are wanted
-	gate          // nothing moves in it
-	late          // it is too old
+	infer        decision = iota
+	dropInterval          // between two that are wanted
+	dropMotion            // nothing moves in it
+	dropDeadline          // it is too old
 )
 
-// judge decides about a frame. slowdown multiplies the time between two frames of every camera.
-func (s *schedule) judge(l *stream, frame *capture.Frame, slowdown int) verdict {
-	settings := l.settings.Load()
-	if l.Deadline == 0 {
+// decide returns what happens to a frame. slowdown multiplies the time between two frames of every camera.
+func (s *schedule) decide(c *stream, frame *capture.Frame, slowdown int) decision {
+	settings := c.settings.Load()
+	if c.Deadline == 0 {
 		slowdown *= s.relief.factor()
 	}
 	switch {
-	case !settings.Detect || frame.Seq%uint64(settings.Interval*l.stride(slowdown)) != 0:
-		return skip
-	case frame.Still && l.MinRate > 0 && l.share.looked != 0 && float64(frame.Captured-l.share.looked) < float64(time.Second)/l.MinRate:
-		return gate
-	case l.Deadline > 0 && !l.Lossless && s.now()-frame.Captured > int64(l.Deadline):
+	case !settings.Detect || frame.Seq%uint64(settings.Interval*c.stride(slowdown)) != 0:
+		return dropInterval
+	case frame.Still && c.MinRate > 0 && c.share.captured != 0 && float64(frame.Captured-c.share.captured) < float64(time.Second)/c.MinRate:
+		return dropMotion
+	case c.Deadline > 0 && !c.Lossless && s.now()-frame.Captured > int64(c.Deadline):
 		s.relief.count(true)
-		return late
-	case l.Rate > 0 && !l.isDue(frame.Captured, int64(float64(time.Second)*float64(slowdown)/l.Rate)):
-		return skip
+		return dropDeadline
+	case c.Rate > 0 && !c.isDue(frame.Captured, int64(float64(time.Second)*float64(slowdown)/c.Rate)):
+		return dropInterval
 	}
 	return infer
 }
 
 // stride is by how much the interval is multiplied: a camera with a rate has that lowered instead.
-func (l *stream) stride(slowdown int) int {
-	if l.Rate > 0 {
+func (c *stream) stride(slowdown int) int {
+	if c.Rate > 0 {
 		return 1
 	}
 	return slowdown
 }
 
 // isDue reports whether a frame is due at a rate, and when the next one is. The mean rate holds even if no frame arrives exactly on time.
-func (l *stream) isDue(captured, period int64) bool {
-	t := &l.share
+func (c *stream) isDue(captured, period int64) bool {
+	t := &c.share
 	if t.due-captured > period { // the rate has become higher since
 		t.due = captured
 	}
@@ -171,4 +171,17 @@ func (r *relief) step(now int64) bool {
 	}
 	r.since, r.frames, r.late = now, 0, 0
 	return r.factor() != before
+}
+
+// drop releases a frame that is not inferred, and counts it with its reason.
+func (c *stream) drop(frame *capture.Frame, why decision) {
+	switch {
+	case c.Tracker == nil:
+	case why == dropMotion:
+		c.Tracker.hold(frame.Time)
+	default:
+		c.Tracker.skip(frame.Time)
+	}
+	frame.Release()
+	c.meter.drop(why)
 }

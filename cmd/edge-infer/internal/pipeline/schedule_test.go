@@ -83,7 +83,7 @@ func (w *world) camera(fps, jitter float64, share Scheduling) *timed {
 
 // run lets the simulated time pass; service is how long a request of so many frames takes, each tells of the time.
 func (w *world) run(t *testing.T, service func(frames int) time.Duration, each func()) {
-	streams, err := w.arrange(nil, w.Pipeline.Cameras, nil)
+	streams, err := w.newStreams(nil, w.Pipeline.Cameras, nil)
 	require.NoError(t, err)
 	w.streams.Store(&streams)
 	for w.now = int64(time.Second); w.now < simulated; {

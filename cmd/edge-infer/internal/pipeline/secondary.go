@@ -28,7 +28,8 @@ type SecondaryStage struct {
 	onEmbedding func(track uint64, vector []float32)
 }
 
-// process passes the tracks of a frame to the networks, and their news to the tracker and its zones. A video waits for the networks.
+// process passes the tracks of a frame to the networks, and their new attributes and embeddings to the tracker and its zones. A video waits
+// for the networks.
 func (s *SecondaryStage) process(in *Result, t *Tracker, img *engine.Image) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,7 +44,7 @@ func (c *colours) Embedding(string, uint64) []float32 {
 
 // secondaryLoop returns a frame loop with secondary networks, and what passes one frame through it.
 func secondaryLoop(t *testing.T, networks *colours, labels []string, sinks []Sink) (p *Pipeline, frame func()) {
-	notify := make(bell, 1)
+	notify := make(signal, 1)
 	camera := &boxCamera{box: capture.Mailbox{Notify: notify.Signal}}
 	t.Cleanup(func() { camera.pool.Close() })
 	own := []string{"a", "b", "c", "d", "e", "f"}
@@ -99,7 +99,7 @@ func TestResultsAreCompleteBeforeSinksSeeThem(t *testing.T) {
 		p.Sinks = sinks
 		frame()
 	}
-	p.end((*p.streams.Load())[0]) // the last events have attributes as well
+	p.finishObjects((*p.streams.Load())[0]) // the last events have attributes as well
 	for _, o := range observers {
 		require.Equal(t, observers[0].seen, o.seen)
 	}

@@ -20,7 +20,7 @@ type Result struct {
 	Latency       time.Duration
 	Timing        engine.Timing // of the request that the frame was in
 	Detections    []postprocess.Detection
-	// Map is the dense result of segmentation and depth networks, and Survey its summary; nil for other networks. There are no detections
+	// Map is the dense result of segmentation and depth networks, and MapStats its summary; nil for other networks. There are no detections
 	// then.
 	Map      *postprocess.DenseMap
 	MapStats *zone.MapStats
@@ -34,8 +34,9 @@ type Result struct {
 	Tracker *Tracker
 	// Attributes are the results of secondary networks; nil without such networks.
 	Attributes *Attributes
-	// Frame holds the pixels.
+	// Frame holds the pixels. Images that leave the process are copied by package jpegimage alone, which takes Hidden into account.
 	Frame  *capture.Frame
+	Hidden *Hidden  // parts of Frame that must be pixelated; nil for none
 	Labels []string // by class number
 	// Stages take the times of what sinks do with it; they may be nil.
 	Stages *stage.Times

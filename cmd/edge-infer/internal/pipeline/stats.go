@@ -35,7 +35,7 @@ type meter struct {
 	since      time.Time // of the last Stats
 	base       uint64    // inferred at since
 	baseMotion uint64    // motion at since
-	through    int64     // when the newest frame came through, or the camera came; CLOCK_MONOTONIC
+	newest     int64     // when the newest frame came newest, or the camera came; CLOCK_MONOTONIC
 }
 
 func newMeter() *meter {
@@ -45,7 +45,7 @@ func newMeter() *meter {
 		recent:  hdrhistogram.New(lowestLatency, highestLatency, latencyDigits),
 		started: now,
 		since:   now,
-		through: capture.Monotonic(),
+		newest:  capture.Monotonic(),
 	}
 }
 
@@ -60,7 +60,7 @@ func (m *meter) frame(latency time.Duration, detections int, tooLate, cut bool) 
 	if cut {
 		m.cut++
 	}
-	m.through = capture.Monotonic()
+	m.newest = capture.Monotonic()
 	m.detections += uint64(detections)
 	_ = m.latency.RecordValue(microseconds)
 	_ = m.recent.RecordValue(microseconds)
@@ -68,18 +68,18 @@ func (m *meter) frame(latency time.Duration, detections int, tooLate, cut bool) 
 	m.mutex.Unlock()
 }
 
-// leaveOut counts a frame that the predictor did not get.
-func (m *meter) leaveOut(why verdict) {
+// drop counts a frame that the predictor did not get.
+func (m *meter) drop(why decision) {
 	m.mutex.Lock()
 	switch why {
-	case gate:
+	case dropMotion:
 		m.motion++
-	case late:
+	case dropDeadline:
 		m.deadline++
 	default:
 		m.interval++
 	}
-	m.through = capture.Monotonic()
+	m.newest = capture.Monotonic()
 	m.mutex.Unlock()
 }
 
@@ -130,7 +130,7 @@ type CameraStats struct {
 	Error string `json:"error,omitempty"`
 	// NetworkFailed is set while the camera's network is at fault and not used.
 	NetworkFailed bool `json:"network_failed,omitempty"`
-	// Idle is how long ago the newest frame came through, or the camera came.
+	// Idle is how long ago the newest frame came newest, or the camera came.
 	Idle time.Duration `json:"-"`
 }
 
@@ -159,6 +159,54 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 		DroppedDeadline: m.deadline, DroppedError: m.failed, Detections: m.detections, Cut: m.cut,
 		FPS: float64(frames) / max(elapsed.Seconds(), 1e-9), Latency: m.buckets,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: time.Duration(histogram.Max()) * time.Microsecond,
-		Idle: time.Duration(capture.Monotonic() - m.through),
+		Idle: time.Duration(capture.Monotonic() - m.newest),
 	}
+}
+
+// Stats returns the counters of each camera, with rates since the previous call.
+func (p *Pipeline) Stats() []CameraStats {
+	now := time.Now()
+	streams := *p.streams.Load()
+	stats := make([]CameraStats, len(streams))
+	for i, camera := range streams {
+		stats[i] = camera.meter.snapshot(camera.Name, now)
+		stats[i].Slowdown = p.slowed(camera)
+	}
+	return stats
+}
+
+// Totals returns the counters of each camera since it was added.
+func (p *Pipeline) Totals() []CameraStats {
+	streams := *p.streams.Load()
+	stats := make([]CameraStats, len(streams))
+	for i, camera := range streams {
+		stats[i] = camera.meter.total(camera.Name)
+		stats[i].Slowdown = p.slowed(camera)
+	}
+	return stats
+}
+
+// LastError returns why a camera's newest frame gave no result; empty after one that did and for an unknown camera.
+func (p *Pipeline) LastError(camera string) string {
+	if found := p.stream(camera); found != nil {
+		return found.meter.lastError()
+	}
+	return ""
+}
+
+// Slowdown returns the factor applied to the time between two frames of a camera now; 1 for an unknown camera.
+func (p *Pipeline) Slowdown(camera string) int {
+	if found := p.stream(camera); found != nil {
+		return p.slowed(found)
+	}
+	return 1
+}
+
+// slowed returns the factor applied to the time between two frames of a camera, because of heat or of cameras with a deadline.
+func (p *Pipeline) slowed(camera *stream) int {
+	factor := int(max(p.slowdown.Load(), 1))
+	if camera.Deadline == 0 {
+		factor *= int(max(p.relief.Load(), 1))
+	}
+	return factor
 }

@@ -13,9 +13,9 @@ import (
 // usualPriority is the SCHED_FIFO priority of Auto: over every ordinary thread, under the kernel's own, which have 50.
 const usualPriority = 10
 
-// ThreadScheduling is how the threads run that wait for cameras, and the threads of frame loops. An image that is taken from the driver
-// late is stamped late, or lost where the driver has few buffers; one that waits for the loop is old when the network gets it. So on a busy
-// machine these threads go first. Its methods may be called from any goroutine, and of nil they do nothing.
+// ThreadScheduling sets the scheduling of threads that wait for cameras and of frame loop threads. On a busy machine they have priority: an
+// image that is fetched late from the driver has a late timestamp, or is lost if the driver has few buffers. Its methods may be called from
+// any goroutine and do nothing for nil.
 type ThreadScheduling struct {
 	// Set by plan.
 	cpus     *unix.CPUSet // nil for any
@@ -29,7 +29,7 @@ type ThreadScheduling struct {
 	refused atomic.Pointer[string] // by the kernel
 }
 
-// plan combines what is configured with what is permitted.
+// plan combines the configuration with the permissions of the process.
 func (c *ThreadScheduling) plan(s Settings, root string) {
 	if s.CaptureCPUs == Auto {
 		if set, some := isolated(root); some {
@@ -52,8 +52,8 @@ func (c *ThreadScheduling) plan(s Settings, root string) {
 	c.priority = wanted
 }
 
-// try asks the kernel, on a thread that ends afterwards. In a container, its control group or a system call filter may refuse what the
-// rules permit, and the log at the start should be right.
+// try applies the scheduling on a thread that ends afterwards. In a container, the control group or a system call filter may refuse what
+// the limits permit, and the log at the start must be right.
 func (c *ThreadScheduling) try() {
 	if c.priority == 0 {
 		return
@@ -83,7 +83,7 @@ func (c *ThreadScheduling) SetupCaptureThread() {
 	}
 	if c.cpus != nil {
 		if err := unix.SchedSetaffinity(0, c.cpus); err != nil {
-			c.tell(fmt.Sprintf("CPUs %s refused: %v", list(c.cpus), err))
+			c.log(fmt.Sprintf("CPUs %s refused: %v", list(c.cpus), err))
 		}
 	}
 	if c.priority > 0 && !c.crowded() {
@@ -101,11 +101,11 @@ func fifo(priority int) *unix.SchedAttr {
 // schedule sets the scheduling of the calling thread.
 func (c *ThreadScheduling) schedule(a *unix.SchedAttr) {
 	if err := unix.SchedSetAttr(0, a, 0); err != nil {
-		c.tell(fmt.Sprintf("SCHED_FIFO %d refused: %v", a.Priority, err))
+		c.log(fmt.Sprintf("SCHED_FIFO %d refused: %v", a.Priority, err))
 	}
 }
 
-func (c *ThreadScheduling) tell(refusal string) {
+func (c *ThreadScheduling) log(refusal string) {
 	if c.refused.CompareAndSwap(nil, &refusal) {
 		c.logger.Info("threads of cameras and frame loops run as the others", "reason", refusal)
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// cgroupLimit is how many bytes the kernel lets this process's control group, or one around it, have: the least of memory.max and
-// memory.high in version 2, of memory.limit_in_bytes in version 1; 0 for no limit. A service's MemoryHigh counts, beyond it the kernel
-// slows the process down. root is the directory of proc and sys, / when empty.
+// cgroupLimit returns the memory limit in bytes of this process's control group and those around it: the least of memory.max and
+// memory.high in version 2, of memory.limit_in_bytes in version 1; 0 for no limit. memory.high counts because the kernel slows a process
+// down above it. root is the parent of /proc and /sys, / if empty.
 func cgroupLimit(root string) int64 {
 	text, err := os.ReadFile(filepath.Join("/", root, "proc/self/cgroup"))
 	if err != nil {
@@ -35,8 +35,8 @@ func cgroupLimit(root string) int64 {
 // unlimited is the value of version 1 without a limit; anything near it counts too.
 const unlimited = int64(1) << 60
 
-// smallest is the smallest number in the files from a group up to the mount; 0 for none. In a container the group's path may not be below
-// its mount: then the mount's own files count.
+// smallest returns the smallest number in the files from a group up to the mount; 0 for none. In a container the group's path may not exist
+// below its mount: then the mount's own files count.
 func smallest(root, mount, group string, names ...string) int64 {
 	least := int64(0)
 	for at := filepath.Clean("/" + group); ; at = filepath.Dir(at) {
@@ -56,7 +56,7 @@ func smallest(root, mount, group string, names ...string) int64 {
 	}
 }
 
-// lesser is the lesser of two limits, of which 0 is none.
+// lesser returns the smaller of two limits, where 0 means no limit.
 func lesser(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)

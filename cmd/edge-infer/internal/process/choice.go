@@ -60,16 +60,17 @@ func Apply(s Settings, root string, logger *slog.Logger) *Runtime {
 	return c
 }
 
-// SettleTime is how long after a start or a change of the configuration ReleaseMemory finds most of what only that needed: cameras are open
-// and networks loaded.
+// SettleTime is the time after a start or a change of the configuration when cameras are open and networks loaded, so that ReleaseMemory
+// can free most of the memory used for it.
 const SettleTime = 20 * time.Second
 
 // ReleaseMemory has Go collect once and return all free memory to the system at once. By itself it collects only when the heap has doubled
 // or after two minutes, and then keeps a good part. With 32 MB in use it takes 7 ms of a core, and Go's goroutines stop for 0.2 ms of them.
 func ReleaseMemory() { debug.FreeOSMemory() }
 
-// usualGC is Go's own figure. The frame loop makes no garbage, so a smaller one saves next to nothing, and a larger one no time.
-const usualGC = 100
+// usualGC is half of Go's own figure. The frame loop makes no garbage, so that collecting costs next to nothing; but what clients of the
+// broker and the page make it hold, up to its limits, would be doubled by garbage.
+const usualGC = 50
 
 // LimitMemory sets Go's soft memory limit in bytes, unless GOMEMLIMIT is set. Without a limit the garbage of large requests doubles the
 // memory.

@@ -77,7 +77,7 @@ func TestApplyChoosesAndTells(t *testing.T) {
 	var log buffer.Buffer
 	c := Apply(DefaultSettings(), root, slog.New(slog.NewTextHandler(&log, nil)))
 	assert.Equal(t, DefaultProcessors(), c.Processors)
-	assert.Equal(t, 100, c.GC)
+	assert.Equal(t, 50, c.GC)
 	assert.Equal(t, int64(512<<20), c.MemoryLimit)
 	assert.Equal(t, int64(512<<20), debug.SetMemoryLimit(-1))
 	assert.Equal(t, "512 MiB, half of the control group's 1024 MiB", c.LimitText())
@@ -199,7 +199,7 @@ func TestLoopThatIsBusy(t *testing.T) {
 			return
 		}
 		now, used := time.Now(), time.Duration(0)
-		loop := loopThread{capture: &c, first: fifo(4), usual: usual, looked: now}
+		loop := loopThread{capture: &c, first: fifo(4), usual: usual, checked: now}
 		c.schedule(loop.first)
 		if c.refused.Load() != nil {
 			return // TestEnter says so
@@ -211,7 +211,7 @@ func TestLoopThatIsBusy(t *testing.T) {
 			assert.NoError(t, err)
 			return a.Policy
 		}
-		assert.EqualValues(t, unix.SCHED_FIFO, policyAfter(loopReview/2, loopReview/2), "not looked at yet")
+		assert.EqualValues(t, unix.SCHED_FIFO, policyAfter(loopReview/2, loopReview/2), "not checked yet")
 		assert.EqualValues(t, unix.SCHED_FIFO, policyAfter(2*loopReview, loopReview/4))
 		assert.EqualValues(t, unix.SCHED_NORMAL, policyAfter(loopReview, loopReview*9/10))
 		assert.EqualValues(t, unix.SCHED_NORMAL, policyAfter(loopReview, 0), "others may have kept the CPU from it")

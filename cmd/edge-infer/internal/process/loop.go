@@ -9,7 +9,7 @@ import (
 
 const (
 	loopReview = 200 * time.Millisecond // between two measurements of a frame loop's CPU time
-	busyLoop   = 0.5                    // the share of a look from which on it loses its priority
+	busyLoop   = 0.5                    // the share of a period from which on it loses its priority
 	loopRest   = time.Minute            // for how long
 )
 
@@ -17,7 +17,7 @@ const (
 type loopThread struct {
 	capture      *ThreadScheduling
 	first, usual *unix.SchedAttr // with its priority, and as the others
-	looked       time.Time
+	checked      time.Time
 	used         time.Duration
 	rest         time.Time // until then it runs as the others
 }
@@ -32,23 +32,23 @@ func (c *ThreadScheduling) SetupLoopThread() (review func()) {
 	}
 	usual, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
-		c.tell(err.Error())
+		c.log(err.Error())
 		return func() {}
 	}
-	t := &loopThread{capture: c, first: fifo(c.loopPriority()), usual: usual, looked: time.Now(), used: threadTime()}
+	t := &loopThread{capture: c, first: fifo(c.loopPriority()), usual: usual, checked: time.Now(), used: threadTime()}
 	c.schedule(t.first)
 	return func() { t.review(time.Now(), threadTime) }
 }
 
 // review takes the time, and how long the thread had a CPU.
 func (t *loopThread) review(now time.Time, had func() time.Duration) {
-	passed := now.Sub(t.looked)
+	passed := now.Sub(t.checked)
 	if passed < loopReview {
 		return
 	}
 	used := had()
 	share := float64(used-t.used) / float64(passed)
-	t.looked, t.used = now, used
+	t.checked, t.used = now, used
 	switch resting := !t.rest.IsZero(); {
 	case resting && now.After(t.rest):
 		t.rest = time.Time{}
@@ -59,7 +59,7 @@ func (t *loopThread) review(now time.Time, had func() time.Duration) {
 	}
 }
 
-// threadTime is how long the calling thread has had a CPU.
+// threadTime returns the CPU time of the calling thread.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +41,21 @@ func Serve(t testing.TB, port int, program string, arguments ...string) (kill fu
 // Mosquitto starts a mosquitto broker on a port.
 func Mosquitto(t testing.TB, port int) (kill func()) {
 	return Serve(t, port, Tool(t, "mosquitto"), "-p", fmt.Sprint(port))
+}
+
+// RTSPServer plays a file at rtsp://127.0.0.1:PORT/0 until the end of the test or kill. It is a process, so that it ends as a camera does
+// that loses its power.
+func RTSPServer(t testing.TB, port int, file string) (kill func()) {
+	program := filepath.Join(Shared(t, "rtsp-server", func(dir string) error {
+		command := exec.Command(Tool(t, "go"), "build", "-o", dir, "./cmd/rtsp-server")
+		command.Dir = root()
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+		if output, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, output)
+		}
+		return nil
+	}), "rtsp-server")
+	return Serve(t, port, program, "-listen", fmt.Sprintf("127.0.0.1:%d", port), file)
 }
 
 // Subscribe runs mosquitto_sub on a topic filter and returns its lines, each with topic and payload.

@@ -63,8 +63,8 @@ func Mistakes(t testing.TB, sound string) []Mistake {
 		{Name: "page for everybody", YAML: "web: {listen: '0.0.0.0:0'}", Want: "set a token"},
 		{Name: "page's port", YAML: "web: {listen: '127.0.0.1:99999'}", Want: "99999"},
 		{Name: "page's address in use", YAML: fmt.Sprintf("web: {listen: '%s'}", taken.Addr()), Want: "address already in use", InUse: true},
-		{Name: "snapshots in a file", YAML: "snapshots: {directory: " + short + "/best}", Want: "snapshots.directory"},
-		{Name: "snapshots where nothing can be written", YAML: "snapshots: {directory: /proc/x}", Want: "snapshots.directory"},
+		{Name: "events in a file", YAML: "events: {directory: " + short + "/best}", Want: "events.directory"},
+		{Name: "events where nothing can be written", YAML: "events: {directory: /proc/x}", Want: "events.directory"},
 		{Name: "token of no role", YAML: "web: {listen: '127.0.0.1:0', token_file: " + role + "}", Want: "token file: line 1"},
 	}
 	for i := range all {

@@ -67,7 +67,7 @@ func stateOrder(state capture.State) int {
 	return 0
 }
 
-// wide is how many columns a figure takes.
+// wide is the width of a figure in columns.
 func (f *column) width() int { return max(len(f.title), 6) }
 
 func (t *cameraTable) heading() terminal.Row {

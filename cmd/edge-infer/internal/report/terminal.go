@@ -157,7 +157,7 @@ func (t *Terminal) Status(state *State) {
 	t.states <- state
 }
 
-// draw draws states in its own goroutine, so that a stopped terminal (Ctrl-S) blocks nothing else.
+// draw prints states in its own goroutine, so that a stopped terminal (Ctrl-S) blocks nothing else.
 func (t *Terminal) draw() {
 	defer close(t.done)
 	for state := range t.states {

@@ -142,7 +142,7 @@ func (e *ensemble) inputConfig() (string, error) {
 		scale, bias = [3]float32{1, 1, 1}, [3]float32{}
 	}
 	how.Scale, how.Bias = scale[:p.Channels], bias[:p.Channels]
-	said, err := json.Marshal(&how)
+	encoded, err := json.Marshal(&how)
 	if err != nil {
 		return "", err
 	}
@@ -152,6 +152,6 @@ func (e *ensemble) inputConfig() (string, error) {
 	line("input { name: %s data_type: %s dims: [%s] }", text(e.model.Inputs[0].Name), wireTypes[e.wire], e.wireDims())
 	line("output { name: \"numbers\" data_type: %s dims: [%s] }", kserve.ConfigType(kserve.Datatype(p.Type)), dims(p.Shape(p.Batch), batch))
 	line("instance_group { count: %d kind: KIND_CPU }", e.export.Instances)
-	parameters(line, map[string]string{"numbers": string(said)})
+	parameters(line, map[string]string{"numbers": string(encoded)})
 	return b.String(), nil
 }

@@ -120,7 +120,7 @@ func TestBadTokenFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"":        "token: " + path + " is empty (write one into it: openssl rand -hex 24)",
 		"abc":     path + ": the token has 3 characters, it needs 16 (openssl rand -hex 24 prints one)",
-		"root xy": "token file: line 1 must be a token, or a role (metrics, view or control) and a token",
+		"root xy": "token file: line 1 must be a token, or a role (metrics, view or control), a token and a name",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		require.EqualError(t, c.Load(), want)

@@ -17,13 +17,13 @@ func withMetrics(handler *server.Server, c *credentials) http.Handler {
 	registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "edge_infer_serve_bytes_in_flight", Help: "Bytes of the requests that are being read or answered.",
-		}, func() float64 { return float64(handler.Budget.Used()) }),
+		}, func() float64 { return float64(handler.Budget.Stats().Used) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "edge_infer_serve_bytes_in_flight_limit", Help: "The limit of --max-in-flight.",
 		}, func() float64 { return float64(handler.Budget.Max) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "edge_infer_serve_over_limit_total", Help: "Requests refused because of --max-in-flight.",
-		}, func() float64 { return float64(handler.Budget.Refused()) }),
+		}, func() float64 { return float64(handler.Budget.Stats().Refused) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "edge_infer_serve_logins_refused_total", Help: "Requests with a wrong token, since it was read.",
 		}, func() float64 { return float64(c.control.Load().Refused()) }),

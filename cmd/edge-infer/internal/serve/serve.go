@@ -137,6 +137,7 @@ func (s *Serve) Run(ctx context.Context) (err error) {
 		handler.MaxBytes = model.largest()
 	}
 	handler.Budget.Max = max(s.InFlight, 2*handler.MaxBytes) // a body may be copied to grow
+	handler.Budget.Setting = "serve --max-in-flight"
 	process.LimitMemory(handler.Budget.Max*3/2 + besidesRequests)
 	return s.answer(ctx, handler, c, func(addresses []string) {
 		if s.Started != nil {
@@ -200,7 +201,7 @@ func (s *Serve) answer(ctx context.Context, handler *server.Server, c *credentia
 		}()
 	}
 	hangup := make(chan os.Signal, 1)
-	if !terminal.Interactive() { // there it says that the window has been closed
+	if !terminal.Interactive() { // there it means that the window has been closed
 		signal.Notify(hangup, syscall.SIGHUP)
 		defer signal.Stop(hangup)
 	}

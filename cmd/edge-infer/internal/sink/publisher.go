@@ -27,11 +27,24 @@ type Publisher struct {
 
 	Seen *SeenLabels // records what is counted; nil for nothing
 
+	Store EventStore // nil for none
+
+	// RepeatInterval is how long after an event others of its type, label, zone and line are marked as repeated.
+	RepeatInterval time.Duration
+
 	message payload.Detections
 	details report.Details
 	encoded []byte
+	// published is when the latest event that is no repetition was published
+	published map[eventKind]time.Time
 	// objects as last published in Frigate's events, by identity
 	frigateObjects map[string]payload.Tracked
+}
+
+// EventStore keeps events with their images and clips; *store.Store is one.
+type EventStore interface {
+	// HasClip reports whether there is a clip of a recent event. It must not block.
+	HasClip(camera, id string) bool
 }
 
 // Frame implements pipeline.Sink.
@@ -119,34 +132,8 @@ func sum(counts []int) (total int) {
 }
 
 func (p *Publisher) event(in *pipeline.Result, configuration *zone.Config, e *zone.Event) {
-	o := e.Object
-	message := payload.Event{
-		Type: string(e.Kind), Camera: in.Camera, Sequence: e.Seq, Time: e.Time, Label: postprocess.Label(in.Labels, o.Class), Class: o.Class,
-		Score: float64(o.Score), TopScore: float64(o.TopScore), Box: report.Corners(o.Box), Track: o.Track, Start: o.Start,
-		Direction: string(e.Direction), Dwell: e.Dwell, Median: float64(o.MedianScore), Object: o.ID(), Stationary: o.Stationary,
-	}
-	if configuration.Ground != nil {
-		message.Ground = &payload.Ground{Speed: o.Speed, MeanSpeed: o.MeanSpeed, Distance: o.Distance, Heading: o.Heading}
-	}
-	if in.Attributes != nil {
-		message.Attributes = p.details.Attributes(in.Attributes.Of(o.Track))
-		if e.Kind == zone.Update || e.Kind == zone.End {
-			message.Embedding = p.details.Embedding(in.Attributes.Embedding(o.Track))
-		}
-	}
-	if e.Zone >= 0 {
-		message.Zone = configuration.Zones[e.Zone].Name
-	}
-	if e.Line >= 0 {
-		message.Line = configuration.Lines[e.Line].Name
-	}
-	message.Zones, message.Entered = zoneNames(configuration, o.Zones), zoneNames(configuration, o.Entered)
-	if e.Kind == zone.End {
-		message.End = o.LastSeen
-		for _, point := range o.Path {
-			message.Path = append(message.Path, [2]float64{point.X, point.Y})
-		}
-	}
+	message := eventOf(in, e, &p.details)
+	message.Repeated = e.Kind != zone.Update && p.isRepeated(&message)
 	id := p.Client.Event(&message)
 	if p.Client.DeepStream != "" && p.Client.DeepStreamFull {
 		p.Client.DeepStreamEvent(&message, id, &p.Module)
@@ -156,12 +143,34 @@ func (p *Publisher) event(in *pipeline.Result, configuration *zone.Config, e *zo
 	}
 }
 
+// eventKind is what repeated events have in common.
+type eventKind struct{ camera, kind, label, zone, line string }
+
+// isRepeated reports whether an event like this one was published less than RepeatInterval before. If not, this one counts for the next.
+func (p *Publisher) isRepeated(e *payload.Event) bool {
+	key := eventKind{e.Camera, e.Type, e.Label, e.Zone, e.Line}
+	before, known := p.published[key]
+	since := e.Time.Sub(before)
+	if known && since >= 0 && since < p.RepeatInterval { // below 0 the clock was set back
+		return true
+	}
+	if p.published == nil {
+		p.published = map[eventKind]time.Time{}
+	}
+	p.published[key] = e.Time
+	return false
+}
+
 // frigate publishes the event in Frigate's format, which has three types and the object before and after.
 func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *zone.Event, message *payload.Event) {
 	now := payload.Tracked{
 		Object: message.Object, Camera: in.Camera, Label: message.Label, Time: message.Time, Start: message.Start, End: message.End,
 		Score: message.Score, TopScore: message.TopScore, Box: message.Box, Width: in.Width, Height: in.Height, Zones: message.Zones,
 		Entered: message.Entered, Stationary: message.Stationary, Attributes: slices.Clone(message.Attributes),
+	}
+	if p.Store != nil {
+		now.Snapshot = !e.Object.Best.Time.IsZero()
+		now.Clip = p.Store.HasClip(in.Camera, message.Object)
 	}
 	kind, key := "update", in.Camera+"/"+message.Object
 	before, known := p.frigateObjects[key]
@@ -199,11 +208,4 @@ func (p *Publisher) active(camera, zone, label string) (n int) {
 		}
 	}
 	return n
-}
-
-func zoneNames(configuration *zone.Config, numbers []int) (names []string) {
-	for _, number := range numbers {
-		names = append(names, configuration.Zones[number].Name)
-	}
-	return names
 }

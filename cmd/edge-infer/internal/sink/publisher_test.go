@@ -1,10 +1,12 @@
 package sink
 
 import (
+	"encoding/json"
 	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
@@ -14,6 +16,60 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
+
+// TestRepeatedEventsAreMarked: who records events needs one of those that a crowd makes again and again.
+func TestRepeatedEventsAreMarked(t *testing.T) {
+	broker := &embedded.Broker{Address: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, broker.Open())
+	t.Cleanup(func() { broker.Close() })
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/house/gate/events")
+	client := &mqtt.Client{Device: "house", Brokers: []string{broker.URL()}, Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, client.Open())
+	ended := make(chan error, 1)
+	go func() { ended <- client.Run(t.Context()) }()
+	t.Cleanup(func() {
+		require.NoError(t, client.Close())
+		require.NoError(t, <-ended)
+	})
+
+	p := &Publisher{Client: client, RepeatInterval: 10 * time.Second}
+	follower := &pipeline.Tracker{Config: zone.Config{Zones: []zone.Zone{{Name: "yard"}, {Name: "road"}}}}
+	begin := time.Unix(2e9, 0)
+	events := []struct {
+		seconds  float64
+		kind     zone.Kind
+		class    int
+		zone     int
+		repeated bool
+	}{
+		{0, zone.New, 0, -1, false},
+		{0, zone.Enter, 0, 0, false},
+		{1, zone.New, 0, -1, true},
+		{1, zone.New, 1, -1, false},    // another label
+		{2, zone.Enter, 0, 1, false},   // another zone
+		{3, zone.Update, 0, -1, false}, // updates are frequent anyway
+		{3.1, zone.Update, 0, -1, false},
+		{9.9, zone.New, 0, -1, true},
+		{10, zone.New, 0, -1, false}, // those in between do not prolong it
+		{11, zone.New, 0, -1, true},
+		{-60, zone.New, 0, -1, false}, // the clock was set
+	}
+	for _, e := range events {
+		at := begin.Add(time.Duration(e.seconds * float64(time.Second)))
+		o := &zone.Object{Track: 1, Detection: postprocess.Detection{Class: e.class}, Start: begin}
+		p.Frame(&pipeline.Result{
+			Camera: "gate", Time: at, Labels: []string{"person", "car"}, Tracker: follower,
+			Events: &zone.Result{Events: []zone.Event{{Kind: e.kind, Time: at, Object: o, Zone: e.zone, Line: -1}}},
+		})
+	}
+	const topic = "edge-infer/house/gate/events"
+	require.Eventually(t, func() bool { return len(sub.Messages(topic)) == len(events) }, mqtttest.Patience, 10*time.Millisecond)
+	for i, text := range sub.Messages(topic) {
+		var message struct{ Repeated bool }
+		require.NoError(t, json.Unmarshal([]byte(text), &message))
+		assert.Equal(t, events[i].repeated, message.Repeated, "%d: %s", i, text)
+	}
+}
 
 // In Frigate's topics an object counts as active while it moves: in its camera, under its label and all, and in the zones that it is in.
 func TestActiveObjectsAreCounted(t *testing.T) {

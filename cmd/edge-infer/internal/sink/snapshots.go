@@ -3,26 +3,24 @@ package sink
 import (
 	"fmt"
 	"image"
-	"io/fs"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 const (
-	snapshotQueue   = 4    // views that wait for the encoder; more are left out
+	snapshotQueue   = 4    // views that wait for the encoder; more are dropped
 	snapshotMargin  = 0.15 // of the box, on every side
 	snapshotQuality = 85   // JPEG
-	sceneWidth      = 1280 // pixels of a scene image; wider images are shrunk
+	frameWidth      = 1280 // pixels of an image of the whole frame; wider ones are shrunk
 )
 
 // Intervals between two scene images of a camera, in nanoseconds: usually, and when something happens in between.
@@ -33,33 +31,35 @@ const (
 
 // ImagePublisher publishes JPEGs, which it copies; *mqtt.Client is one.
 type ImagePublisher interface {
+	// Online reports whether a broker is connected; scenes are taken only then. It does not wait.
+	Online() bool
 	// Image publishes the scene of a camera, Snapshot an object of a label, and RequestedSnapshot the scene that somebody asked for.
 	Image(camera string, jpeg []byte)
 	Snapshot(camera, label string, jpeg []byte)
 	RequestedSnapshot(camera string, jpeg []byte)
 }
 
-// Snapshots turns best views of objects and the scenes of cameras into JPEG files and messages. The frame loop only copies the pixels;
-// encoding has a goroutine of its own, and a view that finds the queue full is left out.
+// SnapshotStore keeps the best snapshot of each object; *store.Store is one. AddSnapshot must not block.
+type SnapshotStore interface {
+	AddSnapshot(snapshot *store.Snapshot)
+}
+
+// Snapshots turns best views of objects and the scenes of cameras into JPEGs for messages and the event store. The frame loop only leases
+// the frames; copying and encoding have goroutines of their own, and a view that finds the queue full is dropped: the object's next one is
+// taken instead.
 type Snapshots struct {
 	Publisher ImagePublisher // nil for no messages
-	Directory string         // images on disk; empty for none. Other files in it are left alone
-	Keep      int            // images on disk; the oldest ones make room
+	Store     SnapshotStore  // nil for none
 	Logger    *slog.Logger
 
 	scenes atomic.Pointer[map[string]*scene] // by camera
 	free   chan *view
-	full   chan *view
+	full   chan *view // their pixels are in the leased frames
+	copied chan *view
 	done   sync.WaitGroup
-	ring   *ring // nil for none; encoder goroutine only, but for find
 
-	mu     sync.Mutex        // also held while an image is published and while the cameras change
-	newest map[string][]byte // JPEGs in memory by camera and object
-	order  []string          // their keys, oldest first
+	mu sync.Mutex // held while an image is published and while the cameras change
 }
-
-// snapshotMemory is how many JPEGs are kept in memory for the page.
-const snapshotMemory = 64
 
 // scene is when the whole image of a camera is due.
 type scene struct {
@@ -90,28 +90,28 @@ const (
 
 // view is a part of a frame for the encoder.
 type view struct {
-	purpose           purpose
-	camera, label, id string
-	pixels            jpegimage.Pixels
-	part              image.Rectangle // what to show of them
+	purpose purpose
+	camera  string
+	pixels  jpegimage.Pixels
+	part    image.Rectangle // what to show of them
+	objects []croppedObject // with purpose ofObject
 }
 
-// Open starts the encoder.
-func (s *Snapshots) Open(cameras []pipeline.Camera) error {
-	if s.Directory != "" {
-		ring, err := openRing(s.Directory, s.Keep)
-		if err != nil {
-			return err
-		}
-		s.ring = ring
-	}
+// croppedObject is an object in a view.
+type croppedObject struct {
+	label, id string
+	part      image.Rectangle // of the view's pixels
+}
+
+// Open starts the goroutines.
+func (s *Snapshots) Open(cameras []pipeline.Camera) {
 	s.SetCameras(cameras)
-	s.free, s.full = make(chan *view, snapshotQueue), make(chan *view, snapshotQueue)
+	s.free, s.full, s.copied = make(chan *view, snapshotQueue), make(chan *view, snapshotQueue), make(chan *view, snapshotQueue)
 	for range snapshotQueue {
 		s.free <- new(view)
 	}
+	s.done.Go(s.fetch)
 	s.done.Go(s.encode)
-	return nil
 }
 
 // SetCameras sets the current cameras. After it returns, no image of another camera is published.
@@ -141,18 +141,46 @@ func (s *Snapshots) Frame(in *pipeline.Result) {
 		return
 	}
 	s.wholeImages(in)
-	if in.Events == nil {
+	if in.Events == nil || s.Store == nil && s.Publisher == nil {
 		return
 	}
-	for _, object := range in.Events.Snapshots {
-		v := s.copy(in, object.Box)
-		if v == nil {
-			return
+	if s.Store == nil {
+		for _, object := range in.Events.Snapshots {
+			s.objects(in, boxWithMargin(object.Box), object)
 		}
-		v.purpose = ofObject
-		v.label, v.id = postprocess.Label(in.Labels, object.Class), object.ID()
-		s.full <- v
+	} else if len(in.Events.Snapshots) > 0 {
+		s.objects(in, wholeImage(in), in.Events.Snapshots...)
 	}
+}
+
+// objects passes a part of the image to the encoder, for the snapshots of objects in it.
+func (s *Snapshots) objects(in *pipeline.Result, part image.Rectangle, objects ...*zone.Object) {
+	v := s.lease(in, part)
+	if v == nil {
+		for _, object := range objects {
+			object.RetrySnapshot()
+		}
+		return
+	}
+	v.purpose = ofObject
+	origin := part.Intersect(wholeImage(in)).Min.Sub(v.part.Min)
+	for _, object := range objects {
+		crop := boxWithMargin(object.Box).Intersect(wholeImage(in))
+		if !crop.Empty() {
+			v.objects = append(v.objects, croppedObject{postprocess.Label(in.Labels, object.Class), object.ID(), crop.Sub(origin)})
+		}
+	}
+	s.full <- v
+}
+
+func wholeImage(in *pipeline.Result) image.Rectangle {
+	return image.Rect(0, 0, in.Frame.Width, in.Frame.Height)
+}
+
+// boxWithMargin returns the part of an image that a snapshot shows. It may extend over the image's edges.
+func boxWithMargin(box postprocess.Box) image.Rectangle {
+	x, y := snapshotMargin*box.Width(), snapshotMargin*box.Height()
+	return image.Rect(int(box.X1-x), int(box.Y1-y), int(box.X2+x)+1, int(box.Y2+y)+1)
 }
 
 // wholeImages passes the whole image to the encoder if it was requested or is due.
@@ -161,73 +189,127 @@ func (s *Snapshots) wholeImages(in *pipeline.Result) {
 	if state == nil {
 		return
 	}
-	whole := postprocess.Box{X2: float32(in.Width), Y2: float32(in.Height)}
 	if state.requested.Load() {
-		if v := s.copy(in, whole); v != nil {
+		if v := s.lease(in, wholeImage(in)); v != nil {
 			state.requested.Store(false)
 			v.purpose = requested
-			v.label, v.id = allLabels, in.Time.UTC().Format("20060102T150405.000")
 			s.full <- v
 		}
 	}
-	if s.Publisher != nil && state.due(in) {
-		if v := s.copy(in, whole); v != nil {
-			state.last = in.Captured
-			v.purpose = ofScene
-			s.full <- v
-		}
+	if s.Publisher == nil || !state.due(in) || !s.Publisher.Online() {
+		return
+	}
+	v := s.take(in, func(p *jpegimage.Pixels) (image.Rectangle, error) {
+		return wholeImage(in), p.LeaseSmall(in, frameWidth)
+	})
+	if v != nil {
+		state.last = in.Captured
+		v.purpose = ofScene
+		s.full <- v
 	}
 }
 
-// copy takes the pixels of a box with a margin; nil when the encoder is behind, or when nothing of the box is in the image.
-func (s *Snapshots) copy(in *pipeline.Result, box postprocess.Box) *view {
-	marginX, marginY := snapshotMargin*box.Width(), snapshotMargin*box.Height()
-	part := image.Rect(int(box.X1-marginX), int(box.Y1-marginY), int(box.X2+marginX)+1, int(box.Y2+marginY)+1)
-	part = part.Intersect(image.Rect(0, 0, in.Frame.Width, in.Frame.Height))
+// lease takes a part of the frame; nil when the encoder is behind, or when nothing of the part is in the image.
+func (s *Snapshots) lease(in *pipeline.Result, part image.Rectangle) *view {
+	part = part.Intersect(wholeImage(in))
 	if part.Empty() {
 		return nil
 	}
+	return s.take(in, func(p *jpegimage.Pixels) (image.Rectangle, error) { return p.Lease(in, part) })
+}
+
+// take returns a view of the frame whose pixels lease has leased; nil when the encoder is behind.
+func (s *Snapshots) take(in *pipeline.Result, lease func(*jpegimage.Pixels) (image.Rectangle, error)) *view {
 	select {
 	case v := <-s.free:
-		v.camera, v.part = in.Camera, v.pixels.Copy(in.Frame.Image(), part)
+		part, err := lease(&v.pixels)
+		if err != nil { // the GPU fails, which the pipeline reports with the next frame
+			s.free <- v
+			return nil
+		}
+		v.camera, v.part, v.objects = in.Camera, part, v.objects[:0]
 		return v
 	default:
 		return nil
 	}
 }
 
+// fetch copies the pixels of leased frames until Close. It is not the encoder's goroutine, so that frames do not wait for one another.
+func (s *Snapshots) fetch() {
+	for v := range s.full {
+		v.pixels.Fetch()
+		s.copied <- v
+	}
+	close(s.copied)
+}
+
 // encode makes and hands on JPEGs until Close.
 func (s *Snapshots) encode() {
 	encoder := jpegimage.Encoder{Quality: snapshotQuality}
 	defer encoder.Close()
-	for v := range s.full {
-		encoder.MaxWidth = 0
-		if v.purpose == ofScene {
-			encoder.MaxWidth = sceneWidth
+	for v := range s.copied {
+		encode := s.encodeFrame
+		if v.purpose == ofObject {
+			encode = s.encodeObjects
 		}
-		var jpeg []byte
-		err := encoder.Load(&v.pixels, v.part)
-		if err == nil {
-			jpeg, err = encoder.JPEG()
-		}
-		if err == nil && s.Publisher != nil {
-			s.publish(v, jpeg)
-		}
-		if err == nil && v.purpose != ofScene {
-			s.remember(v.camera+"/"+v.id, jpeg)
-			if s.ring != nil {
-				err = s.ring.store(fmt.Sprintf("%s-%s-%s.jpg", v.id, fileName(v.camera), truncateLabel(fileName(v.label))), jpeg)
-			}
-		}
-		if err != nil {
+		if err := encode(&encoder, v); err != nil {
 			s.Logger.Warn("snapshot lost", "camera", v.camera, "error", err)
 		}
 		s.free <- v
 	}
 }
 
-// publish publishes an image, unless a reload has taken the camera away since: its topics are being cleared.
-func (s *Snapshots) publish(v *view, jpeg []byte) {
+// encodeFrame publishes an image of the whole frame.
+func (s *Snapshots) encodeFrame(encoder *jpegimage.Encoder, v *view) error {
+	encoder.MaxWidth = 0
+	if v.purpose == ofScene {
+		encoder.MaxWidth = frameWidth
+	}
+	jpeg, err := encodePart(encoder, v, v.part)
+	if err == nil && s.Publisher != nil {
+		s.publish(v, "", jpeg)
+	}
+	return err
+}
+
+// encodeObjects publishes and stores the snapshots of objects.
+func (s *Snapshots) encodeObjects(encoder *jpegimage.Encoder, v *view) error {
+	snapshot := store.Snapshot{Camera: v.camera}
+	if s.Store != nil {
+		encoder.MaxWidth = frameWidth
+		frame, err := encodePart(encoder, v, v.part)
+		if err != nil {
+			return err
+		}
+		snapshot.Frame = frame
+		snapshot.Width, snapshot.Height = encoder.Size()
+	}
+	encoder.MaxWidth = 0
+	for _, object := range v.objects {
+		crop, err := encodePart(encoder, v, object.part)
+		if err != nil {
+			return err
+		}
+		if s.Publisher != nil {
+			s.publish(v, object.label, crop)
+		}
+		if s.Store != nil {
+			snapshot.ID, snapshot.Crop = object.id, crop
+			s.Store.AddSnapshot(&snapshot)
+		}
+	}
+	return nil
+}
+
+func encodePart(encoder *jpegimage.Encoder, v *view, part image.Rectangle) ([]byte, error) {
+	if err := encoder.Load(&v.pixels, part); err != nil {
+		return nil, err
+	}
+	return encoder.JPEG()
+}
+
+// publish publishes an image, of an object with its label, unless a reload has taken the camera away since: its topics are being cleared.
+func (s *Snapshots) publish(v *view, label string, jpeg []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if (*s.scenes.Load())[v.camera] == nil {
@@ -239,73 +321,15 @@ func (s *Snapshots) publish(v *view, jpeg []byte) {
 	case requested:
 		s.Publisher.RequestedSnapshot(v.camera, jpeg)
 	case ofObject:
-		s.Publisher.Snapshot(v.camera, v.label, jpeg)
+		s.Publisher.Snapshot(v.camera, label, jpeg)
 	}
 }
 
-func (s *Snapshots) remember(key string, jpeg []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.newest == nil {
-		s.newest = map[string][]byte{}
-	}
-	if s.newest[key] == nil {
-		s.order = append(s.order, key)
-	}
-	s.newest[key] = jpeg
-	if len(s.order) > snapshotMemory {
-		delete(s.newest, s.order[0])
-		s.order = s.order[1:]
-	}
-}
-
-// Find returns the newest JPEG of an object by its id; fs.ErrNotExist if it is not kept. It may be called from any goroutine.
-func (s *Snapshots) Find(camera, id string) ([]byte, error) {
-	s.mu.Lock()
-	jpeg := s.newest[camera+"/"+id]
-	s.mu.Unlock()
-	if jpeg != nil {
-		return jpeg, nil
-	}
-	if s.ring == nil {
-		return nil, fs.ErrNotExist
-	}
-	return s.ring.find(id + "-" + fileName(camera) + "-")
-}
-
-// fileName makes a name of a label or camera that every file system takes.
-func fileName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || strings.ContainsRune(`/\:*?"<>|-`, r) {
-			return '_'
-		}
-		return r
-	}, name)
-}
-
-// maxLabelBytes is how many bytes of a label stand in the name of a file, which the kernel bounds to 255.
-const maxLabelBytes = 80
-
-// truncateLabel is a label, or as many whole characters of it as a file's name takes.
-func truncateLabel(label string) string {
-	if len(label) <= maxLabelBytes {
-		return label
-	}
-	end := maxLabelBytes
-	for end > 0 && !utf8.RuneStart(label[end]) {
-		end--
-	}
-	return label[:end]
-}
-
-// Close ends the encoder when what waits is through. Frame must not be called any more. It is safe on one that was never opened.
+// Close ends the goroutines when what waits is through. Frame must not be called any more. It is safe on one that was never opened.
 func (s *Snapshots) Close() {
 	if s.full != nil {
 		close(s.full)
 		s.done.Wait()
 		s.full = nil
-		if s.ring != nil {
-			_ = s.ring.Close() // every line of it is on the disk
-		}
 	}
 }

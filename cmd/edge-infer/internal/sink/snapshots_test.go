@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"image"
 	"image/jpeg"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +15,9 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -46,7 +45,7 @@ func TestSnapshotsOfEveryFormat(t *testing.T) {
 	for _, format := range formats {
 		cameras = append(cameras, pipeline.Camera{Name: format.String()})
 	}
-	require.NoError(t, s.Open(cameras))
+	s.Open(cameras)
 	for i, format := range formats {
 		in := &pipeline.Result{
 			Camera: format.String(), Width: 64, Height: 48, Time: time.Now(), Captured: 1, Labels: []string{"bolt"}, Frame: solid(t, format, 64, 48),
@@ -62,20 +61,18 @@ func TestSnapshotsOfEveryFormat(t *testing.T) {
 		require.Equal(t, []string{"27x14"}, got.of[format.String()+" bolt"], "the box and its margin")
 		require.Equal(t, []string{"64x48"}, got.of[format.String()+" scene"])
 	}
-	jpeg, err := s.Find("NV12", seenObject(3, postprocess.Box{}).ID())
-	require.NoError(t, err)
-	require.NotEmpty(t, jpeg)
-	_, err = s.Find("NV12", "other")
-	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.EqualError(t, s.Request("none"), `no camera "none"`)
 }
 
 // published records the sizes of images in the order of their arrival.
 type published struct {
-	t  *testing.T
-	mu sync.Mutex
-	of map[string][]string // by camera and purpose
+	t       *testing.T
+	offline atomic.Bool
+	mu      sync.Mutex
+	of      map[string][]string // by camera and purpose
 }
+
+func (p *published) Online() bool { return !p.offline.Load() }
 
 func (p *published) add(key string, data []byte) {
 	config, err := jpeg.DecodeConfig(bytes.NewReader(data))
@@ -92,11 +89,40 @@ func (p *published) Image(camera string, jpeg []byte)             { p.add(camera
 func (p *published) Snapshot(camera, label string, jpeg []byte)   { p.add(camera+" "+label, jpeg) }
 func (p *published) RequestedSnapshot(camera string, jpeg []byte) { p.add(camera+" requested", jpeg) }
 
+// TestEveryObjectGetsASnapshot: more objects appear at once than the encoder takes, and none of them is ever seen better.
+func TestEveryObjectGetsASnapshot(t *testing.T) {
+	got := &published{t: t}
+	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Publisher: got}
+	s.Open([]pipeline.Camera{{Name: "gate"}})
+	labels := make([]string, 3*snapshotQueue)
+	tracks := make([]postprocess.Track, len(labels))
+	for i := range labels {
+		labels[i] = fmt.Sprintf("label%d", i)
+		box := postprocess.Box{X1: float32(10 + 20*i), Y1: 10, X2: float32(20 + 20*i), Y2: 20}
+		tracks[i] = postprocess.Track{ID: uint64(i + 1), State: postprocess.Active, Detection: postprocess.Detection{
+			Box: box, Class: i,
+			Score: 0.9,
+		}}
+	}
+	analytics := zone.Analytics{Width: 320, Height: 48, Labels: labels}
+	require.NoError(t, analytics.Open())
+	for seq := uint64(1); seq < 20; seq++ {
+		in := &pipeline.Result{Camera: "gate", Width: 320, Height: 48, Labels: labels, Frame: solid(t, engine.GRAY8, 320, 48)}
+		in.Events = analytics.Update(seq, time.Unix(int64(seq), 0), tracks)
+		s.Frame(in)
+		require.Eventually(t, func() bool { return len(s.free) == snapshotQueue }, time.Minute, time.Millisecond)
+	}
+	s.Close()
+	for _, label := range labels {
+		require.Len(t, got.of["gate "+label], 1, label)
+	}
+}
+
 // TestScenes: every ten seconds, and two seconds after the last one at the earliest when something happens. Wide images are shrunk.
 func TestScenes(t *testing.T) {
 	got := &published{t: t}
-	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Publisher: got, Directory: t.TempDir(), Keep: 3}
-	require.NoError(t, s.Open([]pipeline.Camera{{Name: "gate"}}))
+	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Publisher: got}
+	s.Open([]pipeline.Camera{{Name: "gate"}})
 	count := 0
 	frame := func(at time.Duration, more int, events ...zone.Event) {
 		t.Helper()
@@ -120,88 +146,84 @@ func TestScenes(t *testing.T) {
 	s.Close()
 	require.Equal(t, []string{"1280x720", "1280x720", "1280x720"}, got.of["gate scene"])
 	require.Len(t, got.of, 1)
-	files, err := filepath.Glob(filepath.Join(s.Directory, "*.jpg"))
-	require.NoError(t, err)
-	require.Empty(t, files, "scenes are not kept on disk")
 }
 
-func TestSnapshotRingOnDisk(t *testing.T) {
-	dir := t.TempDir()
-	foreign := []string{"0-holiday.jpg", "holiday.jpg", "1001.000000-1-gate-a_b.txt", ".hidden.jpg"}
-	for _, name := range foreign {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("not ours"), 0o644))
-	}
-	run := func(from, to uint64) {
-		s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Directory: dir, Keep: 3}
-		require.NoError(t, s.Open([]pipeline.Camera{{Name: "gate"}}))
-		for track := from; track < to; track++ {
-			in := &pipeline.Result{Camera: "gate", Width: 32, Height: 32, Labels: []string{"a/b"}, Frame: solid(t, engine.BGR, 32, 32)}
-			object := seenObject(track, postprocess.Box{X2: 20, Y2: 20})
-			object.Start = time.Unix(1000+int64(track), 0)
-			in.Events = &zone.Result{Snapshots: []*zone.Object{object, object}} // a better view replaces the one before
-			require.Eventually(t, func() bool { return len(s.free) == snapshotQueue }, time.Minute, time.Millisecond)
-			s.Frame(in)
-		}
+// kept records what the store is given.
+type kept struct {
+	mu  sync.Mutex
+	all []store.Snapshot
+}
+
+func (k *kept) AddSnapshot(s *store.Snapshot) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all = append(k.all, *s)
+}
+
+// TestStoredSnapshots: each object of a frame gets the whole frame, shrunk if it is wide, and its own part of it.
+func TestStoredSnapshots(t *testing.T) {
+	for _, format := range []engine.PixelFormat{engine.BGR, engine.NV12} {
+		to := &kept{}
+		got := &published{t: t}
+		s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Store: to, Publisher: got}
+		s.Open([]pipeline.Camera{{Name: "other"}, {Name: "gate"}})
+		in := &pipeline.Result{Camera: "gate", Width: 2560, Height: 1440, Labels: []string{"bolt"}, Frame: solid(t, format, 2560, 1440)}
+		in.Captured = 1
+		upper, outside := seenObject(1, postprocess.Box{X1: 1001, Y1: 101, X2: 1101, Y2: 151}), seenObject(2, postprocess.Box{
+			X1: -90, Y1: -50,
+			X2: -60, Y2: -20,
+		})
+		lower := seenObject(3, postprocess.Box{X1: 2500, Y1: 1400, X2: 2600, Y2: 1500})
+		in.Events = &zone.Result{Snapshots: []*zone.Object{upper, outside, lower}}
+		s.Frame(in)
 		s.Close()
+		require.Len(t, to.all, 2)
+		sizes := func(data []byte) string {
+			config, err := jpeg.DecodeConfig(bytes.NewReader(data))
+			require.NoError(t, err)
+			return fmt.Sprintf("%dx%d", config.Width, config.Height)
+		}
+		for i, object := range []*zone.Object{upper, lower} {
+			require.Equal(t, object.ID(), to.all[i].ID)
+			require.Equal(t, "gate", to.all[i].Camera)
+			require.Equal(t, "1280x720", sizes(to.all[i].Frame))
+			require.Equal(t, [2]int{1280, 720}, [2]int{to.all[i].Width, to.all[i].Height})
+		}
+		require.Equal(t, "131x66", sizes(to.all[0].Crop))
+		require.Equal(t, "75x55", sizes(to.all[1].Crop), "at the corner")
+		require.Equal(t, []string{"131x66", "75x55"}, got.of["gate bolt"])
 	}
-	run(1, 6)
-	run(6, 8) // the ring goes on after a restart
-	files, err := filepath.Glob(filepath.Join(dir, "*-gate-a_b.jpg"))
-	require.NoError(t, err)
-	require.Len(t, files, 3)
-	for _, file := range files {
-		info, err := os.Stat(file)
-		require.NoError(t, err)
-		require.Positive(t, info.Size())
-		require.EqualValues(t, 0o640, info.Mode().Perm())
-	}
-	require.Contains(t, files[2], "-7-gate-a_b.jpg")
-	for _, name := range foreign {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err, "what the daemon has not written stays")
-		require.Equal(t, "not ours", string(text))
-	}
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, entries, 3+len(foreign)+1)
 }
 
-// TestSnapshotsOfLongLabels: labels of any length make names that a file system takes, and the images are found by them.
-func TestSnapshotsOfLongLabels(t *testing.T) {
-	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Directory: t.TempDir(), Keep: 3}
-	camera := strings.Repeat("ü", 50)
-	require.NoError(t, s.Open([]pipeline.Camera{{Name: camera}}))
-	object := seenObject(7, postprocess.Box{X2: 20, Y2: 20})
-	object.Start = time.Unix(1007, 0)
-	s.Frame(&pipeline.Result{
-		Camera: camera, Width: 32, Height: 32, Labels: []string{strings.Repeat("日", 100)}, Frame: solid(t, engine.BGR, 32, 32),
-		Events: &zone.Result{Snapshots: []*zone.Object{object}},
-	})
+// TestTheFrameLoopDoesNotCopyFrames: what is stored and published of a frame is copied after its release, by another goroutine, and the
+// camera has its buffer back then.
+func TestTheFrameLoopDoesNotCopyFrames(t *testing.T) {
+	to := &kept{}
+	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Store: to, Publisher: &published{t: t}}
+	s.SetCameras([]pipeline.Camera{{Name: "gate"}})
+	s.free, s.full, s.copied = make(chan *view, 2), make(chan *view, 2), make(chan *view, 2)
+	s.free <- new(view)
+	s.free <- new(view)
+	pool := &capture.Pool{}
+	frame, err := pool.Frame(engine.BGR, 640, 480)
+	require.NoError(t, err)
+	in := &pipeline.Result{Camera: "gate", Width: 640, Height: 480, Captured: 1, Labels: []string{"bolt"}, Frame: &frame}
+	in.Events = &zone.Result{Snapshots: []*zone.Object{seenObject(1, postprocess.Box{X1: 10, Y1: 10, X2: 60, Y2: 60})}}
+	s.Frame(in)
+	frame.Release()
+	require.Len(t, s.full, 2)
+	require.Equal(t, 1, pool.Lent())
+	for range 2 {
+		v := <-s.full
+		require.Empty(t, v.pixels.Data)
+		s.full <- v
+	}
+	s.done.Go(s.fetch)
+	s.done.Go(s.encode)
 	s.Close()
-	files, err := filepath.Glob(filepath.Join(s.Directory, "*-7-"+camera+"-"+strings.Repeat("日", 26)+".jpg"))
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-}
-
-// TestTheLedgerOfSnapshotsNamesImagesOnly: whoever can write it has nothing else removed by it.
-func TestTheLedgerOfSnapshotsNamesImagesOnly(t *testing.T) {
-	outside := t.TempDir()
-	dir := filepath.Join(outside, "images")
-	victim, inside := filepath.Join(outside, "victim.jpg"), filepath.Join(dir, "sub", "victim.jpg")
-	require.NoError(t, os.MkdirAll(filepath.Dir(inside), 0o755))
-	for _, path := range []string{victim, inside, filepath.Join(dir, "notes.txt"), filepath.Join(dir, "last.jpg")} {
-		require.NoError(t, os.WriteFile(path, []byte("x"), 0o644))
-	}
-	ledger := "../victim.jpg\n" + victim + "\nsub/victim.jpg\nnotes.txt\n\n..\nold.jpg\nold.jpg\nlast.jpg"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, ledgerName), []byte(ledger), 0o644))
-	r, err := openRing(dir, 0)
-	require.NoError(t, err)
-	require.Empty(t, r.names)
-	require.ErrorContains(t, r.store("last.jpg", nil), "no snapshot of this daemon")
-	require.NoError(t, r.Close())
-	for _, path := range []string{victim, inside, filepath.Join(dir, "notes.txt"), filepath.Join(dir, "last.jpg")} {
-		require.FileExists(t, path)
-	}
+	require.Zero(t, pool.Lent())
+	require.Len(t, to.all, 1)
+	require.NotEmpty(t, to.all[0].Frame)
 }
 
 func TestAnImageThatOutlastsItsCameraIsNotPublished(t *testing.T) {
@@ -210,9 +232,41 @@ func TestAnImageThatOutlastsItsCameraIsNotPublished(t *testing.T) {
 	require.NoError(t, jpeg.Encode(&jpegData, image.NewGray(image.Rect(0, 0, 8, 8)), nil))
 	s := &Snapshots{Publisher: got}
 	s.SetCameras([]pipeline.Camera{{Name: "a"}, {Name: "b"}})
-	s.publish(&view{camera: "a", label: "bolt"}, jpegData.Bytes())
+	s.publish(&view{camera: "a"}, "bolt", jpegData.Bytes())
 	s.SetCameras([]pipeline.Camera{{Name: "b"}})
-	s.publish(&view{camera: "a", label: "bolt"}, jpegData.Bytes()) // it was in the encoder's queue
-	s.publish(&view{camera: "b", label: "bolt"}, jpegData.Bytes())
+	s.publish(&view{camera: "a"}, "bolt", jpegData.Bytes()) // it was in the encoder's queue
+	s.publish(&view{camera: "b"}, "bolt", jpegData.Bytes())
 	require.Equal(t, map[string][]string{"a bolt": {"8x8"}, "b bolt": {"8x8"}}, got.of)
+}
+
+// TestNothingIsCopiedForNobody: of an image in a GPU's memory nothing is copied before a broker is connected. Then a scene is, at its
+// interval; of a wide image every third row.
+func TestNothingIsCopiedForNobody(t *testing.T) {
+	const width, height = 3840, 2160
+	memory := &enginetest.DeviceMemory{Data: make([]byte, width*height*3/2)}
+	img := memory.Image(engine.NV12, width, height, width)
+	got := &published{t: t}
+	got.offline.Store(true)
+	s := &Snapshots{Logger: slog.New(slog.DiscardHandler), Publisher: got}
+	s.Open([]pipeline.Camera{{Name: "gate"}})
+	in := &pipeline.Result{
+		Camera: "gate", Captured: 1,
+		Frame: &capture.Frame{Width: width, Height: height, Stride: width, Format: engine.NV12, Device: img.Device},
+	}
+	frame := func() {
+		require.Eventually(t, func() bool { return len(s.free) == snapshotQueue }, time.Minute, time.Millisecond)
+		in.Captured += int64(time.Second) / 25
+		s.Frame(in)
+	}
+	for range 100 {
+		frame()
+	}
+	require.Zero(t, memory.Copied)
+	got.offline.Store(false)
+	for range 100 {
+		frame()
+	}
+	require.Equal(t, width*(height/3)*3/2, memory.Copied, "one scene")
+	s.Close()
+	require.Equal(t, map[string][]string{"gate scene": {"1280x720"}}, got.of)
 }

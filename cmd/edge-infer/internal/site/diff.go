@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Action is what a running camera or group needs to change to another site, in ascending order of disturbance.
+// Action is how a running camera or group changes to another site, in ascending order of disruption.
 type Action uint8
 
 // The actions.
@@ -123,7 +123,11 @@ func diffCamera(before, next *Camera) Change {
 	case reflect.DeepEqual(before.placed(), next.placed()):
 		c.Action = Tune
 		c.Reason = different(before.Settings, next.Settings)
-		if c.Reason == "" {
+		switch {
+		case c.Reason != "":
+		case !reflect.DeepEqual(before.Clips, next.Clips):
+			c.Reason = "clips"
+		default:
 			c.Reason = "configured " + different(before.Configured, next.Configured)
 		}
 	default:
@@ -137,16 +141,18 @@ func diffCamera(before, next *Camera) Change {
 func (c *Camera) placed() Camera {
 	p := *c
 	p.Settings = Settings{}
+	p.Clips = Clips{Enabled: c.Clips.Any()}
 	p.Configured = Settings{Confidence: c.Configured.Confidence}
 	return p
 }
 
-// SamePlace reports whether the camera can go on in the frame loop as it is, with other settings perhaps.
+// SamePlace reports whether the camera can stay open in its frame loop; other settings may have changed.
 func (c *Camera) SamePlace(other *Camera) bool { return reflect.DeepEqual(c.placed(), other.placed()) }
 
 // SameCapture reports whether the images of the camera can go on being captured for the other one.
 func (c *Camera) SameCapture(other *Camera) bool {
-	return c.Name == other.Name && c.URI == other.URI && c.Stall == other.Stall && c.MaxPixels == other.MaxPixels &&
+	return c.Name == other.Name && c.URI == other.URI && c.Record == other.Record && c.Stall == other.Stall &&
+		c.MaxPixels == other.MaxPixels && c.Clips.Any() == other.Clips.Any() && c.Privacy.Enabled() == other.Privacy.Enabled() &&
 		c.Network.Equal(&other.Network)
 }
 

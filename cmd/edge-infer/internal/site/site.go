@@ -29,8 +29,8 @@ type Site struct {
 // Group is the cameras that share a network.
 type Group struct {
 	Network Network
-	// Decoding and MinScore are how the outputs of the network are read. A predictor that was opened with them takes another Decoding, and
-	// a higher MinScore, while it runs.
+	// Decoding and MinScore configure the decoding of the network's outputs. A running predictor accepts another Decoding, and a higher
+	// MinScore than it was opened with.
 	Decoding Decoding
 	MinScore float64
 	Cameras  []Camera
@@ -56,6 +56,8 @@ type Decoding struct {
 type Camera struct {
 	Name string
 	URI  string
+	// Record is the address of the stream that is recorded, empty for that of URI.
+	Record string
 	// Network is the group's.
 	Network Network
 
@@ -66,12 +68,24 @@ type Camera struct {
 	Priority  int
 	Deadline  time.Duration
 	Motion    config.CameraMotion
+	Clips     Clips
+	Privacy   config.Privacy
 	Profile   track.Profile
 	Analytics zone.Config
 
 	// Settings are in force. Configured are the values without those set remotely; the tracker works with their confidence.
 	Settings, Configured Settings
 }
+
+// Clips configures the camera's recordings.
+type Clips struct {
+	Enabled        bool     // of events
+	Classes, Zones []string // empty for all
+	Continuous     bool     // of everything
+}
+
+// Any reports whether anything of the camera is recorded.
+func (c *Clips) Any() bool { return c.Enabled || c.Continuous }
 
 // Settings are the values of a camera that can be set remotely.
 type Settings struct {
@@ -116,6 +130,7 @@ func Resolve(c *config.Config, remote map[string]command.Kept) Site {
 		g := &s.Groups[at]
 		g.Cameras = append(g.Cameras, camera)
 		g.MinScore = min(g.MinScore, s.minScore(&camera))
+		g.Decoding.hide(&camera.Privacy)
 		if remote[camera.Name].Labels != nil {
 			g.Decoding.Classes = nil // each camera selects its own
 		}
@@ -150,11 +165,20 @@ func resolveCamera(c *config.Config, camera *config.Camera, remote command.Kept)
 		Detect: true, Confidence: cmp.Or(camera.Confidence, c.Detect.Confidence), Interval: max(camera.Interval, 1), Classes: classes,
 	}
 	return Camera{
-		Name: camera.Name, URI: camera.URI, Network: n, Stall: camera.Stall, MaxPixels: camera.MaxPixels, ROI: camera.ROI, Rate: camera.Rate,
+		Name: camera.Name, URI: camera.URI, Record: camera.Record, Network: n, Stall: camera.Stall,
+		MaxPixels: camera.MaxPixels, ROI: camera.ROI, Rate: camera.Rate,
 		Priority: camera.Priority, Deadline: camera.Deadline, Motion: c.MotionOf(camera),
 		Profile: track.Profile(cmp.Or(camera.Profile, c.Detect.Profile)), Analytics: camera.Analytics,
-		Settings: configured.apply(remote), Configured: configured,
+		Settings: configured.apply(remote), Configured: configured, Clips: clips(c, camera), Privacy: camera.Privacy,
 	}
+}
+
+func clips(c *config.Config, camera *config.Camera) Clips {
+	to := Clips{Enabled: c.ClipsEnabled(camera)}
+	if own := camera.Clips; own != nil {
+		to.Classes, to.Zones, to.Continuous = own.Classes, own.Zones, own.Continuous
+	}
+	return to
 }
 
 func decoding(c *config.Config, ownModel bool) Decoding {
@@ -165,10 +189,22 @@ func decoding(c *config.Config, ownModel bool) Decoding {
 	return d
 }
 
-// minScore is the score that a camera needs detections from: the tracker takes weaker ones than are reported.
+// hide makes the network find what a camera hides, also where its objects are not reported.
+func (d *Decoding) hide(p *config.Privacy) {
+	if d.Classes == nil {
+		return
+	}
+	for _, label := range p.Labels {
+		if !slices.Contains(d.Classes, label) {
+			d.Classes = append(slices.Clip(d.Classes), label)
+		}
+	}
+}
+
+// minScore is the score that a camera needs detections from: the tracker takes weaker ones than are reported, and weaker ones are hidden.
 func (s *Site) minScore(camera *Camera) float64 {
 	least := camera.Configured.Confidence
-	if s.Track {
+	if s.Track || len(camera.Privacy.Labels) > 0 {
 		least = min(least/2, track.DefaultLowThreshold)
 	}
 	return min(least, camera.Settings.Confidence)

@@ -168,6 +168,12 @@ func TestDiff(t *testing.T) {
 			[]string{"camera b: rearrange (uri)"},
 		},
 		{
+			"privacy", func(c *config.Config) { c.Cameras[1].Privacy.Labels = []string{"gear"} },
+			command.Kept{},
+			Rearrange,
+			[]string{"camera b: rearrange (privacy)"},
+		},
+		{
 			"removed", func(c *config.Config) { c.Cameras = c.Cameras[:1] },
 			command.Kept{},
 			Rearrange,
@@ -226,6 +232,27 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestPrivateObjectsAreFound, also where they are not reported; the capture goes on unless the camera's packets may no longer leave.
+func TestPrivateObjectsAreFound(t *testing.T) {
+	c := config.Default()
+	c.Detect.Classes = []string{"gear"}
+	c.Detect.Track = false
+	c.Cameras = []config.Camera{{Name: "a", URI: "demo"}, {Name: "b", URI: "demo"}}
+	open := Resolve(c, nil)
+	c.Cameras[1].Privacy.Labels = []string{"person", "gear"}
+	private := Resolve(c, nil)
+	assert.Equal(t, []string{"gear"}, open.Groups[0].Decoding.Classes)
+	assert.Equal(t, []string{"gear", "person"}, private.Groups[0].Decoding.Classes)
+	assert.Equal(t, []string{"gear"}, c.Detect.Classes)
+	assert.Equal(t, []string{"gear"}, private.Camera("b").Settings.Classes)
+	assert.Equal(t, c.Detect.Confidence, open.Groups[0].MinScore)
+	assert.Less(t, private.Groups[0].MinScore, c.Detect.Confidence)
+	assert.False(t, open.Camera("b").SameCapture(private.Camera("b")))
+	c.Cameras[1].Privacy.Labels = []string{"person"}
+	other := Resolve(c, nil)
+	assert.True(t, other.Camera("b").SameCapture(private.Camera("b")))
+}
+
 func TestPredictorsStayOpenForTheLowestScore(t *testing.T) {
 	c := config.Default()
 	c.Detect.Track = false
@@ -237,4 +264,25 @@ func TestPredictorsStayOpenForTheLowestScore(t *testing.T) {
 	assert.Equal(t, Rearrange, Diff(opened, next).Action())
 	c.Detect.Confidence = 0.3
 	assert.Equal(t, Rearrange, Diff(next, Resolve(c, nil)).Action(), "down again, but not below what is open")
+}
+
+// TestRecordedCameras: a camera keeps its packets from its first recording on, and goes on while continuous recording joins its clips.
+func TestRecordedCameras(t *testing.T) {
+	resolve := func(own *config.CameraClips) *Camera {
+		c := config.Default()
+		c.Cameras = []config.Camera{{Name: "a", URI: "demo", Clips: own}}
+		s := Resolve(c, nil)
+		return s.Camera("a")
+	}
+	none, clips := resolve(nil), resolve(&config.CameraClips{Enabled: pointer(true)})
+	continuous, both := resolve(&config.CameraClips{Continuous: true}), resolve(&config.CameraClips{Enabled: pointer(true), Continuous: true})
+	assert.Equal(t, Clips{Continuous: true}, continuous.Clips)
+	for _, test := range []struct {
+		before, next *Camera
+		action       Action
+	}{{none, continuous, Rearrange}, {continuous, none, Rearrange}, {clips, both, Tune}, {both, continuous, Tune}} {
+		assert.Equal(t, test.action, diffCamera(test.before, test.next).Action)
+		assert.Equal(t, test.action == Tune, test.before.SameCapture(test.next))
+	}
+	assert.Equal(t, "clips", diffCamera(clips, both).Reason)
 }

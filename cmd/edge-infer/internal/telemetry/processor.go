@@ -67,34 +67,6 @@ func ticks(line []byte) (busy, total uint64) {
 	return busy, total
 }
 
-func (r *Reader) memory() Memory { return ParseMemory(r.contents("/proc/meminfo")) }
-
-// ParseMemory reads the contents of /proc/meminfo. Values that are missing are -1.
-func ParseMemory(text []byte) Memory {
-	m := Memory{Total: -1, Available: -1, SwapTotal: -1, SwapFree: -1}
-	for line := range bytes.Lines(text) {
-		name, rest, _ := bytes.Cut(line, []byte(":"))
-		var value *int64
-		switch string(name) {
-		case "MemTotal":
-			value = &m.Total
-		case "MemAvailable":
-			value = &m.Available
-		case "SwapTotal":
-			value = &m.SwapTotal
-		case "SwapFree":
-			value = &m.SwapFree
-		default:
-			continue
-		}
-		number, _, _ := bytes.Cut(bytes.TrimSpace(rest), []byte(" "))
-		if kibibytes, err := strconv.ParseInt(string(number), 10, 52); err == nil && kibibytes >= 0 {
-			*value = kibibytes << 10
-		}
-	}
-	return m
-}
-
 func (r *Reader) disk() Disk {
 	dir := r.Disk
 	if dir == "" {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/edge-infer/edge-infer/engine/cuda"
+	"github.com/edge-infer/edge-infer/internal/meminfo"
 )
 
 // Reader reads the files of sysfs and procfs and asks NVML. One goroutine uses it at a time; it never fails: what cannot be read is missing
@@ -29,6 +30,7 @@ type Reader struct {
 	zones     []zone
 	rails     []rail
 	slowdowns []slowdown
+	counters  []string // of over-current events
 	clocks    []string // directories of CPU frequency policies
 	jetson    bool
 	modes     map[int]string // of nvpmodel
@@ -36,7 +38,8 @@ type Reader struct {
 	nvml      *cuda.Management
 	nvmlTried bool // loading was attempted
 
-	busy, total uint64 // of all CPUs at the last reading, in ticks
+	busy, total uint64           // of all CPUs at the last reading, in ticks
+	events      map[string]int64 // of each counter at the last reading
 }
 
 // rescanInterval is how old the list of files may become.
@@ -50,7 +53,7 @@ func (r *Reader) Read() *Reading {
 		r.lastScan = now
 	}
 	reading := &Reading{
-		Time: now, CPU: r.cpu(), Memory: r.memory(), EMC: EMC{Load: -1, Hertz: -1, MaxHertz: -1}, Disk: r.disk(),
+		Time: now, CPU: r.cpu(), Memory: meminfo.Parse(r.contents("/proc/meminfo")), EMC: EMC{Load: -1, Hertz: -1, MaxHertz: -1}, Disk: r.disk(),
 		Temperatures: make([]Temperature, 0, len(r.zones)), Rails: make([]Rail, 0, len(r.rails)), GPUs: []GPU{},
 	}
 	for i := range r.zones {
@@ -82,6 +85,7 @@ func (r *Reader) findFiles() {
 	r.findZones()
 	r.findRails()
 	r.findSlowdowns()
+	r.findEventCounters()
 	r.clocks = r.glob("/sys/devices/system/cpu/cpufreq/policy*")
 	r.modes = nil
 	if r.jetson {

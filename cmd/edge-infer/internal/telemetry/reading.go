@@ -5,20 +5,24 @@ package telemetry
 import (
 	"slices"
 	"time"
+
+	"github.com/edge-infer/edge-infer/internal/meminfo"
 )
 
 // Reading is one reading of the machine's sensors. It is immutable. Unknown numbers are -1; lists may be empty.
 type Reading struct {
-	Time         time.Time     `json:"time"`
-	Temperatures []Temperature `json:"temperatures"`
-	Rails        []Rail        `json:"rails"`
-	GPUs         []GPU         `json:"gpus"`
-	CPU          CPU           `json:"cpu"`
-	Memory       Memory        `json:"memory"`
-	EMC          EMC           `json:"emc"`
-	Disk         Disk          `json:"disk"`
+	Time         time.Time      `json:"time"`
+	Temperatures []Temperature  `json:"temperatures"`
+	Rails        []Rail         `json:"rails"`
+	GPUs         []GPU          `json:"gpus"`
+	CPU          CPU            `json:"cpu"`
+	Memory       meminfo.Memory `json:"memory"`
+	EMC          EMC            `json:"emc"`
+	Disk         Disk           `json:"disk"`
 	// PowerMode is the name of nvpmodel's mode, empty on other machines than Jetsons.
 	PowerMode string `json:"power_mode,omitempty"`
+	// OverCurrents is how often a Jetson has throttled because of over-current since it was started.
+	OverCurrents int64 `json:"over_currents"`
 	// Throttled lists the current causes of throttling.
 	Throttled []Slowdown `json:"throttled,omitempty"`
 }
@@ -83,14 +87,6 @@ type CPU struct {
 	Hertz    int64   `json:"hertz"`   // of the fastest one
 	MaxHertz int64   `json:"max_hertz"`
 	Governor string  `json:"governor,omitempty"` // of the first one
-}
-
-// Memory is the machine's, in bytes. A Jetson's GPU uses the same.
-type Memory struct {
-	Total     int64 `json:"total"`
-	Available int64 `json:"available"`
-	SwapTotal int64 `json:"swap_total"`
-	SwapFree  int64 `json:"swap_free"`
 }
 
 // EMC is a Jetson's memory controller; only root may read it on most releases.

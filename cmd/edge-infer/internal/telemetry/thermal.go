@@ -117,4 +117,41 @@ func (r *Reader) readThrottling(reading *Reading) {
 			reading.addSlowdown(s.Cause, s.Part)
 		}
 	}
+	reading.OverCurrents = r.overCurrents(reading)
+}
+
+// eventCounters are the files of a Jetson's over-current counters, one for each input of the circuit that slows processors down at once:
+// "System throttled due to over-current" on the desktop. The alarms of INA3221 monitors are over before they can be read.
+const eventCounters = "oc*_event_cnt"
+
+// findEventCounters lists them.
+func (r *Reader) findEventCounters() {
+	r.counters = nil
+	for _, dir := range r.glob("/sys/class/hwmon/hwmon*") {
+		if r.text(dir+"/name") == "soctherm_oc" {
+			r.counters = append(r.counters, r.glob(dir+"/"+eventCounters)...)
+		}
+	}
+}
+
+// overCurrents returns the sum of the counters, -1 without any. A counter that has risen since the last reading is a cause of throttling.
+func (r *Reader) overCurrents(reading *Reading) int64 {
+	total := int64(-1)
+	for _, path := range r.counters {
+		events := r.count(path)
+		if events < 0 {
+			continue
+		}
+		last, known := r.events[path]
+		if known && events > last {
+			input, _, _ := strings.Cut(filepath.Base(path), "_")
+			reading.addSlowdown(OverCurrent, "soctherm "+input)
+		}
+		if r.events == nil {
+			r.events = map[string]int64{}
+		}
+		r.events[path] = events
+		total = max(total, 0) + events
+	}
+	return total
 }

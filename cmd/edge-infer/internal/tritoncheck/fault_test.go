@@ -206,7 +206,7 @@ func TestFaultVersionSwapped(t *testing.T) {
 	require.Zero(t, stats.Cameras[0].Failed)
 }
 
-// A certificate of somebody else's is a server that is away, with the reason in the log; the right one again is a server that is well.
+// A certificate of somebody else's is a server that is away, with the reason in the log; the right one again is a server that is healthy.
 func TestFaultTLS(t *testing.T) {
 	s := start(t, exported(t))
 	ours, others := authority(t), authority(t)

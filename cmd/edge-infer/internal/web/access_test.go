@@ -24,7 +24,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/audit"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // still is a source without cameras.
@@ -101,8 +104,8 @@ func TestNobodyComesInUninvited(t *testing.T) {
 	server := &Server{Token: token}
 	serve(t, server, &still{})
 	inside := []string{
-		"", "api/status", "api/detections", "api/images?camera=a", "api/cameras/a/stream.mjpeg", "api/cameras/a/image.jpg", "api/events",
-		"api/cameras/a/events/1/snapshot.jpg", "metrics", "debug/pprof/", "nothing",
+		"", "api/status", "api/detections", "api/images?camera=a", "api/video?camera=a", "api/cameras/a/stream.mjpeg", "api/cameras/a/image.jpg",
+		"api/events", "api/events/1/frame", "api/events/1/clip.mp4", "api/openapi.json", "metrics", "debug/pprof/", "nothing",
 	}
 	for _, path := range inside {
 		code, text, headers := ask(t, "GET", server.URL()+path, nil)
@@ -413,4 +416,31 @@ func TestRolesOfThePage(t *testing.T) {
 	}
 	_, text, _ := ask(t, "GET", server.URL()+"api/status", nil, "Authorization", "Bearer "+view)
 	require.Contains(t, text, "zones are changed with one of the role control")
+}
+
+// TestChangesAreRecordedWithWhoMadeThem: by the name of the token, also in a session that it has begun.
+func TestChangesAreRecordedWithWhoMadeThem(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := &stage{analytics: map[string]zone.Config{}}
+	server := &Server{Token: "control " + token + " Ada", Zones: s, Audit: &audit.Log{Path: record}}
+	serve(t, server, frames("a"))
+	path := server.URL() + "api/cameras/a/analytics"
+	code, _, _ := ask(t, "PUT", path, strings.NewReader("{}"), "If-Match", "*", "Authorization", "Bearer "+token)
+	require.Equal(t, http.StatusNoContent, code)
+	browser := programtest.Visitor(t)
+	answer, err := browser.PostForm(server.URL()+"login", url.Values{"secret": {token}})
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	request, err := http.NewRequest(http.MethodPut, path, strings.NewReader("{}"))
+	require.NoError(t, err)
+	request.Header.Set("If-Match", "*")
+	answer, err = browser.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusNoContent, answer.StatusCode)
+	server.Audit.Close()
+	recorded, err := os.ReadFile(record)
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(string(recorded), `"over":"page","who":"Ada","from":"127.0.0.1:`), "%s", recorded)
+	require.NotContains(t, string(recorded), token)
 }

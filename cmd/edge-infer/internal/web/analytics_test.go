@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/audit"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -46,7 +49,8 @@ func TestAnalyticsRequests(t *testing.T) {
 	s := &stage{analytics: map[string]zone.Config{}}
 	source := frames("a")
 	source.status.Cameras[0].Labels = labels
-	server := &Server{Zones: s}
+	record := filepath.Join(t.TempDir(), "audit.jsonl")
+	server := &Server{Zones: s, Audit: &audit.Log{Path: record}}
 	serve(t, server, source)
 	for _, c := range []struct {
 		camera, body string
@@ -95,6 +99,11 @@ func TestAnalyticsRequests(t *testing.T) {
 		code, _, _ = save("If-Match", version)
 		require.Equal(t, http.StatusNoContent, code)
 	}
+	server.Audit.Close()
+	recorded, err := os.ReadFile(record)
+	require.NoError(t, err)
+	require.Equal(t, 3, bytes.Count(recorded, []byte(`"what":"PUT /api/cameras/a/analytics"`)), "%s", recorded)
+	require.Equal(t, 3, bytes.Count(recorded, []byte("\n")), "refused requests are not recorded")
 	code, text, _ = ask(t, "GET", server.URL()+"api/cameras/b/analytics", nil)
 	require.Equal(t, http.StatusNotFound, code)
 	require.JSONEq(t, `{"error":"no camera \"b\""}`, text)

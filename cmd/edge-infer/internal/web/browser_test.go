@@ -22,7 +22,7 @@ type browser struct {
 
 	mutex   sync.Mutex
 	console []chromedp.ConsoleMessage
-	asked   int // how often for complaints
+	asked   int // how often for console errors
 }
 
 func newBrowser(t *testing.T, width, height int) *browser {
@@ -62,8 +62,8 @@ func newBrowser(t *testing.T, width, height int) *browser {
 	return b
 }
 
-// complaints are the console's errors and warnings so far, broken rules of the content security policy among them.
-func (b *browser) complaints() (complaints []string) {
+// consoleErrors returns the console's errors and warnings so far, broken rules of the content security policy among them.
+func (b *browser) consoleErrors() (errors []string) {
 	b.t.Helper()
 	b.asked++
 	last := fmt.Sprintf("that was all, %d", b.asked)
@@ -78,10 +78,10 @@ func (b *browser) complaints() (complaints []string) {
 	}, testPatience, 10*time.Millisecond)
 	for _, m := range messages {
 		if m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleWarning || m.IsException() {
-			complaints = append(complaints, m.String()+" "+m.URL)
+			errors = append(errors, m.String()+" "+m.URL)
 		}
 	}
-	return complaints
+	return errors
 }
 
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {

@@ -1,11 +1,13 @@
 package web
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 )
 
 // Operation is the state of the daemon apart from its frames.
@@ -51,6 +53,7 @@ type EmbeddedBroker struct {
 	QueuedBytes      int64  `json:"queued_bytes"`
 	RemovedSessions  uint64 `json:"removed_sessions"`
 	Undelivered      uint64 `json:"undelivered"`
+	Delayed          uint64 `json:"delayed"`
 }
 
 // daemonMetric is a metric of Operation.
@@ -76,6 +79,15 @@ func forEmbedded(read func(*EmbeddedBroker) float64) func(*Server, *Status, emit
 	return func(_ *Server, status *Status, emit emit) {
 		if b := status.Operation.Embedded; b != nil {
 			emit(read(b))
+		}
+	}
+}
+
+// forStore calls read if events are stored.
+func forStore(read func(*store.Stats) float64) func(*Server, *Status, emit) {
+	return func(_ *Server, status *Status, emit emit) {
+		if status.EventStore != nil {
+			emit(read(status.EventStore))
 		}
 	}
 }
@@ -163,6 +175,12 @@ func daemonMetrics() []daemonMetric {
 			forDelivery(func(d *Delivery) float64 { return float64(d.SpoolFailures) })),
 		metric("spool_lost_total", "Events lost in damaged files.", counter,
 			forDelivery(func(d *Delivery) float64 { return float64(d.SpoolLost) })),
+		metric("event_store_up", "1 while events can be stored.", gauge,
+			forStore(func(e *store.Stats) float64 { return boolToFloat(e.Error == "") })),
+		metric("event_store_changes_total", "Changes of events in the event store.", counter,
+			forStore(func(e *store.Stats) float64 { return float64(e.Stored) })),
+		metric("event_store_dropped_total", "Changes of events, and snapshots, that could not be stored.", counter,
+			forStore(func(e *store.Stats) float64 { return float64(e.Dropped) })),
 		metric("broker_connections", "Clients of the embedded broker.", gauge,
 			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Connections) })),
 		metric("broker_refused_total", "Connections closed by the embedded broker because of a limit or a malformed packet.", counter,
@@ -185,6 +203,8 @@ func daemonMetrics() []daemonMetric {
 			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.RemovedSessions) })),
 		metric("broker_undelivered_total", "Messages discarded for a client for which too many waited.", counter,
 			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Undelivered) })),
+		metric("broker_delayed_total", "Times a client waited because its address caused more work than its share.", counter,
+			forEmbedded(func(b *EmbeddedBroker) float64 { return float64(b.Delayed) })),
 		metric("reload_success", "1 if the last reload of the configuration succeeded, 0 if it was rejected.", gauge,
 			forReload(func(r *Reload) float64 { return boolToFloat(r.Error == "") })),
 		metric("reload_time_seconds", "Time of the last reload, Unix time.", gauge,
@@ -202,7 +222,7 @@ func daemonMetrics() []daemonMetric {
 		metric("web_refused_logins_total", "Wrong tokens and passwords on the page.", counter, func(s *Server, _ *Status, emit emit) {
 			emit(float64(s.access.Refused()))
 		}),
-	}, append(serverMetrics(), historyMetrics()...)...)
+	}, slices.Concat(serverMetrics(), historyMetrics(), clipMetrics(), webhookMetrics(), uploadMetrics())...)
 }
 
 func forReload(read func(*Reload) float64) func(*Server, *Status, emit) {

@@ -13,8 +13,11 @@ import (
 //go:embed page
 var page embed.FS
 
-// policy lets the page load only its own files, and forbids embedding it in frames.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+//go:embed openapi.json
+var openAPI embed.FS
+
+// policy lets the page load only its own files, and forbids embedding it in frames. Video that a script feeds has a blob: address.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self' blob:; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // strictTransport is the HSTS header of a page served over TLS: half a year.
@@ -32,20 +35,21 @@ func (s *Server) handler() http.Handler {
 
 	inside := http.NewServeMux()
 	control := func(pattern string, handler http.HandlerFunc) {
-		open.Handle(pattern, s.access.Restricted(access.RoleControl, handler))
+		open.Handle(pattern, s.access.Restricted(access.RoleControl, s.counted(s.audited(handler))))
 	}
 	inside.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/index.html") })
 	inside.HandleFunc("GET /api/status", withParameters(s.serveStatus))
 	inside.HandleFunc("GET /api/detections", withParameters(s.feed.ServeDetections))
 	inside.HandleFunc("GET /api/images", s.feed.ServeImages)
+	inside.HandleFunc("GET /api/video", s.feed.ServeVideo)
 	inside.HandleFunc("GET /api/cameras/{camera}/stream.mjpeg", s.feed.ServeStream)
 	inside.HandleFunc("GET /api/cameras/{camera}/image.jpg", s.feed.ServeImage)
 	inside.HandleFunc("GET /api/cameras/{camera}/analytics", withParameters(s.showAnalytics))
 	control("PUT /api/cameras/{camera}/analytics", withParameters(s.saveAnalytics))
 	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", withParameters(s.checkAnalytics))
 	inside.HandleFunc("GET /api/cameras/{camera}/history", withParameters(s.serveHistory, "day"))
-	inside.HandleFunc("GET /api/events", withParameters(s.serveEvents, "limit", "camera", "type", "text"))
-	inside.HandleFunc("GET /api/cameras/{camera}/events/{id}/snapshot.jpg", s.serveSnapshot)
+	s.eventRoutes(inside.HandleFunc)
+	s.recordingRoutes(inside.HandleFunc)
 	if s.Profiling {
 		control("GET /debug/pprof/", pprof.Index)
 		control("GET /debug/pprof/profile", withoutReadDeadline(pprof.Profile))
@@ -53,7 +57,7 @@ func (s *Server) handler() http.Handler {
 		control("GET /debug/pprof/symbol", pprof.Symbol)
 	}
 	open.Handle("GET /metrics", s.access.Restricted(access.RoleMetrics, s.exporter()))
-	open.Handle("/", s.access.Restricted(access.RoleView, inside))
+	open.Handle("/", s.access.Restricted(access.RoleView, s.counted(inside)))
 	requests := &access.RateLimit{PerSecond: 50, Burst: 200}
 	return s.guarded(requests, s.access.Protected(open))
 }
@@ -98,7 +102,15 @@ func serveFile(w http.ResponseWriter, r *http.Request) {
 }
 
 func writeJSON(w http.ResponseWriter, code int, value any) {
+	text, err := json.Marshal(withLists(value))
+	if err != nil {
+		panic(err) // every value can be represented in JSON
+	}
+	if err := reserve(w, int64(len(text))); err != nil {
+		writeOverLimit(w, err)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(withLists(value)) // the client may have disconnected
+	_, _ = w.Write(append(text, '\n')) // the client may have disconnected
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,7 +15,7 @@ import (
 // History holds counts over time; *history.Recorder implements it.
 type History interface {
 	// Day returns the counts of a camera on a day (the newest one if day is empty), and the days available.
-	Day(camera, day string) (*history.Day, []string, error)
+	Day(ctx context.Context, camera, day string) (*history.Day, []string, error)
 	// Totals returns the counts of each camera since the start.
 	Totals() map[string]*history.Counts
 }
@@ -30,7 +31,7 @@ func (s *Server) serveHistory(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusBadRequest, errors.New("day must be a date as in 2026-11-22"))
 		return
 	}
-	found, days, err := s.History.Day(name, day)
+	found, days, err := s.History.Day(r.Context(), name, day)
 	if err != nil {
 		s.Logger.Warn("history not read for the web page", "error", err)
 		writeError(w, http.StatusInternalServerError, errors.New("the history cannot be read; see the log"))

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -26,7 +27,7 @@ func (c *oneDay) Totals() map[string]*history.Counts {
 	return map[string]*history.Counts{"cam0": someCounts()}
 }
 
-func (c *oneDay) Day(camera, day string) (*history.Day, []string, error) {
+func (c *oneDay) Day(_ context.Context, camera, day string) (*history.Day, []string, error) {
 	if c.broken {
 		return nil, nil, errors.New("disk")
 	}
@@ -78,9 +79,11 @@ func TestThePageShowsHistory(t *testing.T) {
 	s.serve(t, server)
 	b := newBrowser(t, 1280, 900)
 	b.do(chromedp.Navigate(server.URL() + "#history/belt"))
-	b.wait(`document.querySelector("table")?.textContent.includes("bolt3 objects")`)
-	table := evaluate[string](b, `document.querySelector("table").textContent`)
+	b.wait(`document.querySelector("table.day")?.textContent.includes("bolt3 objects")`)
+	table := evaluate[string](b, `document.querySelector("table.day").textContent`)
 	require.Equal(t, "bolt3 objectsyard2 entered, stayed 7.5 s on averagegate4 in, 0 outSpeed1.50 m/s on average of 2 objects", table)
+	hours := evaluate[string](b, `document.querySelector("table.hours").innerText`)
+	require.Equal(t, "Hour\tbolt\tinto yard\tgate in\tgate out\n09:00\t3\t2\t4\t0", hours)
 	require.Equal(t, "2026-11-21", evaluate[string](b, `document.querySelectorAll("select")[1].value`))
 	b.wait(`document.querySelector("canvas").getAttribute("aria-label")?.includes("Red: 1 min 3 s in one place")`)
 	// The right end of the warm row is red, and nothing lies over the rows beside it.
@@ -92,5 +95,5 @@ func TestThePageShowsHistory(t *testing.T) {
 		return at(20)[0] > at(22)[0] + 40;
 	})()`)
 	b.img("history")
-	require.Empty(t, b.complaints())
+	require.Empty(t, b.consoleErrors())
 }

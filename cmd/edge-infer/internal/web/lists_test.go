@@ -13,7 +13,7 @@ import (
 
 func TestListsAreNeverNull(t *testing.T) {
 	source := frames("a")
-	server := &Server{}
+	server := &Server{Events: openStore(t)}
 	serve(t, server, source)
 	for _, path := range []string{"api/status", "api/events"} {
 		code, text, _ := ask(t, "GET", server.URL()+path, nil)

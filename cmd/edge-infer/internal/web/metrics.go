@@ -24,8 +24,9 @@ type metrics struct {
 	captured, damaged, reconnects, running, fps, networkUp      *prometheus.Desc
 	inferred, dropped, cut, deadlineMissed, detections, latency *prometheus.Desc
 	messages, queued                                            *prometheus.Desc
-	temperature, power, load, clock, throttled                  *prometheus.Desc
+	temperature, power, load, clock, throttled, overCurrents    *prometheus.Desc
 	viewers, images, imagesMissed, messagesLost, opening        *prometheus.Desc
+	bytesInFlight, bytesInFlightLimit, overLimit                *prometheus.Desc
 	slowdown, stages                                            *prometheus.Desc
 }
 
@@ -37,35 +38,39 @@ func newMetrics() metrics {
 		info: describe("info", "Always 1; the labels are version and device.", "version", "device"),
 		engine: describe("engine_info", "Always 1; the labels describe the engine.", "backend", "backend_version", "hardware",
 			"model", "precision"),
-		started:        describe("start_time_seconds", "When the daemon started, Unix time."),
-		inference:      describe("inference_seconds", "Smoothed time of one request to the engine."),
-		memory:         describe("frame_memory_bytes", "Engine memory held by the frames of cameras."),
-		captured:       describe("frames_captured_total", "Frames that arrived from the camera.", "camera"),
-		inferred:       describe("frames_inferred_total", "Frames processed by the network.", "camera"),
-		dropped:        describe("frames_dropped_total", "Frames that were not processed, by reason.", "camera", "reason"),
-		cut:            describe("frames_cut_total", "Frames with more detections than the limit, without the weakest.", "camera"),
-		deadlineMissed: describe("deadline_missed_total", "Results older than the camera's deadline.", "camera"),
-		detections:     describe("detections_total", "Objects reported.", "camera"),
-		latency:        describe("latency_seconds", "Time from a frame's arrival to its detections.", "camera"),
-		damaged:        describe("camera_damaged_total", "Images that could not be decoded or exceeded a limit.", "camera"),
-		reconnects:     describe("camera_reconnects_total", "Times the camera was opened again.", "camera"),
-		running:        describe("camera_running", "1 while the camera delivers frames.", "camera"),
-		networkUp:      describe("camera_network_up", "0 while the camera's network has failed and is not used.", "camera"),
-		fps:            describe("camera_fps", "Measured frame rate of the camera.", "camera"),
-		messages:       describe("messages_total", "MQTT messages by outcome.", "queue", "outcome"),
-		queued:         describe("messages_queued", "MQTT messages waiting for the broker.", "queue"),
-		temperature:    describe("temperature_celsius", "Temperature by sensor.", "sensor"),
-		power:          describe("power_watts", "Power by rail.", "rail"),
-		load:           describe("load_ratio", "Load by unit, 0 to 1.", "unit"),
-		clock:          describe("clock_hertz", "Clock rate by unit.", "unit"),
-		throttled:      describe("throttled", "1 while the part is throttled; absent otherwise.", "part"),
-		slowdown:       describe("camera_slowdown", "Factor applied to the time between two inferences; 1 at full speed.", "camera"),
-		stages:         describe("stage_seconds", "Latency of a processing stage.", "stage"),
-		viewers:        describe("web_viewers", "Open streams of the web page."),
-		images:         describe("web_images_total", "Images encoded for the web page."),
-		imagesMissed:   describe("web_images_missed_total", "Images skipped because the encoder was busy."),
-		opening:        describe("opening", "1 while an engine plan is being built and no frames are processed yet."),
-		messagesLost:   describe("web_messages_lost_total", "Messages dropped because a viewer of the web page was too slow."),
+		started:            describe("start_time_seconds", "When the daemon started, Unix time."),
+		inference:          describe("inference_seconds", "Smoothed time of one request to the engine."),
+		memory:             describe("frame_memory_bytes", "Engine memory held by the frames of cameras."),
+		captured:           describe("frames_captured_total", "Frames that arrived from the camera.", "camera"),
+		inferred:           describe("frames_inferred_total", "Frames processed by the network.", "camera"),
+		dropped:            describe("frames_dropped_total", "Frames that were not processed, by reason.", "camera", "reason"),
+		cut:                describe("frames_cut_total", "Frames with more detections than the limit, without the weakest.", "camera"),
+		deadlineMissed:     describe("deadline_missed_total", "Results older than the camera's deadline.", "camera"),
+		detections:         describe("detections_total", "Objects reported.", "camera"),
+		latency:            describe("latency_seconds", "Time from a frame's arrival to its detections.", "camera"),
+		damaged:            describe("camera_damaged_total", "Images that could not be decoded or exceeded a limit.", "camera"),
+		reconnects:         describe("camera_reconnects_total", "Times the camera was opened again.", "camera"),
+		running:            describe("camera_running", "1 while the camera delivers frames.", "camera"),
+		networkUp:          describe("camera_network_up", "0 while the camera's network has failed and is not used.", "camera"),
+		fps:                describe("camera_fps", "Measured frame rate of the camera.", "camera"),
+		messages:           describe("messages_total", "MQTT messages by outcome.", "queue", "outcome"),
+		queued:             describe("messages_queued", "MQTT messages waiting for the broker.", "queue"),
+		temperature:        describe("temperature_celsius", "Temperature by sensor.", "sensor"),
+		power:              describe("power_watts", "Power by rail.", "rail"),
+		load:               describe("load_ratio", "Load by unit, 0 to 1.", "unit"),
+		clock:              describe("clock_hertz", "Clock rate by unit.", "unit"),
+		throttled:          describe("throttled", "1 while the part is throttled; absent otherwise.", "part"),
+		overCurrents:       describe("over_currents_total", "Times a Jetson has throttled because of over-current since it was started."),
+		slowdown:           describe("camera_slowdown", "Factor applied to the time between two inferences; 1 at full speed.", "camera"),
+		stages:             describe("stage_seconds", "Latency of a processing stage.", "stage"),
+		viewers:            describe("web_viewers", "Open streams of the web page."),
+		images:             describe("web_images_total", "Images encoded for the web page."),
+		imagesMissed:       describe("web_images_missed_total", "Images skipped because the encoder was busy."),
+		opening:            describe("opening", "1 while an engine plan is being built and no frames are processed yet."),
+		bytesInFlight:      describe("web_bytes_in_flight", "Memory of what clients of the web page requested and have not read."),
+		bytesInFlightLimit: describe("web_bytes_in_flight_limit", "The limit of web.memory_mb."),
+		overLimit:          describe("web_over_limit_total", "Requests, images and messages refused because of web.memory_mb."),
+		messagesLost:       describe("web_messages_lost_total", "Messages dropped because a viewer of the web page was too slow."),
 	}
 }
 
@@ -75,6 +80,7 @@ func (m *metrics) all() []*prometheus.Desc {
 		m.info, m.engine, m.started, m.inference, m.memory, m.captured, m.inferred, m.dropped, m.cut, m.deadlineMissed,
 		m.detections, m.latency, m.damaged, m.reconnects, m.running, m.fps, m.messages, m.queued, m.temperature, m.power, m.load, m.clock,
 		m.throttled, m.viewers, m.images, m.imagesMissed, m.messagesLost, m.opening, m.slowdown, m.stages, m.networkUp,
+		m.overCurrents, m.bytesInFlight, m.bytesInFlightLimit, m.overLimit,
 	}
 }
 
@@ -150,12 +156,19 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		if d := kinds[r.Kind]; d != nil {
 			gauge(d, r.Value, r.Name)
 		}
+		if r.Kind == "over-current" {
+			counter(c.overCurrents, uint64(r.Value))
+		}
 	}
 	feed := c.server.feed.Stats()
 	gauge(c.viewers, float64(feed.Viewers))
 	counter(c.images, feed.Images)
 	counter(c.imagesMissed, feed.Missed)
 	counter(c.messagesLost, feed.Lost)
+	memory := c.server.memory.Stats()
+	gauge(c.bytesInFlight, float64(memory.Used))
+	gauge(c.bytesInFlightLimit, float64(memory.Max))
+	counter(c.overLimit, memory.Refused)
 }
 
 // readable replaces invalid UTF-8, which Prometheus rejects in labels.

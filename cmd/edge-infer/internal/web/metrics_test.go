@@ -14,6 +14,9 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	clocks "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
 )
 
 // busy is a source whose every number is set.
@@ -22,6 +25,10 @@ func busy() *still {
 	latency.Counts[0], latency.Counts[5], latency.Counts[len(latency.Counts)-1] = 10, 5, 1
 	return &still{Status{
 		Device: "gate", Version: "1.2.3", Started: time.Unix(1700000000, 500e6), Broker: "connected", FrameMemory: 691200,
+		Clips: &Clips{
+			Clips: 12, Bytes: 5000, Recorded: 14, Failures: 3, Missed: 2, SlowestWrite: 250 * time.Millisecond,
+			Cameras: []CameraClips{{Camera: "cam0", Recording: true}},
+		},
 		Engine: Engine{
 			Backend: "tensorrt", Version: "10.3.0", Device: "Orin", Model: "m\xff.onnx", Precision: "fp16",
 			Inference: 4 * time.Millisecond,
@@ -29,7 +36,7 @@ func busy() *still {
 		Cameras: []Camera{{
 			Capture: capture.Stats{
 				Name: "cam0", State: capture.Running, LastImage: time.Now(), Captured: 20, Dropped: 3, Damaged: 2, Abandoned: 1,
-				Reconnects: 1, FPS: 29.5,
+				Reconnects: 1, FPS: 29.5, Record: &capture.RecordStats{State: capture.Waiting},
 			},
 			Pipeline: pipeline.CameraStats{
 				Inferred:        16,
@@ -49,16 +56,20 @@ func busy() *still {
 			{"load", "gpu", 0.5, "ratio"},
 			{"clock", "gpu", 1e9, "hertz"},
 			{"throttled", "cpu: heat", 1, "now"},
+			{"over-current", "over-current events since boot", 3, "events"},
 			{"fan", "x", 1, "rpm"},
 		},
 		Queues: []Queue{{"events", 9, 5, 0, 1, 3}},
 		Servers: &Servers{
 			All: []RemoteServer{{
-				Address: "gpu:8001", Well: true, Requests: 10, Failures: 2, Suspensions: 1, LatencyMS: 5, Sent: 2000, SentFrame: 200, Received: 300,
+				Address: "gpu:8001", Healthy: true, Requests: 10, Failures: 2, Suspensions: 1, LatencyMS: 5, Sent: 2000, SentFrame: 200, Received: 300,
 			}},
 			Retries: 3, Local: true, LocalRequests: 4, Changes: 5,
 		},
-		Secondary: []SecondaryNetwork{{Name: "colour", Crops: 6, Failed: 2, Error: "NaN"}},
+		Secondary:  []SecondaryNetwork{{Name: "colour", Crops: 6, Failed: 2, Error: "NaN"}},
+		Webhooks:   []webhook.Status{{Name: "alarm", Delivered: 31, Dropped: 2, Queued: 5, Error: "refused"}},
+		Upload:     &upload.Status{Uploaded: 21, Bytes: 9000, Failures: 4, Lost: 1, Waiting: 6},
+		EventStore: &store.Stats{Stored: 41, Dropped: 2, Error: "full"},
 		Stages: Stages([]clocks.Summary{{
 			Stage: clocks.Decode, Count: 3, P50: time.Millisecond, P99: 2 * time.Millisecond, P999: 3 * time.Millisecond, Max: 4 * time.Millisecond,
 			Sum: 6 * time.Millisecond,
@@ -72,7 +83,7 @@ func busy() *still {
 			},
 			Embedded: &EmbeddedBroker{
 				Connections: 7, Refused: 8, Panics: 1, RetainedMessages: 90, RetainedBytes: 12345, NotRetained: 2,
-				Sessions: 6, EvictedSessions: 3, QueuedBytes: 2048, RemovedSessions: 2,
+				Sessions: 6, EvictedSessions: 3, QueuedBytes: 2048, RemovedSessions: 2, Delayed: 9,
 			},
 		},
 	}}
@@ -105,6 +116,14 @@ edge_infer_server_retries_total 3
 edge_infer_standby_active 1
 edge_infer_standby_requests_total 4
 edge_infer_standby_changes_total 5
+edge_infer_clips 12
+edge_infer_clip_bytes 5000
+edge_infer_clips_recorded_total 14
+edge_infer_clip_failures_total 3
+edge_infer_clip_events_missed_total 2
+edge_infer_clip_write_max_seconds 0.25
+edge_infer_clip_recording{camera="cam0"} 1
+edge_infer_record_received{camera="cam0"} 0
 edge_infer_frames_inferred_total{camera="cam0"} 16
 edge_infer_frames_dropped_total{camera="cam0",reason="deadline"} 2
 edge_infer_frames_dropped_total{camera="cam0",reason="error"} 4
@@ -157,6 +176,9 @@ edge_infer_spool_bytes 4096
 edge_infer_spool_oldest_seconds 90
 edge_infer_spool_failures_total 5
 edge_infer_spool_lost_total 6
+edge_infer_event_store_up 0
+edge_infer_event_store_changes_total 41
+edge_infer_event_store_dropped_total 2
 edge_infer_broker_connections 7
 edge_infer_broker_refused_total 8
 edge_infer_broker_panics_total 1
@@ -165,6 +187,7 @@ edge_infer_broker_retained_bytes 12345
 edge_infer_broker_not_retained_total 2
 edge_infer_broker_sessions 6
 edge_infer_broker_sessions_evicted_total 3
+edge_infer_broker_delayed_total 9
 edge_infer_reload_success 0
 edge_infer_reload_time_seconds 1.7000001e+09
 edge_infer_restarts_total 2

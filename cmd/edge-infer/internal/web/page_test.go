@@ -1,12 +1,12 @@
 package web
 
 import (
+	"context"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +16,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mp4/mp4test"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -102,38 +104,44 @@ func TestBoxesCoincideWithThePublishedDetections(t *testing.T) {
 	require.Greater(t, checked, 10)
 	// A label or another outline may lie on a few of the points.
 	require.Greater(t, float64(matching), 0.9*float64(outlines), "%d of %d points on the outlines have the box' colour", matching, outlines)
-	b.wait(`document.querySelector("[aria-label^='Latency of the last']")`)
 	b.wait(`document.querySelector(".live .chips").textContent.includes("inspection")`)
+	b.wait(`/^Now [0-9]+ /.test(document.querySelector(".now").textContent)`)
 	b.img("live")
 
-	// Names are switched off for this browser, and an image fills the screen.
+	// Details are there on demand.
+	require.Zero(t, evaluate[int](b, `document.querySelectorAll("[aria-label^='Latency of the last']").length`))
+	evaluate[any](b, `document.querySelector("summary").click()`)
+	b.wait(`document.querySelector("[aria-label^='Latency of the last']") && document.querySelector("details dd")?.checkVisibility()`)
+
+	// What is painted over the image is switched off for this browser, and an image fills the screen.
+	b.click("Boxes")
+	b.wait(`window.edgeInfer.drawn.belt.boxes.length === 0`)
+	b.click("Boxes")
 	b.click("Names")
-	b.wait(`!window.edgeInfer.names && document.querySelector("button[aria-pressed=false]")?.textContent === "Names"`)
+	b.wait(`!window.edgeInfer.overlay.names && [...document.querySelectorAll("button")].find((b) => b.textContent === "Names").ariaPressed === "false"`)
 	b.do(chromedp.Reload())
-	b.wait(`window.edgeInfer?.names === false && window.edgeInfer.drawn.belt?.boxes.length > 0`)
+	b.wait(`window.edgeInfer?.overlay.names === false && window.edgeInfer.drawn.belt?.boxes.length > 0`)
 	b.click("Enlarge")
 	b.wait(`document.fullscreenElement?.tagName === "CANVAS"`)
-	require.Empty(t, b.complaints())
+	require.Empty(t, b.consoleErrors())
 }
 
 // TestThePageShowsCamerasWithAndWithoutZones, one alone and both kinds side by side, the one without first.
 func TestThePageShowsCamerasWithAndWithoutZones(t *testing.T) {
-	const plotted = `document.querySelectorAll("[aria-label^='Latency of the last']").length === %d`
 	for _, names := range [][]string{{bare}, {bare, "belt"}} {
 		s := newStage(t, 320, 180, 8, names...)
 		server := &Server{}
 		s.serve(t, server)
 		b := newBrowser(t, 1280, 800)
 		b.do(chromedp.Navigate(server.URL()))
-		b.wait(fmt.Sprintf(plotted, len(names)))
 		b.wait(`window.edgeInfer.drawn.bare?.boxes.length > 0`)
 		if len(names) == 1 {
 			b.wait(`[...document.querySelectorAll(".stack .chips .chip b")].some((count) => Number(count.textContent) > 0)`)
 		} else {
-			b.wait(`document.querySelector("section[aria-label='Camera belt'] .chips").innerText.includes("inspection")`)
+			b.wait(`document.querySelector("section[aria-label='Camera belt'] .counters").innerText.includes("inspection")`)
 		}
-		require.Empty(t, evaluate[string](b, `document.querySelector("section[aria-label='Camera bare'] .chips").innerText`))
-		require.Empty(t, b.complaints())
+		require.Empty(t, evaluate[string](b, `document.querySelector("section[aria-label='Camera bare'] .counters").innerText`))
+		require.Empty(t, b.consoleErrors())
 	}
 }
 
@@ -166,8 +174,8 @@ func TestWhatIsOldLooksOld(t *testing.T) {
 		b.wait(fmt.Sprintf(lost, name, name))
 	}
 	b.img("live-old")
-	for _, complaint := range b.complaints() {
-		require.Contains(t, complaint, "net::ERR_", "nothing but lost connections")
+	for _, message := range b.consoleErrors() {
+		require.Contains(t, message, "net::ERR_", "nothing but lost connections")
 	}
 }
 
@@ -200,13 +208,16 @@ func (b *browser) click(text string) {
 
 // fill types into a field of the form.
 func (b *browser) fill(name, value string) {
-	evaluate[any](b, fmt.Sprintf(`(() => { const f = document.querySelector("[name=%s]"); f.value = %q; f.dispatchEvent(new Event(f.tagName === "SELECT" ? "change" : "input")) })()`, name, value))
+	evaluate[any](b, fmt.Sprintf(`(() => { const f = document.querySelector("[name=%s]"); f.value = %q; f.dispatchEvent(new Event(f.tagName === "SELECT" || f.type === "date" ? "change" : "input")) })()`, name, value))
 }
 
 // TestTheEditorOffersWhatTheNetworkOfTheCameraKnows: cameras may have networks of their own, with other labels and other keypoints.
 func TestTheEditorOffersWhatTheNetworkOfTheCameraKnows(t *testing.T) {
-	s := newStage(t, 640, 360, 8, "belt", "dock")
+	s := newStage(t, 640, 360, 8, "belt", "dock", "yard")
 	s.belts[1].labels, s.belts[1].points = []string{"fork", "crane"}, []string{"hook", "boom_tip"}
+	for i := range 300 {
+		s.belts[2].labels = append(s.belts[2].labels, fmt.Sprintf("Kind %d", i))
+	}
 	server := &Server{Zones: s}
 	s.serve(t, server)
 	b := newBrowser(t, 1280, 800)
@@ -231,6 +242,22 @@ func TestTheEditorOffersWhatTheNetworkOfTheCameraKnows(t *testing.T) {
 	b.wait(`document.querySelector(".done").textContent === "Saved."`)
 	require.Equal(t, zone.Anchor("boom_tip"), s.kept("dock").Zones[0].Anchor)
 	require.Contains(t, s.kept("dock").Zones[0].Labels, "crane")
+
+	// Of many labels those that match are shown, and those that are checked.
+	evaluate[any](b, `void (location.hash = "#zones/yard")`)
+	b.wait(`window.edgeInfer.feed.camera("yard").image && document.querySelector("fieldset") === null`)
+	b.click("inspectionzone, 4 points")
+	const shown = `[...document.querySelectorAll("fieldset label.check:not([hidden])")].map((l) => l.textContent).join(" ")`
+	search := func(text string) {
+		evaluate[any](b, fmt.Sprintf(`(() => { const f = document.querySelector("[type=search]"); f.value = %q; f.dispatchEvent(new Event("input")) })()`, text))
+	}
+	b.wait(`document.querySelectorAll("fieldset label.check").length > 300`)
+	search("kind 29")
+	b.wait(shown + ` === "Kind 29 Kind 290 Kind 291 Kind 292 Kind 293 Kind 294 Kind 295 Kind 296 Kind 297 Kind 298 Kind 299"`)
+	evaluate[any](b, `document.querySelectorAll("fieldset label.check:not([hidden]) input")[2].click()`)
+	search("KIND 17")
+	b.wait(shown + `.endsWith("Kind 179 Kind 291")`)
+	b.img("many-labels")
 }
 
 // paintPoints paints a person, and in several ways a fork of two named points, the second of which is not visible. It keeps what was
@@ -248,7 +275,7 @@ const paintPoints = `import("/files/paint.js").then(({boxes}) => {
 		context.lineTo = (...at) => { seen.limbs++; lineTo.apply(context, at); };
 		const d = {label, class: 1, score: .9, box: [100, 100, 300, 100 + height], keypoints};
 		const called = {fork: ["hook", "boom_tip"], person: people.split(" ")};
-		const [{colour}] = boxes(context, {detections: [d], lost: [], keypoint_names: called}, 1, names);
+		const [{colour}] = boxes(context, {detections: [d], lost: [], keypoint_names: called}, 1, {names, ids: names});
 		const pixel = [...context.getImageData(206, 200, 1, 1).data.slice(0, 3)];
 		const beside = "#" + pixel.map((v) => v.toString(16).padStart(2, "0")).join("");
 		return {...seen, colour, beside};
@@ -284,7 +311,7 @@ func TestKeypointsArePaintedWithTheirNames(t *testing.T) {
 	require.False(t, near(t, painted["unnamed"].Beside, painted["unnamed"].Colour), "a name where names are off")
 	require.Equal(t, 19, painted["person"].Limbs)
 	require.Zero(t, painted["named"].Limbs)
-	require.Empty(t, b.complaints())
+	require.Empty(t, b.consoleErrors())
 }
 
 // TestZonesAndLinesAreDrawnAndSaved draws, saves, edits and reloads in one browser, step by step.
@@ -367,8 +394,8 @@ func TestZonesAndLinesAreDrawnAndSaved(t *testing.T) {
 	require.Equal(t, "write /var/lib/edge-infer/zones.yaml: no space left on device", evaluate[string](b,
 		`document.querySelector(".problem").textContent`))
 	require.Len(t, s.kept("belt").Zones, 2)
-	for _, complaint := range b.complaints() {
-		require.Contains(t, complaint, "the server responded with a status of 4", "nothing but the refusals")
+	for _, message := range b.consoleErrors() {
+		require.Contains(t, message, "the server responded with a status of 4", "nothing but the refusals")
 	}
 
 	// Somebody else draws meanwhile: nothing is written over that.
@@ -428,7 +455,7 @@ func TestTheGroundIsCalibratedOnThePage(t *testing.T) {
 	require.Equal(t, []float64{0, 3}, []float64{ground.Width, ground.Length})
 	b.click("Delete calibration")
 	b.wait(`!document.querySelector("pre").textContent.includes("ground")`)
-	require.Empty(t, b.complaints())
+	require.Empty(t, b.consoleErrors())
 }
 
 // TestMasksAreDrawnAndSaved, moved, cut down to a triangle and deleted, with what else the filter says left as it is.
@@ -479,7 +506,7 @@ func TestMasksAreDrawnAndSaved(t *testing.T) {
 	b.click("Delete mask")
 	b.wait(`!document.querySelector("pre").textContent.includes("masks:")`)
 	require.Empty(t, save())
-	require.Empty(t, b.complaints())
+	require.Empty(t, b.consoleErrors())
 }
 
 func TestLogin(t *testing.T) {
@@ -498,8 +525,8 @@ func TestLogin(t *testing.T) {
 	b.click("Log out")
 	b.wait(`location.pathname === "/login"`)
 	require.Equal(t, 401, evaluate[int](b, `(() => { const r = new XMLHttpRequest(); r.open("GET", "/api/status", false); r.send(); return r.status })()`))
-	for _, complaint := range b.complaints() {
-		require.Contains(t, complaint, "status of 401")
+	for _, message := range b.consoleErrors() {
+		require.Contains(t, message, "status of 401")
 	}
 }
 
@@ -519,15 +546,19 @@ func TestThePageFindsARestartedServer(t *testing.T) {
 	b.wait(`document.querySelector("#connection").textContent === "live"`)
 	b.wait(fmt.Sprintf(`window.edgeInfer.drawn.belt.image > %d`, before+3))
 	require.Equal(t, "/", evaluate[string](b, "location.pathname"), "the session outlives the restart")
-	for _, complaint := range b.complaints() {
-		require.Contains(t, complaint, "net::ERR_", "nothing but lost connections")
+	for _, message := range b.consoleErrors() {
+		require.Contains(t, message, "net::ERR_", "nothing but lost connections")
 	}
 }
 
 func TestEveryPageFitsAPhone(t *testing.T) {
 	s := newStage(t, 320, 180, 8, "belt", "dock")
 	s.belts[0].runsOn, s.belts[1].runsOn = "GPU 0, NVIDIA RTX A4000 Laptop GPU (sm_86)", "GPU 1, NVIDIA RTX A4000 Laptop GPU (sm_86)"
-	server := &Server{Zones: s, History: &oneDay{}}
+	events := openStore(t)
+	for i := range 4 {
+		events.Add(storedEvent(i, "belt", "bolt"))
+	}
+	server := &Server{Zones: s, History: &oneDay{}, Events: events}
 	s.serve(t, server)
 	b := newBrowser(t, 390, 844)
 	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
@@ -537,8 +568,8 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 	for page, ready := range map[string]string{
 		"live":    `window.edgeInfer?.drawn.belt?.boxes.length > 0 && window.edgeInfer?.drawn.dock`,
 		"zones":   `document.querySelector("pre")?.textContent.includes("inspection")`,
-		"events":  `document.querySelectorAll(".events li").length > 3`,
-		"history": `document.querySelector("table")?.textContent.includes("objects")`,
+		"events":  `document.querySelector(".tiles li") && document.querySelector(".row-of")`,
+		"history": `document.querySelector("table.day")?.textContent.includes("objects")`,
 		"system":  `document.querySelector("table")?.textContent.includes("belt")`,
 	} {
 		evaluate[any](b, fmt.Sprintf(`void (location.hash = %q)`, page))
@@ -548,7 +579,7 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 		b.img("phone-" + page)
 	}
 	require.Equal(t, 0, evaluate[int](b, `[...document.querySelectorAll("button, input, select")].filter((e) => !e.hidden && !e.textContent.trim() && !e.closest("label") && !e.getAttribute("aria-label")).length`), "everything has a name")
-	require.Empty(t, b.complaints())
+	require.Empty(t, b.consoleErrors())
 }
 
 func TestThePageShowsEngineMachineAndMessages(t *testing.T) {
@@ -566,7 +597,7 @@ func TestThePageShowsEngineMachineAndMessages(t *testing.T) {
 	} {
 		require.Contains(t, shown, fact)
 	}
-	require.Empty(t, b.complaints())
+	require.Empty(t, b.consoleErrors())
 }
 
 func TestThePageSaysWhatEachCameraRunsOn(t *testing.T) {
@@ -595,72 +626,197 @@ func TestThePageSaysWhatEachCameraRunsOn(t *testing.T) {
 			require.Equal(t, test.table, evaluate[string](b, `["belt", "dock"].map((name) => [...document.querySelectorAll("tbody tr")].find(
 				(row) => row.cells[0].innerText === name).cells[2].innerText).join("; ")`))
 			b.img("system-" + test.name)
-			require.Empty(t, b.complaints())
+			require.Empty(t, b.consoleErrors())
 		})
 	}
 }
 
-// TestEventsAreListedWithSnapshots, which come a moment after the events: none is missed, and none is asked for in vain.
-func TestEventsAreListedWithSnapshots(t *testing.T) {
-	s := newStage(t, 160, 120, 8, "belt")
-	img, err := os.ReadFile("screenshot.png") // any image: the browser looks at the bytes
-	require.NoError(t, err)
-	var mutex sync.Mutex
-	asked := map[string]int{}
-	server := &Server{limits: defaultLimits(), Snapshot: func(camera, id string) ([]byte, error) {
-		mutex.Lock()
-		defer mutex.Unlock()
-		if asked[id]++; camera != "belt" || id == "" || asked[id] < 3 {
-			return nil, fs.ErrNotExist
-		}
-		return img, nil
-	}}
-	server.limits.snapshot = time.Hour
+// TestThePageListsStoredEvents in groups with whole frames, those that happen meanwhile too; filters select, and a click shows frame, crop
+// and clip.
+func TestThePageListsStoredEvents(t *testing.T) {
+	s := newStage(t, 160, 120, 8, "belt", "dock")
+	stored := openStore(t)
+	server := &Server{Events: stored}
 	s.serve(t, server)
+	for i, camera := range []string{"belt", "dock", "belt", "belt"} {
+		e := storedEvent(i, camera, []string{"bolt", "nut"}[i%2])
+		stored.Add(e)
+		addImages(t, stored, e)
+	}
+	addClip(t, stored, "belt", storedEvent(2, "belt", "bolt").ID, "video")
 	b := newBrowser(t, 1280, 800)
 	b.do(chromedp.Navigate(server.URL() + "#events"))
-	b.wait(`[...document.querySelectorAll(".events img")].some((i) => i.complete && i.naturalWidth > 0)`)
-	b.wait(`document.querySelector(".events").innerText.includes("appeared")`)
-	evaluate[any](b, `(() => { const s = document.querySelectorAll("select")[1]; s.value = "cross"; s.dispatchEvent(new Event("change")) })()`)
-	b.wait(`document.querySelectorAll(".events li").length > 0 && [...document.querySelectorAll(".events li")].every((l) => l.innerText.includes("crossed gate"))`)
-	require.True(t, evaluate[bool](b, `[...document.querySelectorAll(".events li")].every((l) => l.querySelector("img"))`))
+	const list = `[...document.querySelectorAll(".tiles li")].map((l) => l.innerText)`
+	b.wait(`document.querySelectorAll(".tiles li").length === 2
+		&& [...document.querySelectorAll(".tiles img")].filter((i) => i.complete && i.naturalWidth === 64).length === 2`)
+	require.Regexp(t, `(?s)clip.*2 bolts, 1 nut.*belt, inspection`, evaluate[[]string](b, list)[0])
 	b.img("events")
-	require.Empty(t, b.complaints())
+
+	b.fill("label", "nut")
+	b.wait(list + `.length === 2 && ` + list + `[0].includes("1 nut")`)
+	b.fill("camera", "dock")
+	b.wait(list + `.length === 1`)
+	b.fill("label", "bolt")
+	b.wait(`document.querySelector(".none").checkVisibility() && document.querySelector(".none").innerText.startsWith("No stored event")`)
+	b.fill("label", "")
+	b.fill("camera", "belt")
+	b.fill("zone", "inspection")
+	b.wait(list + `.length === 1`)
+
+	evaluate[any](b, `document.querySelector(".tiles button").click()`)
+	b.click("bolt 2")
+	b.wait(`document.querySelector("dialog[open] dd")?.innerText === "bolt 2" && document.querySelector("dialog img.crop")?.naturalWidth === 20
+		&& document.querySelector("dialog canvas")?.width === 640`)
+	require.Equal(t, "/api/events/"+storedEvent(2, "belt", "bolt").ID+"/clip", evaluate[string](b,
+		`document.querySelector("dialog video").getAttribute("src")`))
+	require.Contains(t, evaluate[string](b, `document.querySelector("dialog dl").innerText`), "crossed gate inwards\nAttributes\ncolour red")
+	b.img("event")
+	b.click("Close")
+	b.wait(`!document.querySelector("dialog").open && document.querySelector("dialog").children.length === 0`)
+
+	stored.Add(storedEvent(60, "belt", "bolt")) // the stage's cameras make the page load again
+	b.wait(list + `.length === 2`)
+	for _, message := range b.consoleErrors() {
+		require.Contains(t, message, "/clip", "the text is no video")
+	}
 }
 
-// TestEventsAreSearched by words, among what has happened and what happens while one looks.
-func TestEventsAreSearched(t *testing.T) {
-	s := newStage(t, 160, 120, 8, "belt", "dock")
+// TestTheTimelineOpensTheClipAtItsTime: the clip of the event that was pressed, at the time that was pressed.
+func TestTheTimelineOpensTheClipAtItsTime(t *testing.T) {
+	s := newStage(t, 160, 120, 8, "bare", "belt")
+	stored := openStore(t)
+	server := &Server{Events: stored}
+	s.serve(t, server)
+	file := mp4test.File(t, mp4test.Encode(t, "libx264", 20, time.Second))
+	e := storedEvent(0, "belt", "bolt")
+	e.Last = e.Start.Add(12 * time.Second)
+	stored.Add(e)
+	clip := &record.Clip{
+		ID: firstStart.Add(-5*time.Second).Format("20060102T150405") + "-abc", Camera: "belt", Events: []string{e.ID}, Path: "clip.mp4",
+		State: record.Closed,
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(stored.ClipDirectory, clip.Path), file, 0o600))
+	require.NoError(t, stored.OpenClip(context.Background(), clip))
+
+	b := newBrowser(t, 1400, 900)
+	b.do(chromedp.Navigate(server.URL() + "#events"))
+	b.wait(`document.querySelectorAll(".row-of").length === 3`)
+	at := firstStart.Local()
+	b.fill("day", at.Format(time.DateOnly))
+	b.wait(`document.querySelectorAll(".mark").length === 1`)
+	require.Empty(t, evaluate[string](b, `document.querySelectorAll(".track")[0].innerHTML`), "nothing happened at the first camera")
+	midnight := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.Local)
+	share := at.Sub(midnight).Hours() / 24
+	b.wait(fmt.Sprintf(`(() => {
+		const [mark, track] = [".mark", ".track:has(.mark)"].map((name) => document.querySelector(name)?.getBoundingClientRect());
+		return mark && Math.abs((mark.left - track.left) / track.width - %g) < 0.002;
+	})()`, share))
+	b.click("1 h")
+	evaluate[any](b, fmt.Sprintf(`window.edgeInfer.view.timeline.show(%d)`, firstStart.Add(6*time.Second).UnixMilli()))
+	b.wait(`document.querySelectorAll(".mark").length === 1 && !document.querySelector(".mark").disabled`)
+	b.img("timeline")
+
+	// Eight seconds after it came, which is 13.5 s after the clip began.
+	evaluate[any](b, fmt.Sprintf(`(() => {
+		const track = document.querySelectorAll(".track")[1].getBoundingClientRect();
+		const start = window.edgeInfer.view.timeline.start;
+		const x = track.left + (%d - start) / 3600000 * track.width;
+		document.querySelector(".mark").dispatchEvent(new MouseEvent("click", {detail: 1, clientX: x, bubbles: true}));
+	})()`, firstStart.Add(8*time.Second).UnixMilli()))
+	b.wait(`document.querySelector("dialog[open] video")?.currentTime >= 12.4`)
+	require.Less(t, evaluate[float64](b, `document.querySelector("dialog video").currentTime`), 19.0)
+	require.Empty(t, b.consoleErrors())
+}
+
+// TestThePageLoadsOlderEvents page by page. Those that follow each other are one group.
+func TestThePageLoadsOlderEvents(t *testing.T) {
+	s := newStage(t, 160, 120, 8, "bare")
+	stored := openStore(t)
+	for i := range 450 {
+		stored.Add(storedEvent(40*i, "bare", "bolt")) // nothing for 37 seconds between two
+	}
+	server := &Server{Events: stored}
+	s.serve(t, server)
+	b := newBrowser(t, 390, 800)
+	b.do(chromedp.Navigate(server.URL() + "#events"))
+	const more = `document.querySelector(".centre button")`
+	for _, count := range []int{200, 400, 450} {
+		b.wait(fmt.Sprintf(`document.querySelectorAll(".tiles li").length === %d`, count))
+		if count == 200 {
+			b.img("events-narrow")
+		}
+		require.Equal(t, count < 450, evaluate[bool](b, more+`.checkVisibility()`))
+		evaluate[any](b, more+`.click()`)
+	}
+	require.Empty(t, b.consoleErrors())
+}
+
+// TestEventsAreGrouped where they follow each other at one camera, for two minutes at most.
+func TestEventsAreGrouped(t *testing.T) {
+	s := newStage(t, 160, 120, 8, "bare")
 	server := &Server{}
 	s.serve(t, server)
-	b := newBrowser(t, 1280, 800)
-	b.do(chromedp.Navigate(server.URL() + "#events"))
-	const list = `[...document.querySelectorAll(".events li")].map((l) => l.innerText)`
-	b.wait(list + `.some((l) => l.includes("belt,"))`)
-	b.wait(list + `.some((l) => l.includes("dock,"))`)
-	b.fill("text", "DOCK inspec")
-	const found = `(%s.length > %d && ` + list + `.every((l) => l.includes("inspection") && l.includes("dock,")))`
-	b.wait(fmt.Sprintf(found, list, 0))
-	before := evaluate[int](b, list+`.length`)
-	b.wait(fmt.Sprintf(found, list, before))
-	b.fill("text", "nowhere")
-	b.wait(`document.querySelector(".none").checkVisibility() && document.querySelector(".none").innerText.startsWith("No stored event")`)
-	require.Empty(t, evaluate[[]string](b, list))
-	require.Empty(t, b.complaints())
+	b := newBrowser(t, 800, 600)
+	b.do(chromedp.Navigate(server.URL()))
+	evaluate[any](b, `void import("/files/timeline.js").then((m) => { window.grouped = (list) => m.groups(list.map(([camera, label, start, end], i) => ({
+		id: "a-" + i, camera, label, score: i / 10, frame: "f" + i, time: new Date(1000 * start).toISOString(),
+		end: end && new Date(1000 * end).toISOString(),
+	}))).map((g) => [g.camera, g.title, g.start / 1000, g.end / 1000, g.best.frame].join(" ")) })`)
+	b.wait(`window.grouped`)
+	for list, want := range map[string][]string{
+		`[]`: {},
+		`[["a", "car", 120], ["b", "bus", 110, 112], ["a", "person", 100, 105], ["a", "person", 80, 84], ["a", "person", 10, 20]]`: {
+			"a 2 persons, 1 car 80 120 f3", "b 1 bus 110 112 f1", "a 1 person 10 20 f4",
+		},
+		`Array.from({length: 40}, (_, i) => ["a", "bus", 1000 - 10 * i])`: {"a 1 bus 1000 1000 f0", "a 13 buses 870 990 f13", "a 13 buses 740 860 f26", "a 13 buses 610 730 f39"},
+	} {
+		require.Equal(t, want, evaluate[[]string](b, `window.grouped(`+list+`)`))
+	}
 }
 
-// TestEventsWithoutSnapshotsSayWhatTheyAre: no broken image stands where there is none.
-func TestEventsWithoutSnapshotsSayWhatTheyAre(t *testing.T) {
-	s := newStage(t, 160, 120, 8, "belt")
-	server := &Server{limits: defaultLimits(), Snapshot: func(string, string) ([]byte, error) { return nil, fs.ErrNotExist }}
-	server.limits.snapshot = time.Millisecond
+// TestGridsOfCameras: four and nine at a time, one by its name, and only those that are shown are streamed.
+func TestGridsOfCameras(t *testing.T) {
+	var names []string
+	for i := range 11 {
+		names = append(names, fmt.Sprintf("cam%02d", i))
+	}
+	s := newStage(t, 160, 120, 2, names...)
+	server := &Server{}
 	s.serve(t, server)
-	b := newBrowser(t, 1280, 800)
+	b := newBrowser(t, 1400, 900)
+	b.do(chromedp.Navigate(server.URL()))
+	const shown = `[...document.querySelectorAll("section.card h2")].map((h) => h.innerText).filter((h) => h.startsWith("cam")).join(" ")`
+	b.wait(shown + ` === "cam00 cam01 cam02 cam03 cam04 cam05 cam06 cam07 cam08"`)
+	b.do(chromedp.Click(chromedp.CSS("[aria-label='Next cameras']")))
+	b.wait(shown + ` === "cam09 cam10"`)
+	b.click("2 × 2")
+	b.wait(shown + ` === "cam08 cam09 cam10"`)
+	require.Equal(t, "9–11 of 11", evaluate[string](b, `document.querySelector(".toolbar .number").textContent`))
+	b.wait(`window.edgeInfer.drawn.cam10?.image > 0`)
+	require.Equal(t, 3, evaluate[int](b, `window.edgeInfer.feed.shown.length`))
+	b.img("grid")
+	b.do(chromedp.Reload())
+	b.wait(shown + ` === "cam00 cam01 cam02 cam03"`)
+	b.click("Full screen")
+	b.wait(`document.fullscreenElement?.matches(".wall")`)
+	b.img("full-screen")
+	evaluate[any](b, `document.exitFullscreen()`)
+	b.wait(`!document.fullscreenElement`)
+	evaluate[any](b, `[...document.querySelectorAll("h2 a")].find((a) => a.innerText === "cam02").click()`) // the layout still changes
+	b.wait(shown + ` === "cam02" && document.querySelector(".live.single")`)
+	require.Empty(t, b.consoleErrors())
+}
+
+// TestThePageSaysThatNoEventsAreStored instead of an empty list.
+func TestThePageSaysThatNoEventsAreStored(t *testing.T) {
+	s := newStage(t, 160, 120, 8, "belt")
+	server := &Server{}
+	s.serve(t, server)
+	b := newBrowser(t, 800, 600)
 	b.do(chromedp.Navigate(server.URL() + "#events"))
-	b.wait(`[...document.querySelectorAll(".thumb")].some((t) => !t.querySelector("img") && t.textContent === "new")
-		&& [...document.querySelectorAll(".thumb img")].every((i) => i.naturalWidth > 0 || !i.complete || !i.currentSrc)`)
-	for _, complaint := range b.complaints() {
-		require.Contains(t, complaint, "status of 404")
+	b.wait(`document.querySelector(".none")?.innerText === "events are not stored: events.directory is off"`)
+	for _, message := range b.consoleErrors() {
+		require.Contains(t, message, "status of 404")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // TestQueriesThatAreNotUnderstood are refused and not answered as if they asked for something else.
 func TestQueriesThatAreNotUnderstood(t *testing.T) {
-	server := &Server{History: &oneDay{}}
+	server := &Server{History: &oneDay{}, Events: openStore(t)}
 	serve(t, server, busy())
 	for path, want := range map[string]string{
 		"api/cameras/cam0/history?from=abc":                `unknown parameter \"from\": this address takes day`,
@@ -20,11 +20,8 @@ func TestQueriesThatAreNotUnderstood(t *testing.T) {
 		"api/cameras/cam0/analytics?v=1":                   `unknown parameter \"v\": this address takes none`,
 		"api/status?camera=cam0":                           `unknown parameter \"camera\": this address takes none`,
 		"api/detections?camera=cam0":                       `unknown parameter \"camera\": this address takes none`,
-		"api/events?cam=cam0":                              `unknown parameter \"cam\": this address takes limit, camera, type, text`,
-		"api/events?type=entered":                          "type must be one of [new enter leave loiter cross end]",
-		"api/events?type=update":                           "type must be one of [new enter leave loiter cross end]",
-		"api/events?limit=ten":                             "limit must be 1 to 4096",
-		"api/events?limit=0":                               "limit must be 1 to 4096",
+		"api/events?cam=cam0":                              `unknown parameter \"cam\": this address takes limit, cursor, after, before, camera, label, zone, attribute`,
+		"api/events?limit=ten":                             "limit must be 1 to 1000",
 		"api/images?cam=cam0":                              "specify 1 to 64 cameras",
 	} {
 		code, text, _ := ask(t, "GET", server.URL()+path, nil)
@@ -32,7 +29,8 @@ func TestQueriesThatAreNotUnderstood(t *testing.T) {
 		assert.Contains(t, text, want, path)
 	}
 	for _, path := range []string{
-		"api/events?limit=&camera=&type=&text=", "api/events?camera=cam0&type=enter&limit=4096", "api/cameras/cam0/history?day=", "api/status?",
+		"api/events?limit=&camera=&label=&zone=", "api/events?camera=cam0&attribute=colour%3Dred&limit=1000&after=2026-11-25T18:00:00Z",
+		"api/cameras/cam0/history?day=", "api/status?",
 	} {
 		code, text, _ := ask(t, "GET", server.URL()+path, nil)
 		assert.Equal(t, http.StatusOK, code, "%s: %s", path, text)

@@ -3,6 +3,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,17 +16,21 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/audit"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
 	"github.com/edge-infer/edge-infer/internal/backoff"
+	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
 // Defaults for zero fields of Server.
 const (
 	DefaultFrameRate  = 12
 	DefaultImageWidth = 960
-	DefaultViewers    = 16
+	DefaultViewers    = 24
+	DefaultMaxBytes   = 32 << 20
 )
 
 // Limits on clients.
@@ -44,8 +49,6 @@ type limits struct {
 	// write is the timeout for one part of a stream; a slower viewer is disconnected. After a heartbeat of silence something is written to a
 	// stream, to detect clients that have disconnected.
 	write, heartbeat time.Duration
-	// snapshot is how long after an event its snapshot may still be pending.
-	snapshot time.Duration
 	// shutdown is the grace period for open requests when the server stops.
 	shutdown time.Duration
 }
@@ -53,7 +56,7 @@ type limits struct {
 func defaultLimits() limits {
 	return limits{
 		header: 5 * time.Second, request: 15 * time.Second, idle: time.Minute, write: 5 * time.Second, heartbeat: 10 * time.Second,
-		snapshot: 2 * time.Second, shutdown: time.Second,
+		shutdown: time.Second,
 	}
 }
 
@@ -77,15 +80,22 @@ type Server struct {
 	History History
 	// Zones stores what is drawn on the page. With nil the page only shows the YAML.
 	Zones Zones
-	// Snapshot returns the JPEG of the object with this zone.Object.ID, or fs.ErrNotExist. It may be nil.
-	Snapshot func(camera, id string) ([]byte, error)
+	// Events are the stored events; nil if none are stored.
+	Events Events
+	// Units returns the newest access units of a camera, nil if it has none, for live video. Without the function all cameras are shown as
+	// images.
+	Units func(camera string) *capture.Ring
+	// Audit records changes; nil for none.
+	Audit *audit.Log
 	// Profiling serves /debug/pprof/.
 	Profiling bool
 	// FrameRate is the maximum frame rate per camera, less with many cameras; ImageWidth is the maximum image width in pixels.
 	FrameRate, ImageWidth int
 	// Viewers is the maximum number of open streams.
 	Viewers int
-	Logger  *slog.Logger
+	// MaxBytes bounds the memory of what clients requested and have not read; DefaultMaxBytes if 0.
+	MaxBytes int64
+	Logger   *slog.Logger
 
 	limits limits // changed by tests only
 
@@ -94,6 +104,7 @@ type Server struct {
 	http   *http.Server
 	access access.Control
 	feed   live.Feed
+	memory inflight.Budget // of requests and responses
 
 	mutex    sync.Mutex
 	listener net.Listener // replaced by Run when it fails
@@ -149,6 +160,7 @@ func (s *Server) Open() error {
 	setDefault(&s.FrameRate, DefaultFrameRate)
 	setDefault(&s.ImageWidth, DefaultImageWidth)
 	setDefault(&s.Viewers, DefaultViewers)
+	s.memory.Max, s.memory.Setting = cmp.Or(s.MaxBytes, DefaultMaxBytes), "web.memory_mb"
 	address, encryption, err := s.check()
 	if err != nil {
 		return err
@@ -174,7 +186,10 @@ func (s *Server) Open() error {
 	}
 	s.feed.FrameRate, s.feed.ImageWidth, s.feed.Viewers = s.FrameRate, s.ImageWidth, s.Viewers
 	s.feed.Write, s.feed.Heartbeat, s.feed.Logger = s.limits.write, s.limits.heartbeat, s.Logger
-	s.feed.Known = s.known
+	s.feed.Known, s.feed.Memory, s.feed.Units = s.known, &s.memory, s.Units
+	if s.Units == nil {
+		s.feed.Units = func(string) *capture.Ring { return nil }
+	}
 	s.feed.Open()
 	s.http = &http.Server{
 		Handler: s.handler(), TLSConfig: encryption,

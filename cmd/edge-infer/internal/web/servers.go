@@ -4,12 +4,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
 // Servers is the state of remote inference servers. Counters run from the start.
 type Servers struct {
 	All     []RemoteServer `json:"all"`
 	Retries uint64         `json:"retries"`
+	Answers inflight.Stats `json:"answers"` // the memory of their answers
 	// Local is set while the local engine stands in; LocalRequests counts its requests, Changes how often it took over.
 	Local         bool   `json:"local"`
 	LocalRequests uint64 `json:"local_requests"`
@@ -19,7 +22,7 @@ type Servers struct {
 // RemoteServer is the state of one inference server.
 type RemoteServer struct {
 	Address     string    `json:"address"`
-	Well        bool      `json:"well"`
+	Healthy     bool      `json:"healthy"`
 	Reason      string    `json:"reason,omitempty"`
 	Since       time.Time `json:"since,omitzero"`
 	Version     string    `json:"version"`
@@ -67,7 +70,7 @@ func serverMetrics() []daemonMetric {
 		return daemonMetric{prometheus.NewDesc("edge_infer_"+name, help, nil, nil), kind, forStandby(read)}
 	}
 	return []daemonMetric{
-		of("server_up", "1 while the server is in use.", gauge, func(s *RemoteServer) float64 { return boolToFloat(s.Well) }),
+		of("server_up", "1 while the server is in use.", gauge, func(s *RemoteServer) float64 { return boolToFloat(s.Healthy) }),
 		of("server_requests_total", "Requests to the server.", counter, func(s *RemoteServer) float64 { return float64(s.Requests) }),
 		of("server_failures_total", "Failed requests to the server.", counter, func(s *RemoteServer) float64 { return float64(s.Failures) }),
 		of("server_suspensions_total", "Times the server was suspended.", counter,
@@ -82,6 +85,10 @@ func serverMetrics() []daemonMetric {
 		),
 		of("server_sent_bytes_per_frame", "Bytes sent per image.", gauge,
 			func(s *RemoteServer) float64 { return s.SentFrame }),
+		all("server_bytes_in_flight", "Memory of the servers' answers.", gauge, func(s *Servers) float64 { return float64(s.Answers.Used) }),
+		all("server_bytes_in_flight_limit", "The limit of remote.memory_mb.", gauge, func(s *Servers) float64 { return float64(s.Answers.Max) }),
+		all("server_over_limit_total", "Answers refused because of remote.memory_mb.", counter,
+			func(s *Servers) float64 { return float64(s.Answers.Refused) }),
 		all("server_retries_total", "Requests that were retried.", counter, func(s *Servers) float64 { return float64(s.Retries) }),
 		all(
 			"standby_active",

@@ -9,6 +9,9 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	clocks "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -37,11 +40,17 @@ type Status struct {
 	// Servers is nil if the network runs on this machine.
 	Servers *Servers `json:"servers,omitempty"`
 
+	// EventStore is nil if events are not stored.
+	EventStore *store.Stats `json:"event_store,omitempty"`
+
 	// Secondary are the networks that classify tracked objects.
 	Secondary []SecondaryNetwork `json:"secondary,omitempty"`
 
-	Operation Operation `json:"operation"`
-	Runtime   Runtime   `json:"runtime"`
+	Operation Operation        `json:"operation"`
+	Clips     *Clips           `json:"clips,omitempty"`  // nil where none are recorded
+	Upload    *upload.Status   `json:"upload,omitempty"` // nil without a server
+	Webhooks  []webhook.Status `json:"webhooks,omitempty"`
+	Runtime   Runtime          `json:"runtime"`
 	// Opening describes what the run is waiting for at the start; empty once it processes frames.
 	Opening string `json:"opening,omitempty"`
 }
@@ -125,10 +134,10 @@ func Stages(all []clocks.Summary) []Stage {
 
 // Reading is a sensor value.
 type Reading struct {
-	Kind  string  `json:"kind"` // temperature, power, load, clock or throttled
+	Kind  string  `json:"kind"` // temperature, power, load, clock, over-current or throttled
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
-	Unit  string  `json:"unit"` // celsius, watts, ratio, hertz, or now for throttling
+	Unit  string  `json:"unit"` // celsius, watts, ratio, hertz, events, or now for throttling
 }
 
 // Queue counts one kind of message by outcome: Offered = Delivered + Superseded + Dropped + Queued.
@@ -151,7 +160,7 @@ type pageStatus struct {
 	Editable    bool       `json:"editable"`             // zones can be saved
 	EditProblem string     `json:"uneditable,omitempty"` // why zones cannot be saved
 	Login       bool       `json:"login"`
-	Snapshots   bool       `json:"snapshots"`
+	Stored      bool       `json:"stored"` // events are stored
 	ImageRate   int        `json:"image_rate"`
 }
 
@@ -182,7 +191,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
 	}
 	status := pageStatus{
 		Status: s.status(), Now: time.Now(), Editable: uneditable == "", EditProblem: uneditable, Login: s.access.Required(),
-		Snapshots: s.Snapshot != nil, ImageRate: s.FrameRate,
+		Stored: s.Events != nil, ImageRate: s.FrameRate,
 	}
 	status.InferenceMS = milliseconds(status.Engine.Inference)
 	for i := range status.Cameras {

@@ -654,6 +654,118 @@ API int cuMemcpyDtoH_v2(void *to, pointer from, size_t bytes) {
     return copy(to, (void *)from, bytes, NULL, 0, 1);
 }
 
+// The parameters of a two-dimensional copy. Kind 1 is host memory, 2 the device's.
+typedef struct copy2d {
+    size_t source_x, source_y;
+    unsigned source_kind;
+    const void *source_host;
+    pointer source;
+    void *source_array;
+    size_t source_pitch;
+    size_t to_x, to_y;
+    unsigned to_kind;
+    void *to_host;
+    pointer to;
+    void *to_array;
+    size_t to_pitch;
+    size_t length, rows;
+} copy2d;
+
+// An array, which programs cannot address.
+typedef struct array {
+    const char *data;
+    size_t pitch;
+} array;
+
+static int copy_rows(const copy2d *c, stream *s) {
+    char *to = c->to_kind == 1 ? c->to_host : (void *)c->to;
+    const char *from = c->source_kind == 1 ? c->source_host : (const void *)c->source;
+    size_t pitch = c->source_pitch;
+    if (c->source_kind == 3) {
+        const array *a = c->source_array;
+        if (!known(a, 'A')) return INVALID_HANDLE;
+        from = a->data;
+        pitch = a->pitch;
+    }
+    if (pitch < c->length || c->to_pitch < c->length) return INVALID_VALUE;
+    int code = SUCCESS;
+    for (size_t y = 0; y < c->rows && code == SUCCESS; y++) {
+        code = copy(to + y * c->to_pitch, from + y * pitch, c->length, s, c->to_kind == 2, c->source_kind == 2);
+    }
+    return code;
+}
+
+// ---- images of EGL, as on a Jetson
+
+// What the stand-in for libnvbufsurface has as an EGLImage of NV12.
+typedef struct egl_image {
+    int tiles;
+    unsigned width, height, pitch;
+    char *planes[2];
+} egl_image;
+
+typedef struct egl_frame {
+    void *planes[3];
+    unsigned width, height, depth, pitch, plane_count, channels;
+    int type, color_format, element;
+} egl_frame;
+
+typedef struct resource {
+    egl_image image;
+    array arrays[2];
+} resource;
+
+API int cuGraphicsEGLRegisterImage(resource **made, egl_image *image, unsigned flags) {
+    ENTER("");
+    if (flags || !image) return INVALID_VALUE;
+    resource *r = calloc(1, sizeof(*r));
+    r->image = *image;
+    int code = keep(r, OBJECT_COST, 'E');
+    for (int i = 0; i < 2 && !code; i++) {
+        r->arrays[i] = (array){image->planes[i], image->pitch};
+        code = image->tiles ? keep(&r->arrays[i], OBJECT_COST, 'A')
+                            : keep(image->planes[i], (size_t)image->pitch * image->height / (i + 1), 'd');
+    }
+    *made = r;
+    return code;
+}
+
+API int cuGraphicsResourceGetMappedEglFrame(egl_frame *frame, resource *r, unsigned index, unsigned level) {
+    ENTER("");
+    if (!known(r, 'E') || index || level) return INVALID_HANDLE;
+    *frame = (egl_frame){
+        .width = r->image.width,
+        .height = r->image.height,
+        .depth = 1,
+        .pitch = r->image.tiles ? 0 : r->image.pitch,
+        .plane_count = 2,
+        .channels = 1,
+        .type = !r->image.tiles,
+        .color_format = 1,
+        .element = 1,
+    };
+    for (int i = 0; i < 2; i++) frame->planes[i] = r->image.tiles ? (void *)&r->arrays[i] : r->image.planes[i];
+    return SUCCESS;
+}
+
+API int cuGraphicsUnregisterResource(resource *r) {
+    ENTER("");
+    int code = drop(r, 'E');
+    for (int i = 0; i < 2 && !code; i++) code = r->image.tiles ? drop(&r->arrays[i], 'A') : drop(r->image.planes[i], 'd');
+    if (!code) free(r);
+    return code;
+}
+
+API int cuMemcpy2DAsync_v2(const copy2d *c, stream *s) {
+    ENTER("");
+    return copy_rows(c, s);
+}
+
+API int cuMemcpy2D_v2(const copy2d *c) {
+    ENTER("");
+    return copy_rows(c, NULL);
+}
+
 API int cuMemsetD32Async(pointer to, unsigned value, size_t words, stream *s) {
     ENTER("");
     if (!reachable((void *)to, 4 * words)) return INVALID_VALUE;

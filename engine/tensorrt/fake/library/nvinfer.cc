@@ -2,7 +2,7 @@
 // on the CPU on the fake CUDA driver's streams, checks every call and its object, and fails on request. fake.Build compiles it once per
 // ABI family with FAKE_FAMILY 8, 10 or 11 and FAKE_VERSION.
 //
-// FAKE_TRT      comma-separated failures, read at every call: runtime builder network config parser-object parse parse-many build
+// FAKE_TRT      comma-separated failures, read at every call: runtime builder network config parser-object parse parse-many build tactics
 //               deserialize context address shape enqueue capture throw cancel-ignored; NAME:N fails from the Nth such call of the process
 //               on
 // FAKE_TRT_HELD file that blocks a build while it exists

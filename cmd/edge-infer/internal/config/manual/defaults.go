@@ -8,7 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 )
 
-// exampleLabel stands for any label.
+// exampleLabel is the class name in examples.
 const exampleLabel = "person"
 
 // DefaultFile returns a configuration file with the built-in defaults, each with its meaning, flag and environment variable: the common

@@ -98,11 +98,16 @@ func TestDefaultFile(t *testing.T) {
 	require.Equal(t, map[string]float32{"person": 0.5}, camera.Analytics.Objects.Score)
 	require.Equal(t, zone.DefaultSnapshotEvery, camera.Analytics.Objects.SnapshotEvery)
 	camera.Analytics = zone.Config{}
-	roi, side, overlap := &config.Area{Y: 0.4, Width: 1, Height: 0.6}, 640, want.Inference.Overlap
+	roi, side, overlap, enabled := &config.Area{Y: 0.4, Width: 1, Height: 0.6}, 640, want.Inference.Overlap, true
 	require.Equal(t, config.Camera{
-		Name: "gate", URI: "rtsp://192.0.2.10/stream", Interval: 1, Stall: 5 * time.Second, MaxPixels: capture.DefaultMaxPixels, Priority: 1,
+		Name: "gate", URI: "rtsp://192.0.2.10/stream", Record: "rtsp://192.0.2.10/main", Interval: 1, Stall: 5 * time.Second,
+		MaxPixels: capture.DefaultMaxPixels, Priority: 1,
 		ROI: roi, Tile: &side, Overlap: &overlap, Confidence: 0.4, Profile: "ptz",
 		Motion: &config.CameraMotion{Enabled: true, Sensitivity: want.Motion.Sensitivity, MinRate: want.Motion.MinRate, ROI: roi},
+		Clips:  &config.CameraClips{Enabled: &enabled, Classes: []string{"person"}, Zones: []string{"yard"}},
+		Privacy: config.Privacy{
+			Regions: [][]zone.Point{{{X: 0, Y: 0}, {X: 0.3, Y: 0}, {X: 0.3, Y: 1}, {X: 0, Y: 1}}}, Labels: []string{"person"},
+		},
 		Model: &config.Model{
 			Path: "helmets.onnx", Labels: "helmets.txt", Layout: config.Auto, Preprocess: "torchvision", Size: "640", Activation: config.Auto,
 		},
@@ -122,7 +127,7 @@ func TestShortDefaultFile(t *testing.T) {
 		}
 	}
 	require.InDelta(t, 38, count, 8)
-	for _, section := range []string{"runtime:", "thermal:", "history:"} {
+	for _, section := range []string{"runtime:", "thermal:"} {
 		require.NotContains(t, file, "\n"+section)
 	}
 	require.Contains(t, file, "config defaults --all")

@@ -48,7 +48,7 @@ type schema struct {
 	defaults map[string]any
 }
 
-// of is the schema of what a key holds.
+// of returns the schema of a key's value.
 func (s *schema) of(t reflect.Type, key string) map[string]any {
 	made := map[string]any{}
 	switch {

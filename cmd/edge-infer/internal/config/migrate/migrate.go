@@ -101,12 +101,12 @@ func Text(was []byte) (now []byte, changes []Change, err error) {
 	}
 	changes = append(changes, renamed...)
 	for _, doc := range documents(now) {
-		value := scalarAt(doc.Body, config.FormerWebKey)
+		value := scalarAt(doc.Body, config.RenamedWebKey)
 		if value == nil {
 			continue
 		}
 		line := value.Key.GetToken().Position.Line
-		once := config.FormerKey{Key: config.FormerWebKey, Now: "web.listen"}
+		once := config.RenamedKey{Key: config.RenamedWebKey, Now: "web.listen"}
 		next, err := nested(now, value, once)
 		if err != nil {
 			return nil, nil, fmt.Errorf("line %d: %w", line, err)
@@ -124,8 +124,8 @@ func keys(text []byte) ([]byte, []Change, error) {
 		return text, nil, nil
 	}
 	former := map[string]string{}
-	for _, key := range config.FormerKeys() {
-		if key.Key != config.FormerWebKey {
+	for _, key := range config.RenamedKeys() {
+		if key.Key != config.RenamedWebKey {
 			former[key.Key] = key.Now
 		}
 	}
@@ -232,7 +232,7 @@ func scalarAt(body ast.Node, key string) *ast.MappingValueNode {
 
 // nested moves the value of a key into a section of that name: web: A becomes web: with listen: A on its own line. The result is compared
 // with the original.
-func nested(text []byte, value *ast.MappingValueNode, once config.FormerKey) ([]byte, error) {
+func nested(text []byte, value *ast.MappingValueNode, once config.RenamedKey) ([]byte, error) {
 	byHand := fmt.Errorf("%s is written in a way that only a person can change: name it %s", once.Key, once.Now)
 	_, inner, _ := strings.Cut(once.Now, ".")
 	lines := strings.SplitAfter(string(text), "\n")

@@ -21,6 +21,15 @@ type Camera struct {
 	Loop    pipeline.Camera
 }
 
+// Ring returns the camera's own access units for what leaves the process: clips and live video. It is nil while there are none, and always
+// for a camera with private regions or labels, because they show everything.
+func (c *Camera) Ring() *capture.Ring {
+	if c.Site.Privacy.Enabled() {
+		return nil
+	}
+	return c.Capture.Ring()
+}
+
 // Set is the cameras of a run. Cameras may be added and removed while it runs.
 type Set struct {
 	// Make returns a camera, with the capture side of an earlier one if that is not nil.

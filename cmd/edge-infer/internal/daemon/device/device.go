@@ -36,6 +36,9 @@ type Device struct {
 	fault       fault
 }
 
+// GPU returns the number of the GPU that the group was given, also if it runs on the CPU.
+func (d *Device) GPU() int { return d.options.Device }
+
 // Running returns the predictor in use.
 func (d *Device) Running() predict.Predictor { return *d.running.Load() }
 

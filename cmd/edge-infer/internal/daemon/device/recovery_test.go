@@ -55,17 +55,17 @@ func (s *scripted) Wait(int) (*predict.BatchResult, error) {
 	return result, nil
 }
 
-// bell is a wakeup for synctest: a futex would stop its clock.
-type bell chan struct{}
+// signal is a wakeup for synctest: a futex would stop its clock.
+type signal chan struct{}
 
-func (b bell) Signal() {
+func (s signal) Signal() {
 	select {
-	case b <- struct{}{}:
+	case s <- struct{}{}:
 	default:
 	}
 }
 
-func (b bell) Wait() { <-b }
+func (s signal) Wait() { <-s }
 
 // steady is a camera with a frame every 100 ms.
 type steady struct {
@@ -114,7 +114,7 @@ func start(t *testing.T) *trial {
 		camera := &steady{}
 		t.Cleanup(func() { _ = camera.pool.Close() })
 		d.Pipeline = &pipeline.Pipeline{
-			Predictor: s.networks[i], Wakeup: make(bell, 1), Logger: s.logger, OnFault: d.fault.report,
+			Predictor: s.networks[i], Wakeup: make(signal, 1), Logger: s.logger, OnFault: d.fault.report,
 			Cameras: []pipeline.Camera{{Name: name, Source: camera}},
 		}
 		require.NoError(t, d.Pipeline.Open())

@@ -40,7 +40,7 @@ func (s *Servers) Trouble() (text string) {
 		return ""
 	}
 	for _, server := range s.Servers {
-		if !server.Well {
+		if !server.Healthy {
 			text += fmt.Sprintf("; server %s is suspended: %s", server.Address, server.Reason)
 		}
 	}

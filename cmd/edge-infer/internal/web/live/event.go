@@ -36,7 +36,7 @@ func copyEvent(in *pipeline.Result, e *zone.Event) eventCopy {
 	return to
 }
 
-// Event is an event as the page lists it.
+// Event is an event as viewers receive it.
 type Event struct {
 	Number    uint64     `json:"number"` // sequence number in the run
 	Object    string     `json:"object"` // zone.Object.ID
@@ -52,8 +52,6 @@ type Event struct {
 	Line      string     `json:"line,omitempty"`
 	Direction string     `json:"direction,omitempty"`
 	DwellS    float64    `json:"dwell_s,omitempty"`
-
-	received time.Time // local time of receipt; Time is that of the frame
 }
 
 func (c *eventCopy) event(number uint64) Event {
@@ -61,7 +59,7 @@ func (c *eventCopy) event(number uint64) Event {
 	return Event{
 		Number: number, Object: object.ID(), Type: string(c.kind), Camera: c.camera, Seq: c.seq, Time: c.time, Label: c.label, Track: c.track,
 		Score: round(float64(c.score), 3), Box: corners(c.box), Zone: c.zone, Line: c.line, Direction: string(c.direction),
-		DwellS: round(c.dwell.Seconds(), 1), received: time.Now(),
+		DwellS: round(c.dwell.Seconds(), 1),
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
 // Feed passes frames to viewers. Set the exported fields, call Open, register it as a sink of the pipeline, and call Run. Frame is called
@@ -23,8 +25,12 @@ type Feed struct {
 	// Write is the timeout for one part of a stream; slower viewers are disconnected. After Heartbeat of silence something is written, to
 	// detect viewers that have disconnected.
 	Write, Heartbeat time.Duration
+	// Memory bounds the messages and images on their way to viewers; those that do not fit are dropped.
+	Memory *inflight.Budget
 	// Known reports whether a camera of this name exists.
-	Known  func(camera string) bool
+	Known func(camera string) bool
+	// Units returns the newest access units of a camera; nil if it has none.
+	Units  func(camera string) *capture.Ring
 	Logger *slog.Logger
 
 	recorder *recorder
@@ -38,7 +44,8 @@ type Feed struct {
 	viewers          int
 	detectionViewers int
 	previews         map[string]*preview
-	encoders         sync.WaitGroup
+	parts            sync.WaitGroup // viewers and encoders
+	buffers          sync.Pool      // of WebSockets
 }
 
 var _ pipeline.Sink = (*Feed)(nil)
@@ -52,19 +59,22 @@ type subscriptions struct {
 
 // Open prepares the feed for frames and viewers.
 func (f *Feed) Open() {
-	f.recorder = newRecorder()
+	if f.Memory == nil {
+		f.Memory = &inflight.Budget{}
+	}
+	f.recorder = newRecorder(f.Memory)
 	f.previews = map[string]*preview{}
 }
 
 // Run delivers messages until ctx ends.
 func (f *Feed) Run(ctx context.Context) { f.recorder.run(ctx) }
 
-// Stop rejects new viewers and waits for the encoders, which end when the last viewers have left.
+// Stop rejects new viewers and waits until the others have left.
 func (f *Feed) Stop() {
 	f.mutex.Lock()
 	f.stopping = true
 	f.mutex.Unlock()
-	f.encoders.Wait()
+	f.parts.Wait()
 }
 
 // Stats counts viewers and images. Counters run from the start.
@@ -118,6 +128,7 @@ func (f *Feed) subscribe(detections bool, cameras []string) (watched []*preview,
 		return nil, nil, errTooMany
 	}
 	f.viewers++
+	f.parts.Add(1)
 	if detections {
 		f.detectionViewers++
 	}
@@ -131,6 +142,7 @@ func (f *Feed) subscribe(detections bool, cameras []string) (watched []*preview,
 	}
 	f.updateSubscriptions()
 	return watched, func() {
+		defer f.parts.Done()
 		f.mutex.Lock()
 		defer f.mutex.Unlock()
 		f.viewers--

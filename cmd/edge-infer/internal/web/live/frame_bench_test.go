@@ -42,7 +42,8 @@ func BenchmarkFrame(b *testing.B) {
 	})
 	b.Run("encode", func(b *testing.B) {
 		var copied jpegimage.Pixels
-		part := copied.Copy(in.Frame.Image(), image.Rect(0, 0, in.Width, in.Height))
+		part, err := copied.Copy(in, image.Rect(0, 0, in.Width, in.Height))
+		require.NoError(b, err)
 		e := jpegimage.Encoder{Quality: jpegQuality, MaxWidth: f.ImageWidth}
 		defer e.Close()
 		for b.Loop() {

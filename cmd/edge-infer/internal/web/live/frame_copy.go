@@ -16,6 +16,7 @@ type frameCopy struct {
 	camera        string
 	seq           uint64
 	time          time.Time
+	captured      int64 // CLOCK_MONOTONIC
 	width, height int
 	latency       time.Duration
 	details       report.Details // of the detections
@@ -54,6 +55,7 @@ type lineCount struct {
 
 // copy copies a result. It does not allocate once its buffers have grown to the largest frame. Frame goroutine only.
 func (o *frameCopy) copy(in *pipeline.Result) {
+	o.captured = in.Captured
 	o.camera, o.seq, o.time, o.width, o.height, o.latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
 	o.details.Begin()
 	o.detections, o.speeds, o.lost = o.detections[:0], o.speeds[:0], o.lost[:0]
@@ -114,6 +116,7 @@ type frameMessage struct {
 	Camera     string              `json:"camera"`
 	Seq        uint64              `json:"seq"`
 	Time       time.Time           `json:"time"`
+	Captured   int64               `json:"captured_us"` // when the image arrived, CLOCK_MONOTONIC
 	Width      int                 `json:"width"`
 	Height     int                 `json:"height"`
 	LatencyMS  float64             `json:"latency_ms"`
@@ -131,7 +134,8 @@ type frameMessage struct {
 // message returns the message, which is valid until the next copy. None of its slices is nil.
 func (o *frameCopy) message() *frameMessage {
 	m := &frameMessage{
-		Camera: o.camera, Seq: o.seq, Time: o.time, Width: o.width, Height: o.height, LatencyMS: round(milliseconds(o.latency), 3),
+		Camera: o.camera, Seq: o.seq, Time: o.time, Captured: o.captured / int64(time.Microsecond), Width: o.width, Height: o.height,
+		LatencyMS:  round(milliseconds(o.latency), 3),
 		Detections: append([]payload.Detection{}, o.detections...), Lost: append([]payload.Detection{}, o.lost...),
 		Zones: append([]zoneCount{}, o.zones...), Lines: append([]lineCount{}, o.lines...),
 	}

@@ -23,14 +23,18 @@ func (f *Feed) ServeDetections(w http.ResponseWriter, r *http.Request) {
 	}
 	for {
 		var message []byte
+		counted := int64(0)
 		select {
 		case <-r.Context().Done():
 			return
 		case message = <-c.messages:
+			counted = int64(len(message))
 		case <-time.After(f.Heartbeat): // detects a disconnected client
 			message = []byte(":\n\n")
 		}
-		if _, err := out.Write(message); err != nil {
+		_, err := out.Write(message)
+		f.Memory.Release(counted)
+		if err != nil {
 			return
 		}
 		if len(c.messages) == 0 && out.flush() != nil {

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"image"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -54,7 +53,7 @@ func (f *Feed) startPreview(camera string) *preview {
 		fresh: make(chan struct{}, 1),
 	}
 	f.previews[camera] = p
-	f.encoders.Go(func() { p.encode(ctx) })
+	f.parts.Go(func() { p.encode(ctx) })
 	return p
 }
 
@@ -69,7 +68,10 @@ func (p *preview) take(in *pipeline.Result, pause time.Duration) {
 	}
 	// Adding to the due time keeps the rate; after a pause it restarts.
 	p.due = max(p.due+int64(pause), in.Captured+int64(pause)/2)
-	p.pixels.Copy(in.Frame.Image(), image.Rect(0, 0, in.Frame.Width, in.Frame.Height))
+	if err := p.pixels.CopySmall(in, p.width); err != nil {
+		p.mutex.Unlock() // the GPU fails, which the pipeline reports with the next frame
+		return
+	}
 	p.seq, p.time = in.Seq, in.Time
 	p.mutex.Unlock()
 	select {
@@ -91,7 +93,7 @@ func (p *preview) encode(ctx context.Context) {
 		}
 		p.mutex.Lock()
 		next := &view{width: p.pixels.Width, height: p.pixels.Height, seq: p.seq, time: p.time}
-		err := encoder.Load(&p.pixels, image.Rect(0, 0, p.pixels.Width, p.pixels.Height))
+		err := encoder.Load(&p.pixels, p.pixels.Bounds())
 		p.mutex.Unlock()
 		if err == nil {
 			next.jpeg, err = encoder.JPEG()

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
 const (
@@ -18,16 +18,16 @@ const (
 	clientQueue = 128
 )
 
-// recorder copies results of the frame loop, converts them to messages and sends these to clients. It stores the latest events.
+// recorder copies results of the frame loop, converts them to messages and sends these to clients.
 type recorder struct {
 	free, full chan *frameCopy
 	events     chan eventCopy
-	lost       atomic.Uint64 // frames, events and messages dropped because a queue was full
+	memory     *inflight.Budget // of messages that wait for clients
+	lost       atomic.Uint64    // frames, events and messages dropped because a queue or the memory was full
 
 	mutex   sync.Mutex
 	clients map[*client]struct{}
-	stored  eventStore
-	number  uint64
+	number  uint64 // of the newest event; goroutine of run only
 }
 
 // client is one stream of messages.
@@ -36,10 +36,10 @@ type client struct {
 	missed   atomic.Uint64
 }
 
-func newRecorder() *recorder {
+func newRecorder(memory *inflight.Budget) *recorder {
 	r := &recorder{
 		free: make(chan *frameCopy, frameQueue), full: make(chan *frameCopy, frameQueue), events: make(chan eventCopy, eventQueue),
-		clients: map[*client]struct{}{}, stored: eventStore{events: map[string][]Event{}},
+		clients: map[*client]struct{}{}, memory: memory,
 	}
 	for range frameQueue {
 		r.free <- new(frameCopy)
@@ -79,18 +79,10 @@ func (r *recorder) run(ctx context.Context) {
 			r.send("frame", next.message())
 			r.free <- next
 		case next := <-r.events:
-			r.send("event", r.store(&next))
+			r.number++
+			r.send("event", next.event(r.number))
 		}
 	}
-}
-
-func (r *recorder) store(c *eventCopy) Event {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.number++
-	e := c.event(r.number)
-	r.stored.add(e)
-	return e
 }
 
 // send queues a message for every client, and drops it for clients whose queue is full.
@@ -106,12 +98,24 @@ func (r *recorder) send(kind string, value any) {
 	}
 	message := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
 	for c := range r.clients {
-		select {
-		case c.messages <- message:
-		default:
+		if !r.queue(c, message) {
 			c.missed.Add(1)
 			r.lost.Add(1)
 		}
+	}
+}
+
+// queue queues a message for a client, and reports whether there was room.
+func (r *recorder) queue(c *client, message []byte) bool {
+	if r.memory.Reserve(int64(len(message))) != nil {
+		return false
+	}
+	select {
+	case c.messages <- message:
+		return true
+	default:
+		r.memory.Release(int64(len(message)))
+		return false
 	}
 }
 
@@ -127,18 +131,7 @@ func (r *recorder) leave(c *client) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	delete(r.clients, c)
-}
-
-// Events returns the stored events that match, newest first.
-func (f *Feed) Events(q Query) []Event {
-	f.recorder.mutex.Lock()
-	defer f.recorder.mutex.Unlock()
-	return f.recorder.stored.find(q)
-}
-
-// LastEvent returns the local time of an object's last event; zero if none is stored.
-func (f *Feed) LastEvent(camera, object string) time.Time {
-	f.recorder.mutex.Lock()
-	defer f.recorder.mutex.Unlock()
-	return f.recorder.stored.lastEvent(camera, object)
+	for len(c.messages) > 0 { // nobody adds any more
+		r.memory.Release(int64(len(<-c.messages)))
+	}
 }

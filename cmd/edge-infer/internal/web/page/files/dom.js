@@ -38,3 +38,35 @@ export function clock(time) {
 export function quantile(sorted, share) {
   return sorted.length === 0 ? 0 : sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
 }
+
+// counted returns a number of objects in English, such as "3 persons".
+export function counted(count, label) {
+  if (count === 1) return `1 ${label}`;
+  return `${count} ${label}${/(s|x|ch|sh)$/.test(label) ? "es" : "s"}`;
+}
+
+// day returns the date of a time in the browser's time zone, as in 2026-11-25.
+export function day(time) {
+  const at = new Date(time);
+  return [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
+}
+
+// when returns a date and a time in the browser's time zone.
+export function when(time) {
+  const date = day(time) === day(Date.now()) ? "today" : new Date(time).toLocaleDateString([], { dateStyle: "medium" });
+  return `${date}, ${clock(time)}`;
+}
+
+// period returns two times with their dates, the second one without where it is the same.
+export function period(start, end) {
+  if (clock(start) === clock(end) && day(start) === day(end)) return when(start);
+  return `${when(start)} – ${day(start) === day(end) ? clock(end) : when(end)}`;
+}
+
+// options fills a select element behind its first option.
+export function options(select, names) {
+  const { value } = select;
+  if (names.join("\n") === [...select.options].slice(1).map((o) => o.value).join("\n")) return;
+  select.replaceChildren(select.options[0], ...names.map((name) => el("option", { value: name }, name)));
+  if (names.includes(value)) select.value = value;
+}

@@ -5,6 +5,9 @@ import * as paint from "./paint.js";
 // reach is the distance within which a pointer grabs a point, in CSS pixels.
 const reach = 14;
 
+// searchFrom is the number of labels from which on there is a field to search them.
+const searchFrom = 20;
+
 // step is the interval in milliseconds within which successive changes are undone together, such as those of a drag.
 const step = 500;
 
@@ -23,7 +26,8 @@ export class Editor {
     this.cursor = { x: 0.5, y: 0.5 }; // for the keyboard
     this.canvas = el("canvas", {
       width: 960, height: 540, tabIndex: 0, role: "application",
-      "aria-label": "Image to draw on. With the keyboard: Z draws a zone, L a line, M a mask, G the ground, arrow keys move, space sets a point, enter finishes, escape stops, control and Z takes the last change back, N takes the next point, delete removes.",
+      "aria-label": "Image to draw on. With the keyboard: Z draws a zone, L a line, M a mask, G the ground, arrow keys move, space sets a point, " +
+        "enter finishes, escape stops, control and Z takes the last change back, N takes the next point, delete removes.",
     });
     this.camera = el("select", { "aria-label": "Camera", onchange: () => (location.hash = `#zones/${encodeURIComponent(this.camera.value)}`) });
     this.tools = {
@@ -507,21 +511,38 @@ export class Editor {
     }));
     const choice = (label, field, ...values) => el("label", {}, label, el("select", { name: field, onchange: (e) => this.set(shape, field, e.target.value) },
       ...values.map(([value, title]) => el("option", { value, selected: value === shape[field] }, title))));
-    const known = this.status?.labels ?? [];
-    const labels = el("fieldset", {}, el("legend", {}, "Labels that count (none checked: all)"), ...known.slice(0, 200).map((name) =>
-      el("label", { className: "check" }, el("input", {
-        type: "checkbox", checked: (shape.labels ?? []).includes(name),
-        onchange: (e) => this.set(shape, "labels", e.target.checked ? [...(shape.labels ?? []), name] : shape.labels.filter((l) => l !== name)),
-      }), name)));
     const anchors = [["bottom", "bottom centre"], ["centre", "centre"], ["top", "top"], ["feet", "feet (ankles or lowest mask point)"],
       ...(this.status?.keypoints ?? []).map((name) => [name, name.replaceAll("_", " ")])];
-    const common = [text("Name", "name", true), known.length > 0 ? labels : null];
+    const common = [text("Name", "name", true), this.labelChoice(shape)];
     const own = s.kind === "zones"
-      ? [choice("Point of the object", "anchor", ["", "default (bottom centre)"], ...anchors, ["box", "any part of the box"], ["mask", "any part of the mask"]), seconds("Loiters after, seconds", "loiter"), seconds("Enters after, seconds", "min_time")]
+      ? [
+        choice("Point of the object", "anchor", ["", "default (bottom centre)"], ...anchors, ["box", "any part of the box"],
+          ["mask", "any part of the mask"]),
+        seconds("Loiters after, seconds", "loiter"), seconds("Enters after, seconds", "min_time"),
+      ]
       : [choice("Direction", "direction", ["", "both"], ["in", "in only"], ["out", "out only"]), choice("Point of the object", "anchor", ["", "default (centre)"], ...anchors),
         choice("Crossing", "mode", ["", "exact"], ["loose", "any part of the box"]), el("label", {}, "In direction", el("button", { onclick: () => this.turn(shape) }, "Reverse"))];
     this.form.replaceChildren(...[...common, ...own].filter(Boolean),
       deletion(s.kind === "zones" ? "zone" : "line"));
+  }
+
+  // labelChoice returns check boxes of the labels that the camera's network knows, with a search field where they are many; null if it knows
+  // none.
+  labelChoice(shape) {
+    const known = this.status?.labels ?? [];
+    if (known.length === 0) return null;
+    const boxes = known.map((name) => el("label", { className: "check" }, el("input", {
+      type: "checkbox", checked: (shape.labels ?? []).includes(name),
+      onchange: (e) => this.set(shape, "labels", e.target.checked ? [...(shape.labels ?? []), name] : shape.labels.filter((l) => l !== name)),
+    }), name));
+    const search = known.length <= searchFrom ? null : el("input", {
+      type: "search", placeholder: "Search labels", "aria-label": "Search labels",
+      oninput: () => {
+        const text = search.value.trim().toLowerCase();
+        boxes.forEach((box, i) => { box.hidden = !known[i].toLowerCase().includes(text) && !(shape.labels ?? []).includes(known[i]); });
+      },
+    });
+    return el("fieldset", {}, el("legend", {}, "Labels that count (none checked: all)"), search, el("div", { className: "checks" }, ...boxes));
   }
 
   set(shape, field, value) {

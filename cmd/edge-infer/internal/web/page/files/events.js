@@ -1,4 +1,6 @@
-import { clock, el } from "./dom.js";
+import { day, el, options, period } from "./dom.js";
+import { Detail } from "./detail.js";
+import { groups, merged, Timeline } from "./timeline.js";
 
 // describe returns the text of an event.
 export function describe(event) {
@@ -14,83 +16,154 @@ export function describe(event) {
   }
 }
 
-// Events lists events, newest first, with the best snapshot of each object.
+// track returns the number of a stored event's object, the last part of its id.
+export const track = (event) => event.id.split("-").pop();
+
+// pageSize is the number of events that are loaded at once.
+const pageSize = 200;
+
+// Further pages are loaded until there are that many groups or events.
+const [fewGroups, manyEvents] = [12, 1000];
+
+// pause is the shortest time between two loads while events happen, in milliseconds.
+const pause = 2000;
+
+// Events shows stored events on a timeline and as groups, newest first. A click shows clip, frame, crop and track.
 export class Events {
-  constructor(root, app) {
+  constructor(root, app, camera) {
     this.app = app;
-    this.list = el("ul", { className: "events" });
-    this.empty = el("p", { className: "none" });
-    this.camera = el("select", { onchange: () => this.load() }, el("option", { value: "" }, "all cameras"));
-    this.type = el("select", { onchange: () => this.load() }, el("option", { value: "" }, "all types"),
-      ...["new", "enter", "leave", "loiter", "cross", "end"].map((type) => el("option", { value: type }, type)));
-    this.text = el("input", { type: "search", name: "text", maxLength: 60, placeholder: "label, camera, zone", oninput: () => this.loadLater() });
-    root.replaceChildren(el("section", { className: "card", "aria-label": "Events" },
-      el("div", { className: "tools" }, el("label", {}, "Camera ", this.camera), el("label", {}, "Type ", this.type), el("label", {}, "Search ", this.text)),
-      this.list, this.empty));
-    this.onHappened = (event) => {
-      this.meanwhile?.push(event.detail);
-      this.add(event.detail, true);
-    };
+    this.events = []; // of the list, newest first
+    this.items = new Map(); // of the list, by key
+    this.list = el("ul", { className: "tiles" });
+    this.empty = el("p", { className: "none", hidden: true });
+    this.more = el("button", { hidden: true, onclick: () => this.load(this.next) }, "Older events");
+    const select = (name, all) => el("select", { name, onchange: () => this.search() }, el("option", { value: "" }, all));
+    this.camera = select("camera", "all cameras");
+    this.label = select("label", "all labels");
+    this.zone = select("zone", "all zones");
+    this.day = el("input", { type: "date", name: "day", onchange: () => this.timeline.showDay(this.day.value) });
+    this.timeline = new Timeline(app, () => this.query(), () => this.moved(), (group, at) => this.detail.show(group, at),
+      (name, at) => this.detail.play(name, at));
+    this.detail = new Detail(() => this.detail.element.close());
+    root.replaceChildren(el("div", { className: "stack" },
+      el("section", { className: "card", "aria-label": "Timeline" },
+        el("div", { className: "tools" }, el("label", {}, "Camera ", this.camera), el("label", {}, "Label ", this.label),
+          el("label", {}, "Zone ", this.zone), el("label", {}, "Day ", this.day), el("span", { className: "grow" }), this.timeline.tools),
+        this.timeline.element),
+      el("section", { "aria-label": "Events" }, this.list, this.empty, el("div", { className: "row centre" }, this.more))), this.detail.element);
+    this.onHappened = (event) => event.detail.type !== "update" && this.loadLater();
     app.feed.addEventListener("happened", this.onHappened);
     app.feed.show([]);
     this.update(app.status);
-    this.load();
+    if (camera) this.camera.value = camera;
+    this.search();
   }
 
   close() {
     this.app.feed.removeEventListener("happened", this.onHappened);
     clearTimeout(this.later);
-  }
-
-  // loadLater loads after a short pause in typing.
-  loadLater() {
-    clearTimeout(this.later);
-    this.later = setTimeout(() => this.load(), 250);
+    this.timeline.close();
+    this.closed = true;
   }
 
   update(status) {
-    this.snapshots = status.snapshots;
-    const names = status.cameras.map((c) => c.capture.name);
-    const known = [...this.camera.options].slice(1).map((o) => o.value);
-    if (names.join("\n") !== known.join("\n")) this.camera.replaceChildren(this.camera.options[0], ...names.map((n) => el("option", { value: n }, n)));
+    options(this.camera, status.cameras.map((c) => c.capture.name));
+    options(this.label, [...new Set(status.cameras.flatMap((c) => c.labels))].sort());
+    options(this.zone, [...new Set(status.cameras.flatMap((c) => (c.analytics.zones ?? []).map((zone) => zone.name)))].sort());
   }
 
-  async load() {
-    const wanted = { camera: this.camera.value, type: this.type.value, text: this.text.value };
-    this.wanted = wanted;
-    const meanwhile = this.meanwhile = []; // events received before the response
-    const events = await this.app.events(wanted).finally(() => this.meanwhile === meanwhile && (this.meanwhile = null));
-    if (this.wanted !== wanted) return; // the query has changed
-    this.list.replaceChildren();
-    for (const event of events) this.add(event, false);
-    for (const event of meanwhile) if (event.number > (events[0]?.number ?? 0)) this.add(event, true);
-    this.empty.hidden = this.list.children.length > 0;
-    this.empty.textContent = wanted.camera || wanted.type || wanted.text
-      ? "No stored event matches."
-      : "No events yet. Tracked objects, zones and lines produce events.";
+  // query returns the filters without the time.
+  query() {
+    const all = { camera: this.camera.value, label: this.label.value, zone: this.zone.value };
+    return Object.fromEntries(Object.entries(all).filter(([, value]) => value));
   }
 
-  // fits applies the query to one event, as the server does.
-  fits(event) {
-    const { camera, type, text } = this.wanted;
-    const about = [event.label, event.track, event.camera, event.zone, event.line].join(" ").toLowerCase();
-    return event.type !== "update" && (!camera || event.camera === camera) && (!type || event.type === type)
-      && text.toLowerCase().split(/\s+/).every((word) => about.includes(word));
+  search() {
+    this.timeline.load();
+    this.load();
   }
 
-  add(event, newest) {
-    if (!this.fits(event)) return;
-    const thumb = el("span", { className: "thumb" }, event.type);
-    if (this.snapshots) {
-      const path = `/api/cameras/${encodeURIComponent(event.camera)}/events/${encodeURIComponent(event.object)}/snapshot.jpg`;
-      const image = el("img", { src: path, alt: `Best snapshot of ${event.label} ${event.track}`, loading: "lazy", onerror: () => image.replaceWith(event.type) });
-      thumb.replaceChildren(image);
+  // moved is called when the timeline shows another time.
+  moved() {
+    this.day.value = this.timeline.end ? day(this.timeline.start) : "";
+    this.load();
+  }
+
+  // loadLater loads the newest events after a pause, unless earlier ones are shown.
+  loadLater() {
+    this.later ??= setTimeout(() => {
+      this.later = undefined;
+      if (!document.hidden && !this.timeline.end) this.loadNewest();
+    }, pause);
+  }
+
+  // loadNewest adds what has happened since the last load.
+  async loadNewest() {
+    const { loading } = this;
+    let page;
+    try {
+      page = await this.app.events({ ...this.query(), limit: pageSize });
+    } catch {
+      return; // the next event tries again
     }
-    const item = el("li", {}, thumb, el("span", {}, describe(event), el("br"), el("span", { className: "quiet" }, event.camera, `, ${Math.round(event.score * 100)}%`)),
-      el("time", { dateTime: event.time, title: event.time }, clock(event.time)));
-    if (newest) this.list.prepend(item);
-    else this.list.append(item);
-    while (this.list.children.length > 300) this.list.lastChild.remove();
-    this.empty.hidden = true;
+    if (this.loading !== loading || this.closed) return; // superseded
+    const events = merged(this.events, page.events);
+    const gap = page.next && events.length === this.events.length + page.events.length;
+    if (gap || events.length > 3 * manyEvents) {
+      this.search();
+      return;
+    }
+    this.timeline.add(page.events);
+    this.events = events;
+    this.show("");
+  }
+
+  // load shows the newest events of the time that the timeline shows, or adds those behind a cursor.
+  async load(cursor = "") {
+    const query = { ...this.query(), limit: pageSize, ...(this.timeline.end ? this.timeline.bounds() : {}) };
+    this.loading = query;
+    const events = cursor ? [...this.events] : [];
+    const before = events.length;
+    let page = { next: cursor };
+    do {
+      try {
+        page = await this.app.events(page.next ? { ...query, cursor: page.next } : query);
+      } catch (error) {
+        page = { events: [], problem: error.message };
+      }
+      if (this.loading !== query || this.closed) return; // superseded
+      events.push(...page.events);
+    } while (page.next && events.length - before < manyEvents && groups(events).length < fewGroups);
+    this.events = events;
+    this.next = page.next;
+    this.show(page.problem ?? "");
+  }
+
+  show(problem) {
+    const all = groups(this.events);
+    this.list.replaceChildren(...all.map((group) => this.item(group)));
+    const keys = new Set(all.map((group) => group.key));
+    for (const key of this.items.keys()) if (!keys.has(key)) this.items.delete(key);
+    this.more.hidden = !this.next;
+    this.empty.hidden = this.events.length > 0;
+    const chosen = this.timeline.end || Object.keys(this.query()).length > 0;
+    this.empty.textContent = problem || (chosen ? "No stored event matches." : "No events yet. Tracked objects produce events.");
+  }
+
+  // item returns the list item of a group, the same one while nothing changes.
+  item(group) {
+    const known = this.items.get(group.key);
+    const text = JSON.stringify(group.events);
+    if (known?.text === text) return known.element;
+    const name = group.title;
+    const image = group.best ? el("img", { src: group.best.frame, alt: "", loading: "lazy" }) : "no image";
+    const zones = [...new Set(group.events.flatMap((event) => event.zones ?? []))];
+    const element = el("li", {}, el("button", { className: "tile card", onclick: () => this.detail.show(group) },
+      el("span", { className: "thumb" }, image, group.clip ? el("span", { className: "badge" }, "clip") : null),
+      el("span", { className: "text" }, el("b", {}, name), el("span", { className: "quiet" }, [group.camera, ...zones].join(", ")),
+        el("time", { className: "quiet", dateTime: group.events.at(-1).time }, period(group.start, group.end)))));
+    this.items.set(group.key, { element, text });
+    return element;
   }
 }
+

@@ -1,5 +1,6 @@
 import { request } from "./api.js";
 import { quantile } from "./dom.js";
+import { canPlay, Player } from "./player.js";
 
 // kept is the number of frames whose detections wait for the image of the same frame.
 const kept = 240;
@@ -13,13 +14,33 @@ const rhythm = 9;
 // trail is the number of positions kept of each tracked object.
 const trail = 40;
 
-// Feed receives the streams of the server: detections of every camera, images of those that are shown. It reconnects by itself, and
-// disconnects while the page is hidden, to save the device work.
+// boxAge is how long detections are shown over a video whose later images have none, in microseconds.
+const boxAge = 2e6;
+
+// videoHeader is the length of what precedes the data of a message with video.
+const videoHeader = 20;
+
+// attempts is how often a camera's video may fail before it is shown as images.
+const attempts = 3;
+
+// steady is how long a video must play before its earlier failures do not count any more, in milliseconds.
+const steady = 60000;
+
+// Pauses before the video is asked for again, in milliseconds: after a lost connection, after one that was refused, and after one that was
+// too slow.
+const [lostPause, refusedPause, slowPause] = [1000, 15000, 60000];
+
+// tooSlow is the code with which the server ends a WebSocket that does not keep up.
+const tooSlow = 1013;
+
+// Feed receives the streams of the server: detections of every camera, and of those that are shown their video, or images where there is
+// no video that the browser plays. It reconnects by itself, and disconnects while the page is hidden, to save the device work.
 export class Feed extends EventTarget {
   constructor() {
     super();
-    this.cameras = new Map(); // by name: {messages, latest, image, latencies, ways, heard, gaps}
+    this.cameras = new Map(); // by name, see camera
     this.shown = [];
+    this.moving = false; // video is wanted
     this.connected = false;
     document.addEventListener("visibilitychange", () => this.restart());
     addEventListener("pagehide", () => this.stop());
@@ -29,7 +50,14 @@ export class Feed extends EventTarget {
   camera(name) {
     let camera = this.cameras.get(name);
     if (!camera) {
-      camera = { messages: new Map(), latest: null, image: null, latencies: [], ways: new Map(), heard: null, gaps: [] };
+      camera = {
+        messages: new Map(), latest: null, latencies: [], ways: new Map(), heard: null, gaps: [],
+        image: null, // the newest; null while video is shown
+        player: null, // of the video
+        seen: null, // when the newest image came on the screen
+        still: false, // it is shown as images
+        failures: 0, // of its video
+      };
       this.cameras.set(name, camera);
     }
     return camera;
@@ -38,7 +66,9 @@ export class Feed extends EventTarget {
   // silence returns the age of the newest image of a camera in milliseconds, null before the first.
   silence(name) {
     const camera = this.camera(name);
-    return camera.heard === null ? null : performance.now() - Math.min(camera.heard, camera.image?.at ?? camera.heard);
+    if (camera.heard === null) return null;
+    const seen = camera.seen ?? camera.heard;
+    return performance.now() - (camera.player ? seen : Math.min(camera.heard, seen)); // video goes on without detections
   }
 
   // stale reports whether the newest image is old compared with the usual interval of the camera.
@@ -47,16 +77,17 @@ export class Feed extends EventTarget {
     return silence !== null && silence > Math.max(shortestSilence, 4 * quantile([...this.camera(name).gaps].sort((a, b) => a - b), 0.5));
   }
 
-  // show selects the cameras whose images are streamed.
-  show(names) {
-    if (names.join("\n") === this.shown.join("\n")) return;
+  // show selects the cameras whose images are streamed, as video where moving is set.
+  show(names, moving = false) {
+    if (names.join("\n") === this.shown.join("\n") && moving === this.moving) return;
     this.shown = names;
-    this.readImages();
+    this.moving = moving;
+    if (this.source) this.readVideo();
   }
 
   start() {
     this.openEvents();
-    this.readImages();
+    this.readVideo();
   }
 
   stop() {
@@ -64,6 +95,7 @@ export class Feed extends EventTarget {
     this.source = null;
     this.images?.abort();
     this.images = null;
+    this.closeVideo();
     clearTimeout(this.again);
   }
 
@@ -97,6 +129,7 @@ export class Feed extends EventTarget {
     camera.messages.set(message.seq, message);
     if (camera.messages.size > kept) camera.messages.delete(camera.messages.keys().next().value);
     camera.latest = message;
+    camera.player?.detected(message.captured_us);
     const now = performance.now();
     if (camera.heard !== null) camera.gaps = [...camera.gaps.slice(1 - rhythm), now - camera.heard];
     camera.heard = now;
@@ -118,12 +151,108 @@ export class Feed extends EventTarget {
     for (const [track, way] of ways) if (message.seq - way.at(-1).seq > kept || message.seq < way.at(-1).seq) ways.delete(track);
   }
 
+  // at returns the detections of an image of the video. For an image without its own, boxes are between those of the image before and the
+  // one after it, if these are there already.
+  at(name, captured) {
+    let [before, after] = [null, null];
+    for (const message of this.camera(name).messages.values()) {
+      const age = captured - message.captured_us;
+      if (age >= 0 && age < boxAge && (!before || message.captured_us >= before.captured_us)) before = message;
+      if (age < 0 && -age < boxAge && (!after || message.captured_us < after.captured_us)) after = message;
+    }
+    if (!before || !after || before.captured_us === captured) return before;
+    const share = (captured - before.captured_us) / (after.captured_us - before.captured_us);
+    const later = new Map([...after.lost, ...after.detections].filter((d) => d.track).map((d) => [d.track, d]));
+    return { ...before, share, detections: before.detections.map((d) => between(d, later.get(d.track), share)) };
+  }
+
+  closeVideo() {
+    clearTimeout(this.videoAgain);
+    if (this.socket) closeSocket(this.socket);
+    this.socket = null;
+    for (const camera of this.cameras.values()) {
+      camera.player?.close();
+      camera.player = null;
+    }
+  }
+
+  // readVideo asks for the video of the cameras that are shown, except for those that have none for this browser, and for images of the
+  // others.
+  readVideo() {
+    this.closeVideo();
+    for (const name of this.shown) this.camera(name).still = !this.moving || this.camera(name).failures >= attempts;
+    this.readImages();
+    const names = this.shown.filter((name) => !this.camera(name).still);
+    if (names.length === 0) return;
+    const address = new URL(`/api/video?${new URLSearchParams(names.map((name) => ["camera", name]))}`, location.href);
+    address.protocol = address.protocol.replace("http", "ws");
+    const socket = new WebSocket(address);
+    let heard = false;
+    socket.binaryType = "arraybuffer";
+    socket.onmessage = ({ data }) => {
+      heard = true;
+      if (typeof data === "string") this.describeVideo(names, JSON.parse(data));
+      else this.addVideo(names, data);
+    };
+    socket.onclose = ({ code }) => {
+      const refused = !heard || code === tooSlow;
+      this.closeVideo();
+      if (refused) this.useImages(names);
+      this.videoAgain = setTimeout(() => this.readVideo(), code === tooSlow ? slowPause : heard ? lostPause : refusedPause);
+    };
+    this.socket = socket;
+  }
+
+  // describeVideo begins with another video of a camera.
+  describeVideo(names, { camera: index, codec }) {
+    const name = names[index];
+    const camera = this.camera(name);
+    camera.player?.close();
+    camera.player = null;
+    if (!canPlay(codec)) {
+      if (codec !== "") camera.failures = attempts;
+      this.useImages([name]);
+      if (codec !== "") this.readVideo(); // without this camera
+      return;
+    }
+    const player = new Player(codec);
+    camera.player = player;
+    player.addEventListener("frame", () => {
+      camera.seen = performance.now();
+      if (camera.seen - player.begun > steady) camera.failures = 0;
+      camera.image?.bitmap.close();
+      camera.image = null;
+      if (camera.still) {
+        camera.still = false;
+        this.readImages();
+      }
+      this.dispatchEvent(new CustomEvent("frame", { detail: name }));
+    });
+    player.addEventListener("failed", () => {
+      camera.failures++;
+      this.readVideo();
+    });
+  }
+
+  addVideo(names, data) {
+    const view = new DataView(data);
+    const name = names[view.getUint32(0)];
+    this.camera(name).player?.append(new Uint8Array(data, videoHeader), view.getFloat64(4), view.getFloat64(12));
+  }
+
+  useImages(names) {
+    if (names.every((name) => this.camera(name).still)) return;
+    for (const name of names) this.camera(name).still = true;
+    this.readImages();
+  }
+
   async readImages() {
     this.images?.abort();
     const control = new AbortController();
     this.images = control;
-    while (!control.signal.aborted && this.shown.length > 0) {
-      const names = this.shown;
+    for (;;) {
+      const names = this.shown.filter((name) => this.camera(name).still);
+      if (control.signal.aborted || names.length === 0) return;
       try {
         const query = names.map((name) => `camera=${encodeURIComponent(name)}`).join("&");
         const response = await request(`/api/images?${query}`, { signal: control.signal });
@@ -169,8 +298,23 @@ export class Feed extends EventTarget {
       const name = names[Number(field("x-camera"))];
       const camera = this.camera(name);
       camera.image?.bitmap.close();
-      camera.image = { bitmap, width, height, seq: Number(field("x-sequence")), at: performance.now() };
+      camera.seen = performance.now();
+      camera.image = { bitmap, width, height, seq: Number(field("x-sequence")) };
       this.dispatchEvent(new CustomEvent("frame", { detail: name }));
     }
   }
+}
+
+// between returns a detection at a share of its way to a later one of its track. Shapes other than boxes stay where they are.
+function between(d, later, share) {
+  if (!later || d.mask || d.corners || d.keypoints) return d;
+  return { ...d, box: d.box.map((v, i) => v + share * (later.box[i] - v)) };
+}
+
+// closeSocket closes a WebSocket that is not needed any more, once it is open: browsers warn of one that is closed before.
+function closeSocket(socket) {
+  socket.onmessage = null;
+  socket.onclose = null;
+  if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+  else socket.close();
 }

@@ -1,7 +1,6 @@
 import { getJSON } from "./api.js";
 import { duration, el } from "./dom.js";
 import * as paint from "./paint.js";
-import * as plot from "./plot.js";
 
 // pause is the interval for reloading the current day, in milliseconds.
 const pause = 10000;
@@ -13,17 +12,21 @@ export class History {
     this.canvas = el("canvas", { width: 960, height: 540, role: "img" });
     this.camera = el("select", { "aria-label": "Camera", onchange: () => (location.hash = `#history/${encodeURIComponent(this.camera.value)}`) });
     this.day = el("select", { "aria-label": "Day", onchange: () => this.load() });
-    this.plot = el("canvas", { className: "plot", role: "img" });
     this.table = el("tbody");
+    this.hours = el("table", { className: "hours" });
+    this.zone = el("p", { className: "quiet pad", hidden: true });
     this.problem = el("p", { className: "problem pad", role: "alert", hidden: true });
     this.hint = el("p", { className: "quiet pad" });
-    root.replaceChildren(el("div", { className: "stack" },
+    root.replaceChildren(el("div", { className: "history" },
       el("section", { className: "card", "aria-label": "Heat map" },
         el("div", { className: "tools" }, el("label", {}, "Camera ", this.camera), el("label", {}, "Day ", this.day)),
         this.problem, el("div", { className: "image" }, this.canvas), this.hint),
-      el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "New objects by hour")), el("div", { className: "pad" }, this.plot)),
+      el("div", { className: "stack" }, el("section", { className: "card", "aria-label": "Counts per hour" }, el("div", { className: "bar" }, el("h2", {}, "Counts per hour")),
+        el("div", { className: "pad scroll", tabIndex: 0, role: "region", "aria-label": "Table of counts per hour" }, this.hours), this.zone),
       el("section", { className: "card" }, el("div", { className: "bar" }, el("h2", {}, "Whole day")),
-        el("div", { className: "pad scroll" }, el("table", {}, this.table)))));
+        el("div", { className: "pad" }, el("table", { className: "day" }, this.table))))));
+    this.onFrame = () => this.found && !this.withImage && this.paint(this.found); // once there is an image
+    app.feed.addEventListener("frame", this.onFrame);
     this.update(app.status);
     const names = app.status.cameras.map((c) => c.capture.name);
     this.camera.value = names.includes(camera) ? camera : (names[0] ?? "");
@@ -34,6 +37,7 @@ export class History {
 
   close() {
     clearInterval(this.timer);
+    this.app.feed.removeEventListener("frame", this.onFrame);
     this.closed = true;
   }
 
@@ -63,9 +67,12 @@ export class History {
       this.day.replaceChildren(...found.days.map((day) => el("option", { value: day }, day)));
     }
     this.day.value = found.day;
+    this.found = found;
     this.paint(found);
     const hours = Array.from({ length: 24 }, (_, hour) => found.hours[hour]);
-    plot.histogram(this.plot, hours.map((_, hour) => hour), hours.map((h) => sum(Object.values(h?.objects ?? {}))), "Objects by hour", (hour) => `from ${hour} o'clock`);
+    this.hours.replaceChildren(...perHour(hours));
+    this.zone.textContent = foreignZone(this.app.status.now);
+    this.zone.hidden = this.zone.textContent === "";
     this.table.replaceChildren(...rows(hours.filter(Boolean)));
     if (this.table.children.length === 0) this.table.append(el("tr", {}, el("td", { className: "quiet" }, "No counts. Enable tracking, or draw zones or lines.")));
   }
@@ -73,6 +80,7 @@ export class History {
   // paint draws the heat map over the newest image: red is where objects stayed longest.
   paint(found) {
     const { image, latest } = this.app.feed.camera(this.camera.value);
+    this.withImage = Boolean(image);
     const size = image ?? latest ?? { width: 16, height: 9 };
     paint.fit(this.canvas, size.width, size.height);
     const context = this.canvas.getContext("2d");
@@ -92,6 +100,37 @@ export class History {
 }
 
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+
+// perHour returns the parts of a table with a row for each hour between the first and the last one with counts.
+function perHour(hours) {
+  const known = hours.flatMap((h, hour) => (h ? [hour] : []));
+  if (known.length === 0) return [];
+  const columns = [];
+  const add = (kind, title, field) => {
+    for (const name of [...new Set(hours.filter(Boolean).flatMap((h) => Object.keys(h[kind])))].sort()) {
+      columns.push({ title: title(name), count: (h) => field(h[kind][name]) ?? 0 });
+    }
+  };
+  add("objects", (label) => label, (count) => count);
+  add("zones", (zone) => `into ${zone}`, (zone) => zone?.entered);
+  add("lines", (line) => `${line} in`, (line) => line?.in);
+  add("lines", (line) => `${line} out`, (line) => line?.out);
+  const number = (count) => el("td", { className: count === 0 ? "amount quiet" : "amount" }, count.toLocaleString("en"));
+  const times = Array.from({ length: known.at(-1) - known[0] + 1 }, (_, i) => known[0] + i);
+  return [
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Hour"), ...columns.map((c) => el("th", { scope: "col", className: "amount" }, c.title)))),
+    el("tbody", {}, ...times.map((hour) => el("tr", {}, el("th", { scope: "row" }, `${String(hour).padStart(2, "0")}:00`),
+      ...columns.map((c) => number(hours[hour] ? c.count(hours[hour]) : 0))))),
+  ];
+}
+
+// foreignZone describes the time zone of the device, whose time has an offset, if it is not the browser's.
+function foreignZone(now) {
+  const [, sign, hours, minutes] = /([+-])(\d\d):(\d\d)$/.exec(now) ?? ["", "+", "00", "00"];
+  const offset = Number(`${sign}1`) * (60 * Number(hours) + Number(minutes));
+  if (offset === -new Date(now).getTimezoneOffset()) return "";
+  return `Hours and days are those of the device, UTC${sign}${hours}:${minutes}.`;
+}
 
 // rows returns the table of counts of the whole day.
 function rows(hours) {

@@ -20,7 +20,7 @@ class App {
     this.drawn = {}; // by camera: the last painted boxes, in source and in canvas pixels
     this.status = null;
     this.drafts = new Map(); // by camera: unsaved shapes
-    this.names = localStorage.getItem("names") !== "off"; // of objects, beside their boxes
+    this.overlay = { boxes: true, names: true, ids: true, trails: true, zones: true, ...this.setting("overlay", {}) }; // on live images
     this.pill = document.getElementById("connection");
     this.feed.addEventListener("connection", () => this.showConnection());
     addEventListener("hashchange", () => this.route());
@@ -58,11 +58,17 @@ class App {
     document.addEventListener("visibilitychange", () => this.poll(), { once: true });
   }
 
-  // showNames shows or hides the names of boxes, and remembers this in the browser.
-  showNames(on) {
-    this.names = on;
-    localStorage.setItem("names", on ? "on" : "off");
-    this.view?.update(this.status);
+  // setting returns what the browser remembers under a name.
+  setting(name, otherwise) {
+    try {
+      return JSON.parse(localStorage.getItem(name)) ?? otherwise;
+    } catch {
+      return otherwise;
+    }
+  }
+
+  remember(name, value) {
+    localStorage.setItem(name, JSON.stringify(value));
   }
 
   get connected() {
@@ -75,9 +81,14 @@ class App {
     if (this.pill.textContent !== text) this.pill.textContent = text;
   }
 
-  // events returns the newest events that match the query.
-  events(query = {}) {
-    return getJSON(`/api/events?${new URLSearchParams({ limit: 300, ...query })}`);
+  // events returns a page of stored events that match the query, newest first.
+  events(query) {
+    return getJSON(`/api/events?${new URLSearchParams(query)}`);
+  }
+
+  // spans returns the stretches of time that are recorded continuously, newest first.
+  async spans(query) {
+    return (await getJSON(`/api/recordings/spans?${new URLSearchParams(query)}`)).spans;
   }
 
   route() {

@@ -13,10 +13,10 @@ export function fit(canvas, width, height) {
 }
 
 // image paints the camera's image, or a dark background without one.
-export function image(context, bitmap) {
+export function image(context, pixels) {
   const { width, height } = context.canvas;
-  if (bitmap) {
-    context.drawImage(bitmap, 0, 0, width, height);
+  if (pixels) {
+    context.drawImage(pixels, 0, 0, width, height);
     return;
   }
   context.fillStyle = "#0b0f10";
@@ -115,8 +115,9 @@ function pointNames(context, d, scale, line, names) {
   });
 }
 
-// boxes paints detections and the predicted boxes of lost tracks, with or without their names, and returns the painted boxes in canvas pixels.
-export function boxes(context, message, scale, names) {
+// boxes paints detections and the predicted boxes of lost tracks, with or without their names and the IDs of their tracks, and returns the
+// painted boxes in canvas pixels.
+export function boxes(context, message, scale, { names, ids }) {
   const painted = [];
   const line = Math.round(2 * unit(context));
   const paint = (d, lost, speed = -1) => {
@@ -131,11 +132,11 @@ export function boxes(context, message, scale, names) {
     context.setLineDash([]);
     const called = message.keypoint_names?.[d.label];
     if (d.keypoints) points(context, d.keypoints, scale, line, called);
-    const number = d.track ? ` ${d.track}` : "";
-    const score = context.canvas.clientWidth < narrow ? "" : ` ${Math.round(d.score * 100)}%`;
-    const pace = speed >= 0 ? ` ${speed.toFixed(1)} m/s` : "";
+    const score = context.canvas.clientWidth < narrow ? "" : `${Math.round(d.score * 100)}%`;
+    const pace = speed >= 0 ? `${speed.toFixed(1)} m/s` : "";
+    const text = [names ? d.label : "", ids && d.track ? d.track : "", names ? score : "", names ? pace : ""].filter(Boolean).join(" ");
     if (d.keypoints && names) pointNames(context, d, scale, line, called);
-    if (!lost && names) tag(context, `${d.label}${number}${score}${pace}`, x1 - line / 2, y1 - line / 2, colour(d.class));
+    if (!lost && text) tag(context, text, x1 - line / 2, y1 - line / 2, colour(d.class));
     context.globalAlpha = 1;
     painted.push({ label: d.label, class: d.class, track: d.track ?? 0, lost, source: d.box, canvas: [x1, y1, x2, y2], colour: colour(d.class) });
   };

@@ -66,8 +66,8 @@ export function latency(canvas, values) {
   return { p50, p99 };
 }
 
-// histogram plots counts by bucket; bounds are their labels, "more" without one. title and name are for screen readers.
-export function histogram(canvas, bounds, counts, title = "Frames by latency", name = (bound) => `up to ${bound ?? "more"} ms`) {
+// histogram plots frames by latency; bounds are those of the buckets in milliseconds.
+export function histogram(canvas, bounds, counts) {
   const { context, width, height, ink, quiet } = prepare(canvas);
   const most = Math.max(...counts, 1);
   const total = counts.reduce((a, b) => a + b, 0);
@@ -85,5 +85,5 @@ export function histogram(canvas, bounds, counts, title = "Frames by latency", n
       context.fillText(share < 1 ? "<1%" : `${Math.round(share)}%`, i * step + step / 2, height - 20 - tall);
     }
   });
-  canvas.setAttribute("aria-label", `${title}: ` + counts.map((c, i) => (c > 0 ? `${c} ${name(bounds[i])}` : "")).filter(Boolean).join(", "));
+  canvas.setAttribute("aria-label", "Frames by latency: " + counts.map((c, i) => (c > 0 ? `${c} up to ${bounds[i] ?? "more"} ms` : "")).filter(Boolean).join(", "));
 }

@@ -1,0 +1,50 @@
+package daemon
+
+import (
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
+)
+
+// uploads returns the files that are copied to a server.
+func uploads(u *config.Upload) store.UploadKinds {
+	if u.Endpoint == "" {
+		return store.UploadKinds{}
+	}
+	return store.UploadKinds{Clips: u.Clips, Snapshots: u.Snapshots}
+}
+
+// openUpload creates the uploader of clips and snapshots, if a server is configured.
+func (o *outputs) openUpload() error {
+	if o.store == nil || o.config.Upload.Endpoint == "" {
+		return nil
+	}
+	uploader := upload.New(&o.config.Upload)
+	uploader.Queue, uploader.Logger = o.store, o.logger
+	err := uploader.Open()
+	if err != nil {
+		return err
+	}
+	o.uploader = uploader
+	return nil
+}
+
+// uploadStatus returns the state of copying, nil without a server.
+func (o *outputs) uploadStatus() *upload.Status {
+	if o.uploader == nil {
+		return nil
+	}
+	status := o.uploader.Status()
+	return &status
+}
+
+// uploadTrouble returns why clips and snapshots are not copied, as a part of the status' reason.
+func (o *outputs) uploadTrouble() string {
+	if o.uploader == nil {
+		return ""
+	}
+	if problem := o.uploader.Status().Error; problem != "" {
+		return "; clips and snapshots are not uploaded: " + problem
+	}
+	return ""
+}

@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
+)
+
+// openWebhooks opens the queues of the webhooks.
+func (o *outputs) openWebhooks() error {
+	if len(o.config.Webhooks) == 0 {
+		return nil
+	}
+	hooks := &sink.Webhooks{}
+	for i := range o.config.Webhooks {
+		sender := webhook.New(o.config, &o.config.Webhooks[i])
+		sender.Version, sender.Logger = o.version, o.logger
+		if o.store != nil {
+			sender.Links = o.links
+		}
+		if err := sender.Open(); err != nil {
+			return err
+		}
+		hooks.Senders = append(hooks.Senders, sender)
+	}
+	o.webhooks = hooks
+	return nil
+}
+
+// links returns the paths of the images and the clip of an object that are stored so far.
+func (o *outputs) links(ctx context.Context, object string) (links webhook.Links) {
+	o.store.Settle() // an event is stored before it is published
+	e, err := o.store.Event(ctx, object)
+	if err != nil {
+		return links
+	}
+	links.Frame, links.Crop, links.Clip = web.EventPaths(e)
+	return links
+}
+
+// webhookStatus returns the state of the webhooks.
+func (o *outputs) webhookStatus() (all []webhook.Status) {
+	if o.webhooks == nil {
+		return nil
+	}
+	for _, sender := range o.webhooks.Senders {
+		all = append(all, sender.Status())
+	}
+	return all
+}
+
+// webhookTrouble returns why webhooks do not deliver, as a part of the status' reason.
+func (o *outputs) webhookTrouble() (text string) {
+	for _, s := range o.webhookStatus() {
+		switch {
+		case s.Disabled:
+			text += "; webhook " + s.Name + " is disabled: its receiver has answered 410 Gone"
+		case s.Error != "":
+			text += "; webhook " + s.Name + " cannot deliver: " + s.Error
+		}
+	}
+	return text
+}

@@ -1,0 +1,45 @@
+// Package spelling suggests what a mistyped name was meant to be.
+package spelling
+
+import "strings"
+
+// Nearest returns the candidate with the smallest edit distance to word; if none is close, the shortest one that begins with word, or
+// "".
+func Nearest(word string, candidates []string) string {
+	best, found := min(len(word)/2, 2+len(word)/9)+1, ""
+	for _, candidate := range candidates {
+		if d := editDistance(word, candidate); d < best {
+			best, found = d, candidate
+		}
+	}
+	if found != "" || len(word) < 2 {
+		return found
+	}
+	for _, candidate := range candidates {
+		if strings.HasPrefix(candidate, word) && (found == "" || len(candidate) < len(found)) {
+			found = candidate
+		}
+	}
+	return found
+}
+
+// editDistance is the Levenshtein distance.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,121 @@
+package mqtt
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/edge-infer/edge-infer/mqtt/payload"
+)
+
+const (
+	// machinePause is the time between two messages of the machine topic while another machine has the same device name.
+	machinePause = time.Minute
+	// conflictTime is how long another machine counts as present after its last message.
+	conflictTime = 3 * machinePause
+)
+
+// machine is the payload of the machine topic: the process that publishes under the device's name.
+type machine struct {
+	Machine string `json:"machine"`
+	Host    string `json:"host"`
+	Run     string `json:"run"` // of the process
+}
+
+// nameConflict is another machine with the same device name, whose messages mix with those of this one.
+type nameConflict struct {
+	other    machine
+	seen     time.Time
+	answered time.Time // when this machine has made itself known to it
+}
+
+// thisMachine returns the client's own payload of the machine topic.
+func (c *Client) thisMachine() machine {
+	host, _ := os.Hostname()
+	return machine{Machine: machineID(""), Host: host, Run: c.run}
+}
+
+// machineID returns a text that distinguishes this machine from others, for a purpose. The serial number of a board counts where there is
+// one, because boards whose disks are clones share their /etc/machine-id.
+func machineID(purpose string) string {
+	serial, _ := os.ReadFile("/proc/device-tree/serial-number")
+	identity, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		host, _ := os.Hostname()
+		identity = []byte(host)
+	}
+	sum := sha256.Sum256(append(append(serial, identity...), purpose...))
+	return hex.EncodeToString(sum[:4])
+}
+
+// announceMachine publishes which machine this is, QoS 1 and retained.
+func (c *Client) announceMachine() {
+	own := c.thisMachine()
+	c.mailbox(topicKey{kind: kindMachine}).Put(func(buf []byte) []byte {
+		buf = append(buf, payload.Version+`"device":`...)
+		buf = payload.AppendString(buf, c.Device)
+		buf = payload.AppendTimeField(buf, time.Now())
+		buf = payload.AppendString(append(buf, `,"machine":`...), own.Machine)
+		buf = payload.AppendString(append(buf, `,"host":`...), own.Host)
+		buf = payload.AppendString(append(buf, `,"run":`...), own.Run)
+		return append(buf, '}')
+	})
+}
+
+// noteMachine evaluates a message of the machine topic that is not retained, so that its machine is there now.
+func (c *Client) noteMachine(message []byte) {
+	var other machine
+	if json.Unmarshal(message, &other) != nil || other.Run == "" || other.Run == c.run {
+		return
+	}
+	now := time.Now()
+	c.mu.Lock()
+	known := c.conflict.other == other && now.Sub(c.conflict.seen) < conflictTime
+	c.conflict.other, c.conflict.seen = other, now
+	answer := !known && now.Sub(c.conflict.answered) >= machinePause
+	if answer {
+		c.conflict.answered = now
+	}
+	c.mu.Unlock()
+	if answer {
+		c.Logger.Error("mqtt: another machine has this device name, their messages mix (give each machine its own name)",
+			"name", c.Device, "other", other.String())
+		c.announceMachine()
+	}
+}
+
+// String describes a machine in messages.
+func (m *machine) String() string {
+	return fmt.Sprintf("%s (machine %s)", cmp.Or(m.Host, "without host name"), m.Machine)
+}
+
+// current returns the other machine, or nil.
+func (n *nameConflict) current(now time.Time) *machine {
+	if n.other.Run == "" || now.Sub(n.seen) >= conflictTime {
+		return nil
+	}
+	return &n.other
+}
+
+// repeatMachine keeps the other machine aware of this one as long as both have the same name, until done is closed.
+func (c *Client) repeatMachine(done <-chan struct{}) {
+	ticker := time.NewTicker(machinePause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case now := <-ticker.C:
+			c.mu.Lock()
+			other := c.conflict.current(now)
+			c.mu.Unlock()
+			if other != nil {
+				c.announceMachine()
+			}
+		}
+	}
+}
