@@ -20,7 +20,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: attack recording deps-build deps-test deps-lint test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check jetson-check package package-check
+.PHONY: attack recording deps-build deps-test deps-lint test-once test-sequential test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check release-check-all check-all jetson-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -39,7 +39,6 @@ deps-lint:
 	@cross/deps build test lint
 
 build: deps-build ## build bin/edge-infer
-	@$(MAKE) -s $(deps)/lib/libcuda.a
 	go build -o bin/edge-infer ./cmd/edge-infer
 	@ln -sf ../.deps/onnxruntime/libonnxruntime.so bin/libonnxruntime.so
 
@@ -47,26 +46,27 @@ demo: build ## build, then detect parts on the demo conveyor belt with an embedd
 	bin/edge-infer --camera demo $(DEMO_FLAGS)
 
 test: deps-test ## install what is missing and run every test; many tests wait for processes, so four run at once
-	@$(MAKE) -s $(deps)/lib/libcuda.a
-	go vet ./...
 	go test -parallel 4 -timeout 30m ./...
 
 # Packages whose tests compute and share nothing between goroutines, or run programs built elsewhere.
 sequential := /(cmd/edge-infer|cross|capture/(motion|scene)|internal/(accuracy|bench|config|config/.*|convert|repository)|engine/(demo|onnx|onnx/.*|quantize|preprocess/kerneltest)|postprocess|postprocess/(draw|evaluate|format|head|internal/.*|scan|track|track/.*|zone|predict/tile))$$
 
-test-race: deps-test ## the tests of packages with goroutines, but for the longest ones, with the race detector, about 10 minutes on two idle cores
-	@$(MAKE) -s $(deps)/lib/libcuda.a
-	go test -race -short -parallel 4 -timeout 40m $$(go list ./... | grep -vE '$(sequential)')
+test-once: ## as CI: the tests of each package once, where goroutines meet with the race detector; without the few longest
+	@$(MAKE) -s -k test-sequential test-race
+
+test-sequential: deps-test
+	cross/go-test -parallel 4 -timeout 30m -- $$(go list ./... | grep -E '$(sequential)')
+
+test-race: deps-test ## the tests of packages with goroutines with the race detector
+	cross/go-test -race -short -parallel 4 -timeout 40m -- $$(go list ./... | grep -vE '$(sequential)')
 
 test-load: deps-test ## the tests TEST_LOAD_RUNS (20) times next to six busy loops and a build; prints how many passed and the longest
-	@$(MAKE) -s $(deps)/lib/libcuda.a
 	@cross/test-load $(or $(TEST_LOAD_RUNS),20)
 
 check-demo: build ## run the demo headless for 20 s and check what it printed
 	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo
 
 lint: deps-lint ## golangci-lint, clang-format, shellcheck, hadolint, generated files
-	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 	$(tools)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 	clang-format-$(CLANG_VERSION) --dry-run --Werror $$(git ls-files -co --exclude-standard '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' '*.cu')
 	shellcheck $$(git ls-files -co --exclude-standard | xargs grep -lE '^#!.*(bash|/sh)')
@@ -74,12 +74,11 @@ lint: deps-lint ## golangci-lint, clang-format, shellcheck, hadolint, generated 
 	@$(MAKE) -s ptx-check
 	go test -count=1 -run '^(TestRetiredWords|TestFunctionsAreShort)$$' ./cmd/edge-infer
 
-vulncheck: ## look up the linked modules' known vulnerabilities; needs the network, so not in CI
-	@$(MAKE) -s $(deps)/lib/libcuda.a $(tools)/govulncheck-$(GOVULNCHECK_VERSION)
+vulncheck: deps-build ## look up the linked modules' known vulnerabilities; needs the network, so not in CI
+	@cross/deps vulncheck
 	$(tools)/govulncheck-$(GOVULNCHECK_VERSION) ./...
 
-fuzz: ## fuzz every parser of foreign bytes, each for FUZZTIME (10s)
-	@$(MAKE) -s $(deps)/lib/libcuda.a
+fuzz: deps-test ## fuzz every parser of foreign bytes, each for FUZZTIME (10s)
 	@cross/fuzz $(FUZZTIME)
 
 bench: build ## acceptance benchmarks on this machine: the program against baselines in C, alternating, about 8 minutes
@@ -113,8 +112,7 @@ attack: deps-test ## attack running programs for ATTACK_TIME (30m): brokers, pag
 	cd cmd/edge-infer && EDGE_INFER_ATTACK=$(or $(ATTACK_TIME),30m) EDGE_INFER_ATTACK_TABLE=$(CURDIR)/docs/data/attacks.csv \
 		$(CURDIR)/bin/attack.test -test.run '^TestAttack$$' -test.v -test.timeout 24h
 
-bench-gpu: release-amd64 ## directory with the acceptance benchmarks for an x86-64 machine with a GPU and TensorRT
-	@$(MAKE) -s $(deps)/lib/libcuda.a
+bench-gpu: deps-build release-amd64 ## directory with the acceptance benchmarks for an x86-64 machine with a GPU and TensorRT
 	cmd/acceptance/pack bin/release/edge-infer-amd64 bin/bench-gpu
 
 release: ## static binaries for arm64 and amd64 in bin/release
@@ -124,10 +122,18 @@ release: ## static binaries for arm64 and amd64 in bin/release
 release-%:
 	@cross/release $* bin/release/edge-infer-$*
 
-release-check: release build ## check both binaries; the arm64 one runs under qemu with stand-ins for a GPU
+release-check: release build ## check both binaries; the arm64 one starts and detects under qemu
 	@cross/deps check
 	@file bin/release/edge-infer-arm64 bin/release/edge-infer-amd64
-	EDGE_INFER_TEST_RELEASE=$(root)/bin/release go test -count=1 -v -timeout 30m ./cross
+	EDGE_INFER_TEST_RELEASE=$(root)/bin/release go test -count=1 -v -short -timeout 30m ./cross
+
+release-check-all: release build ## the same, and the arm64 one runs with stand-ins for every family of TensorRT's ABI
+	@cross/deps check
+	EDGE_INFER_TEST_RELEASE=$(root)/bin/release go test -count=1 -v -timeout 60m ./cross
+
+check-all: ## all that needs no GPU, an hour and a half on two cores: what CI runs, the longest tests, both binaries in full, the packages
+	.ci/run
+	@$(MAKE) -s test release-check-all jetson-check package-check
 
 jetson-check: release ## CSI cameras with stand-ins for JetPack's plugins, the arm64 binary under qemu with glibc 2.31, 2.36 and 2.41; needs the network once
 	@cross/deps check
@@ -140,24 +146,13 @@ jetson-check: release ## CSI cameras with stand-ins for JetPack's plugins, the a
 
 package: release ## Debian packages, archives, bill of materials, licences and checksums in bin/release
 	@cross/deps check
-	@$(MAKE) -s $(tools)/nfpm-$(NFPM_VERSION)
 	@for arch in arm64 amd64; do NFPM=$(tools)/nfpm-$(NFPM_VERSION) cross/package $$arch bin/release || exit 1; done
 	@cd bin/release && sha256sum *.deb *.tar.gz *.json edge-infer-a* >SHA256SUMS
 
 package-check: package ## install, upgrade, remove and purge the packages on a clean Debian
 	cross/package-check
 
-$(tools)/nfpm-%:
-	GOFLAGS= GOBIN=$(tools) go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$* && mv $(tools)/nfpm $@
-
-$(tools)/golangci-lint-%:
-	GOFLAGS= CGO_ENABLED=0 GOBIN=$(tools) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$* && mv $(tools)/golangci-lint $@
-
-$(tools)/govulncheck-%:
-	GOFLAGS= GOBIN=$(tools) go install golang.org/x/vuln/cmd/govulncheck@$* && mv $(tools)/govulncheck $@
-
-man: ## manual pages and shell completions in bin/manual, as the packages have them
-	@$(MAKE) -s $(deps)/lib/libcuda.a
+man: deps-build ## manual pages and shell completions in bin/manual, as the packages have them
 	EDGE_INFER_MANUAL=$(root)/bin/manual go test -count=1 -run '^TestManual$$' ./cmd/edge-infer
 
 ptx: ## compile the CUDA kernels to the PTX that is committed
@@ -166,9 +161,6 @@ ptx: ## compile the CUDA kernels to the PTX that is committed
 ptx-check:
 	@fresh=$$(mktemp); trap 'rm -f "$$fresh"' EXIT; CLANG=$(clang) engine/preprocess/kernels "$$fresh"; \
 		gzip -dc engine/preprocess/kernels.ptx.gz | cmp -s "$$fresh" || { echo "kernels.ptx.gz does not belong to its source: make ptx"; exit 1; }
-
-$(deps)/lib/libcuda.a: $(wildcard engine/cuda/trampoline/*)
-	@CC="$(CC)" AR="$(AR)" engine/cuda/trampoline/build $@
 
 alerts-check: ## check and test the Prometheus rules; promtool is in Debian's package prometheus
 	promtool check rules docs/prometheus/alerts.yaml

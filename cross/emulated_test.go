@@ -71,6 +71,13 @@ func (m *machine) must(t *testing.T, program string, arguments ...string) string
 	return stdout
 }
 
+// long skips a test of minutes in short runs, which is what CI does.
+func long(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes; make release-check-all runs it")
+	}
+}
+
 func absolute(t *testing.T, path string) string {
 	path, err := filepath.Abs(path)
 	require.NoError(t, err)
@@ -135,6 +142,7 @@ func TestEmulated(t *testing.T) {
 // TestEmulatedTensorRT lets the release binary build a plan and detect on an image with libraries that stand in for a Jetson's: a CUDA
 // driver and a TensorRT of each ABI family, compiled for arm64, the project's own kernels on the CPU.
 func TestEmulatedTensorRT(t *testing.T) {
+	long(t)
 	path := released(t, "arm64")
 	for name, value := range compilers(t) {
 		t.Setenv(name, value)
@@ -184,9 +192,36 @@ func TestEmulatedTensorRT(t *testing.T) {
 	}
 }
 
+// TestEmulatedC runs the C code that is different on arm64: the trampolines to the CUDA driver, and the letterbox's NEON kernels, each of
+// which is compared with its plain twin.
+func TestEmulatedC(t *testing.T) {
+	long(t)
+	for name, value := range compilers(t) {
+		t.Setenv(name, value)
+	}
+	dir := t.TempDir()
+	m := newMachine(t)
+	driver, err := cudafake.Build(dir, 0)
+	require.NoError(t, err)
+	compile := func(name string, arguments ...string) string {
+		program := filepath.Join(dir, name)
+		output, err := exec.Command(os.Getenv("CC"), append([]string{"-std=gnu11", "-o", program}, arguments...)...).CombinedOutput()
+		require.NoError(t, err, "%s", output)
+		return program
+	}
+	m.must(t, compile("exercise", "-O1", "-I../engine/cuda", "-I../engine/cuda/trampoline", "../engine/cuda/testdata/exercise.c",
+		"../engine/cuda/trampoline/driver.c", "../engine/cuda/trampoline/stubs.S", "-ldl", "-lpthread"), driver)
+	sources, err := filepath.Glob("../engine/preprocess/*.c")
+	require.NoError(t, err)
+	check := compile("check", append(sources, "-O3", "-ffp-contract=off", "-I../engine/preprocess",
+		"../engine/preprocess/testdata/check.c", "-lm")...)
+	require.Equal(t, "neon", strings.TrimSpace(m.must(t, check, "1000", "1")))
+}
+
 // TestEmulatedContract runs the contract that every engine fulfils on the arm64 build of the TensorRT binding, with the stand-ins of
 // TestEmulatedTensorRT: dimensions travel by value in registers and large results through a hidden pointer, otherwise than on x86-64.
 func TestEmulatedContract(t *testing.T) {
+	long(t)
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "tensorrt.test")
 	m := newMachine(t)
@@ -205,6 +240,7 @@ func TestEmulatedContract(t *testing.T) {
 // TestEmulatedStaticTLS: glibc has 1,664 bytes of static thread-local storage for all libraries that a program opens, and the one that is
 // opened last may find none. A library with the name of JetPack's is opened first.
 func TestEmulatedStaticTLS(t *testing.T) {
+	long(t)
 	path := released(t, "arm64")
 	for name, value := range compilers(t) {
 		t.Setenv(name, value)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/internal/testtool"
 	"github.com/edge-infer/edge-infer/mqtt/address"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
@@ -86,7 +87,7 @@ func TestMosquittoPublishesTheWill(t *testing.T) {
 func TestMosquittoPassword(t *testing.T) {
 	directory := t.TempDir()
 	passwords := filepath.Join(directory, "passwords")
-	output, err := exec.Command(mqtttest.LookPath(t, "mosquitto_passwd"), "-c", "-b", passwords, "edge", "s3cret-Wort").CombinedOutput()
+	output, err := exec.Command(testtool.Program(t, "mosquitto_passwd"), "-c", "-b", passwords, "edge", "s3cret-Wort").CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	require.NoError(t, os.Chmod(passwords, 0o644))
 	m := mqtttest.StartMosquitto(t, "allow_anonymous false", "password_file "+passwords)

@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // analyze runs the real systemd-analyze on the units, with a program that exists in the place of the installed one.
 func analyze(t *testing.T, arguments ...string) {
 	t.Helper()
-	tool, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not installed; make deps installs it")
-	}
+	tool := testtool.Program(t, "systemd-analyze")
 	program, err := os.Executable()
 	require.NoError(t, err)
 	for _, name := range []string{"edge-infer.service", "edge-infer@.service"} {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // VideosEnvironment names the directory of the tests' videos, in which missing ones are made with FFmpeg. It serves machines without
@@ -85,16 +86,11 @@ func (r *recipe) kind() string {
 // encode writes base.video, access units with delimiters; base.times, their presentation times in microseconds; and base.nv12, what FFmpeg
 // decodes. The last one is written at last.
 func (r *recipe) encode(t testing.TB, base string) {
-	for _, tool := range []string{"ffmpeg", "ffprobe"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(tool + " is not installed: run make deps")
-		}
-	}
 	dir, err := os.MkdirTemp("", "videos")
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	run := func(command string, arguments ...string) []byte {
-		output, err := exec.Command(command, append([]string{"-v", "error"}, arguments...)...).CombinedOutput()
+		output, err := exec.Command(testtool.Program(t, command), append([]string{"-v", "error"}, arguments...)...).CombinedOutput()
 		require.NoError(t, err, "%s %v: %s", command, arguments, output)
 		return output
 	}

@@ -12,9 +12,7 @@ import (
 func TestSoftwareDecoder(t *testing.T) {
 	needGStreamer(t)
 	for _, codec := range []capture.Codec{capture.H264, capture.H265} {
-		if !HasElement(SoftwareDecoder(codec)) {
-			t.Skip("gstreamer1.0-libav is not installed: run make deps")
-		}
+		require.True(t, HasElement(SoftwareDecoder(codec)), "gstreamer1.0-libav is not installed: run make deps")
 	}
 	decodertest.Run(t, decodertest.Subject{Open: func(codec capture.Codec) (capture.Decoder, error) {
 		return OpenDecoder(t.Context(), DecoderOptions{Codec: codec, Element: SoftwareDecoder(codec), Threads: 1})

@@ -15,6 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture/decodertest"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/cuda/fake"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // onNVIDIA runs a test in a process of its own with stand-ins for JetPack's plugins, libnvbufsurface and the CUDA driver.
@@ -176,9 +177,7 @@ func TestChildBrokenPlugin(t *testing.T) {
 
 // TestEGLDeclarations: nvbufsurface.h has the layout of FFmpeg's headers, which Debian packages as libffmpeg-nvenc-dev.
 func TestEGLDeclarations(t *testing.T) {
-	if exec.Command("sh", "-c", "echo '#include <ffnvcodec/dynlink_cuda.h>' | cc -E -").Run() != nil {
-		t.Skip("libffmpeg-nvenc-dev is not installed: run make deps")
-	}
-	output, err := exec.Command("cc", "-std=gnu11", "-fsyntax-only", "testdata/egl.c").CombinedOutput()
+	output, err := exec.Command(testtool.Program(t, "cc"), append(testtool.Flags(t, "--cflags", "ffnvcodec"), "-std=gnu11",
+		"-fsyntax-only", "testdata/egl.c")...).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 }

@@ -19,16 +19,14 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // patience is how long a test waits for what must come.
 const patience = time.Minute
 
-// needGStreamer skips the test where GStreamer or its tools are not installed.
+// needGStreamer loads GStreamer.
 func needGStreamer(t testing.TB) {
-	if _, err := exec.LookPath("gst-launch-1.0"); err != nil {
-		t.Skip("gst-launch-1.0 is not installed: run make deps")
-	}
 	require.NoError(t, Available())
 }
 
@@ -164,7 +162,7 @@ func TestFailureText(t *testing.T) {
 func rawImages(t *testing.T, source string) []byte {
 	path := filepath.Join(t.TempDir(), "raw")
 	arguments := append([]string{"-q"}, strings.Fields(source+" ! filesink location="+path)...)
-	output, err := exec.Command("gst-launch-1.0", arguments...).CombinedOutput()
+	output, err := exec.Command(testtool.Program(t, "gst-launch-1.0"), arguments...).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)

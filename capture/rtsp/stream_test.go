@@ -13,6 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/rtsp"
 	"github.com/edge-infer/edge-infer/capture/rtsp/rtsptest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 const patience = 3 * time.Minute
@@ -20,8 +21,8 @@ const patience = 3 * time.Minute
 // video makes a video of two groups of pictures.
 func video(t *testing.T, encoder string) string {
 	path := filepath.Join(t.TempDir(), "video.ts")
-	command := exec.Command("ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25", "-frames:v", "20",
-		"-c:v", encoder, "-g", "10", "-bf", "2", "-x265-params", "log-level=none", "-pix_fmt", "yuv420p", path)
+	command := exec.Command(testtool.Program(t, "ffmpeg"), "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25",
+		"-frames:v", "20", "-c:v", encoder, "-g", "10", "-bf", "2", "-x265-params", "log-level=none", "-pix_fmt", "yuv420p", path)
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	return path

@@ -13,6 +13,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // The tests know each image by a number that it shows as vertical bars, one a bit, which survive every codec.
@@ -66,8 +67,9 @@ func barcodeJPEG(t testing.TB, number, width, height int) []byte {
 // barcodeVideo makes a video file whose images are numbered from 0.
 func barcodeVideo(t testing.TB, name string, frames, width, height, fps int) string {
 	path := filepath.Join(t.TempDir(), name)
-	command := exec.Command(tool(t, "ffmpeg"), "-v", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-s", size{width, height}.String(),
-		"-r", strconv.Itoa(fps), "-i", "-", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-g", "10", "-bf", "0", path)
+	command := exec.Command(testtool.Program(t, "ffmpeg"), "-v", "error", "-f", "rawvideo", "-pix_fmt", "gray",
+		"-s", size{width, height}.String(), "-r", strconv.Itoa(fps), "-i", "-", "-pix_fmt", "yuv420p", "-c:v", "libx264",
+		"-preset", "ultrafast", "-g", "10", "-bf", "0", path)
 	var raw bytes.Buffer
 	for n := range frames {
 		raw.Write(barcode(n, width, height))
@@ -75,14 +77,5 @@ func barcodeVideo(t testing.TB, name string, frames, width, height, fps int) str
 	command.Stdin = &raw
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, string(output))
-	return path
-}
-
-// tool returns a program's path and skips the test where it is missing.
-func tool(t testing.TB, name string) string {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("%s is not installed: run make deps", name)
-	}
 	return path
 }

@@ -314,6 +314,7 @@ func TestOpenCloseLeaksNothing(t *testing.T) {
 }
 
 func TestSilentServer(t *testing.T) {
+	t.Parallel()
 	server := newRTSPServer(t)
 	server.stop()
 	_, err := Open(t.Context(), server.uri(), capture.Options{OpenTimeout: 100 * time.Millisecond})

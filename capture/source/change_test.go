@@ -14,13 +14,15 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/rtsp/rtsptest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // encodedVideo makes a video of 20 seconds.
 func encodedVideo(t *testing.T, encoder string, s size) string {
 	path := filepath.Join(t.TempDir(), "video.ts")
-	command := exec.Command(tool(t, "ffmpeg"), "-v", "error", "-f", "lavfi", "-i", "testsrc2=rate=25:size="+s.String(), "-frames:v", "500",
-		"-c:v", encoder, "-preset", "ultrafast", "-g", "10", "-bf", "0", "-x265-params", "log-level=none", "-pix_fmt", "yuv420p", path)
+	command := exec.Command(testtool.Program(t, "ffmpeg"), "-v", "error", "-f", "lavfi", "-i", "testsrc2=rate=25:size="+s.String(),
+		"-frames:v", "500", "-c:v", encoder, "-preset", "ultrafast", "-g", "10", "-bf", "0",
+		"-x265-params", "log-level=none", "-pix_fmt", "yuv420p", path)
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, string(output))
 	return path
@@ -28,6 +30,7 @@ func encodedVideo(t *testing.T, encoder string, s size) string {
 
 // TestCodecChanges: a camera whose codec or password was changed, which ends its connections, goes on as soon as it is right again.
 func TestCodecChanges(t *testing.T) {
+	t.Parallel()
 	server := newRTSPServer(t)
 	server.login = []string{"digest", "admin", "first"}
 	server.show(server.video)
@@ -51,6 +54,7 @@ func TestCodecChanges(t *testing.T) {
 
 // TestSizeChangesWithinASession: frames go on over the same connection. OpenCV scales them to the first size; other decoders do not.
 func TestSizeChangesWithinASession(t *testing.T) {
+	t.Parallel()
 	server := &rtsptest.Server{
 		Files: []string{encodedVideo(t, "libx264", small)}, Second: encodedVideo(t, "libx264", large), SecondAfter: 2 * time.Second,
 	}
@@ -67,6 +71,7 @@ func TestSizeChangesWithinASession(t *testing.T) {
 
 // TestCodecChangesWithinASession: a camera that sends another codec than it has described, without ending the connection, is opened again.
 func TestCodecChangesWithinASession(t *testing.T) {
+	t.Parallel()
 	servers := make([]*rtsptest.Server, 2)
 	for i, encoder := range []string{"libx264", "libx265"} {
 		servers[i] = &rtsptest.Server{Files: []string{encodedVideo(t, encoder, []size{small, large}[i])}}

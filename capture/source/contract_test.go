@@ -127,7 +127,6 @@ func (s *partServer) kill() {
 }
 
 func pipelineStand(t *testing.T) *stand {
-	tool(t, "gst-launch-1.0")
 	server := &partServer{t: t, address: "127.0.0.1:0"}
 	server.start(small)
 	server.kill()

@@ -36,6 +36,7 @@ func refused(t *testing.T, c *watched) {
 
 // TestRTSPCredentials: a server wants user name and password. The right ones are let in with either decoder; wrong ones are known as such.
 func TestRTSPCredentials(t *testing.T) {
+	t.Parallel()
 	for _, scheme := range []string{"basic", "digest"} {
 		server := newRTSPServer(t)
 		server.login = []string{scheme, "admin", "p@ss/ wörd"}

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/source/argustest"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // csiChild marks the process that loads the stand-in for JetPack's plugins: GStreamer looks for plugins once per process.
@@ -21,6 +21,7 @@ const csiChild = "EDGE_INFER_TEST_CSI"
 
 // TestCSI runs the TestCSICamera tests in a process of their own, with a stand-in for nvarguscamerasrc.
 func TestCSI(t *testing.T) {
+	t.Parallel()
 	dir := buildCSIPlugin(t)
 	child := exec.Command(os.Args[0], "-test.run=^TestCSICamera", "-test.v", "-test.timeout=5m")
 	child.Env = append(os.Environ(), csiChild+"=1", "GST_PLUGIN_PATH="+dir, "GST_REGISTRY="+filepath.Join(dir, "registry"))
@@ -31,13 +32,8 @@ func TestCSI(t *testing.T) {
 
 // buildCSIPlugin compiles the stand-in and returns its directory.
 func buildCSIPlugin(t *testing.T) string {
-	tool(t, "cc")
-	flags, err := exec.Command(tool(t, "pkg-config"), "--cflags", "--libs", "gstreamer-base-1.0").Output()
-	if err != nil {
-		t.Skip("libgstreamer1.0-dev is not installed: run make deps")
-	}
 	dir := t.TempDir()
-	_, err = argustest.BuildPlugin(dir, strings.Fields(string(flags))...)
+	_, err := argustest.BuildPlugin(dir, testtool.Flags(t, "--cflags", "--libs", "gstreamer-base-1.0")...)
 	require.NoError(t, err)
 	return dir
 }

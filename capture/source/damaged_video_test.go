@@ -18,13 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // motionJPEG makes a video of single JPEG images.
 func motionJPEG(t *testing.T, frames int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "video.avi")
-	output, err := exec.Command(tool(t, "ffmpeg"), "-v", "error", "-i", barcodeVideo(t, "video.mp4", frames, 320, 240, 10),
+	output, err := exec.Command(testtool.Program(t, "ffmpeg"), "-v", "error", "-i", barcodeVideo(t, "video.mp4", frames, 320, 240, 10),
 		"-c:v", "mjpeg", "-q:v", "2", path).CombinedOutput()
 	require.NoError(t, err, string(output))
 	return path

@@ -48,7 +48,6 @@ func runs(t *testing.T, uri string, backend backend) (all []run) {
 // TestFormChangesMidStream: images may change their size and, where a pipeline says so, their format, without a reconnect. FFmpeg goes on
 // in the first image's size.
 func TestFormChangesMidStream(t *testing.T) {
-	tool(t, "gst-launch-1.0")
 	const few, many = "width=160,height=120,format=", "width=320,height=240,format="
 	two := func(filter, first, second string) string {
 		const source = "videotestsrc num-buffers=10 ! video/x-raw,"
@@ -93,7 +92,6 @@ func TestOnChangeReportsNewFormat(t *testing.T) {
 // changingVideo is a video whose image size changes in the middle.
 func changingVideo(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "video.ts")
-	tool(t, "ffmpeg")
 	video := func(size string) string {
 		return "ffmpeg -v error -f lavfi -i testsrc2=size=" + size + ":rate=30 -frames:v 30 -c:v libx264 -preset ultrafast -pix_fmt yuv420p " +
 			"-f mpegts -; "

@@ -17,6 +17,7 @@ import (
 // TestNVDECFails: when the GPU's decoder fails, software goes on with the same connection to the camera. The stand-in for the decoder has
 // no FFmpeg here and fails with every real video.
 func TestNVDECFails(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	driver, err := fake.Build(dir, 0)
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package source
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture/rtsp/rtsptest"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/cuda/fake"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // decoderFault is the environment variable with what the stand-in for nvv4l2decoder does wrong.
@@ -25,17 +25,13 @@ const decoderFault = "FAKE_NVV4L2DECODER"
 // TestJetsonDecoders: an Orin's decoders are tried in order, and each that fails while it runs is replaced by the next one, on the same
 // connection to the camera. Stand-ins take the place of JetPack's plugins and libraries.
 func TestJetsonDecoders(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("long, and its code is in C or in other processes")
 	}
-	tool(t, "gst-launch-1.0")
-	flags, err := exec.Command(tool(t, "pkg-config"), "--cflags", "--libs", "gstreamer-base-1.0", "gstreamer-video-1.0").Output()
-	if err != nil {
-		t.Skip("libgstreamer-plugins-base1.0-dev is not installed: run make deps")
-	}
 	dir := t.TempDir()
-	_, err = fake.Compile(filepath.Join(dir, pluginDecoder), append([]string{"../gstreamer/testdata/nvidia.c"},
-		strings.Fields(string(flags))...)...)
+	_, err := fake.Compile(filepath.Join(dir, pluginDecoder), append([]string{"../gstreamer/testdata/nvidia.c"},
+		testtool.Flags(t, "--cflags", "--libs", "gstreamer-base-1.0", "gstreamer-video-1.0")...)...)
 	require.NoError(t, err)
 	surfaces, err := fake.Compile(filepath.Join(dir, "libnvbufsurface.so"), "-std=gnu11", "-fvisibility=hidden",
 		"../gstreamer/testdata/libnvbufsurface.c")
@@ -44,6 +40,7 @@ func TestJetsonDecoders(t *testing.T) {
 	require.NoError(t, err)
 	for _, fault := range []string{"", "open", "fail=5", "fail=0", "hang=5", "hang=0"} {
 		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
 			fake.Another(t, "TestChildJetsonDecoders", "GST_PLUGIN_PATH="+dir, "GST_REGISTRY="+filepath.Join(dir, "registry"),
 				gstreamer.SurfaceLibraryEnvironment+"="+surfaces, cuda.LibraryEnvironment+"="+driver, nvdec.LibraryEnvironment+"=/nonexistent.so",
 				decoderFault+"="+fault)

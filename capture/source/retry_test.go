@@ -86,7 +86,7 @@ func TestServerRecovers(t *testing.T) {
 
 // TestSlowSource: a source that needs longer for its first image than it was given gets longer.
 func TestSlowSource(t *testing.T) {
-	tool(t, "gst-launch-1.0")
+	t.Parallel()
 	c := watch(t, &capture.Camera{
 		Open: Open,
 		URI: "gst:videotestsrc is-live=true ! video/x-raw,width=64,height=48 ! identity sleep-time=1500000 ! videoconvert ! " +
@@ -128,6 +128,7 @@ func TestManyDemos(t *testing.T) {
 // TestHungCaptures: as many captures as are allowed hang, here in opening a pipe that nobody writes to, and the state says so; when they
 // come back, so does the camera.
 func TestHungCaptures(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path, pipe := filepath.Join(dir, "video.mp4"), filepath.Join(dir, "pipe")
 	require.NoError(t, unix.Mkfifo(pipe, 0o600))

@@ -129,6 +129,7 @@ func forward(t *testing.T, from string, send func(packet *rtp.Packet) error, sto
 // TestFallback: a camera that FFmpeg reads and our client does not is opened by the decoder's after three attempts, and Connection says
 // why.
 func TestFallback(t *testing.T) {
+	t.Parallel()
 	server := newRTSPServer(t)
 	var number atomic.Int32
 	for name, test := range map[string]struct {

@@ -134,7 +134,7 @@ var pipelineFormats = map[string]engine.PixelFormat{
 }
 
 func TestPipelineFormats(t *testing.T) {
-	tool(t, "gst-launch-1.0")
+	t.Parallel()
 	for caps, format := range pipelineFormats {
 		for _, size := range [][2]int{{320, 240}, {326, 242}} {
 			t.Run(caps+" "+strconv.Itoa(size[0]), func(t *testing.T) {
@@ -153,7 +153,6 @@ func TestPipelineFormats(t *testing.T) {
 }
 
 func TestPipelineWithoutCaps(t *testing.T) {
-	tool(t, "gst-launch-1.0")
 	n := 0
 	count := func(capture.Frame) { n++ }
 	readAll(t, Open, "gst:videotestsrc num-buffers=10 ! video/x-raw,width=64,height=48 ! videoconvert ! appsink sync=false",
@@ -204,7 +203,6 @@ func TestOpenErrors(t *testing.T) {
 }
 
 func TestUnsupportedPipelineFormat(t *testing.T) {
-	tool(t, "gst-launch-1.0")
 	for _, caps := range []string{"Y42B", "UYVY", "RGBx"} {
 		_, err := Open(context.Background(), "gst:videotestsrc num-buffers=3 ! video/x-raw,format="+caps+",width=64,height=48",
 			capture.Options{})

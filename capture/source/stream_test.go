@@ -266,7 +266,6 @@ type rtspServer struct {
 }
 
 func newRTSPServer(t *testing.T) *rtspServer {
-	tool(t, "go")
 	s := &rtspServer{t: t, video: barcodeVideo(t, "stream.ts", 1500, 160, 120, 50), port: "0"}
 	s.start()
 	t.Cleanup(s.kill)

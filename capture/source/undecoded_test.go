@@ -22,6 +22,7 @@ func served(t *testing.T, server *rtsptest.Server, video string) *rtsptest.Serve
 // TestRecordedStream: the ring has the units of the recorded stream, which is read over one connection, while the other one is decoded,
 // over one as well. When the recorded stream fails, images go on and the ring is that of the decoded stream.
 func TestRecordedStream(t *testing.T) {
+	t.Parallel()
 	decoded := served(t, &rtsptest.Server{}, encodedVideo(t, "libx264", small))
 	recorded := served(t, &rtsptest.Server{User: "viewer", Password: "secret"}, encodedVideo(t, "libx265", large))
 	c := watch(t, &capture.Camera{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // v4l2Path is the environment variable that names the stand-in for a camera, see testdata/v4l2.c.
@@ -19,6 +20,7 @@ const v4l2Path = "EDGE_INFER_TEST_V4L2"
 
 // TestV4L2 runs itself again in a process in which OpenCV finds a camera that is none.
 func TestV4L2(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(v4l2Path) != "" {
 		t.Run("contract", testV4L2Contract)
 		t.Run("yuyv", testV4L2YUYV)
@@ -26,7 +28,7 @@ func TestV4L2(t *testing.T) {
 		return
 	}
 	library := filepath.Join(t.TempDir(), "v4l2.so")
-	output, err := exec.Command(tool(t, "cc"), "-shared", "-fPIC", "-o", library, "testdata/v4l2.c").CombinedOutput()
+	output, err := exec.Command(testtool.Program(t, "cc"), "-shared", "-fPIC", "-o", library, "testdata/v4l2.c").CombinedOutput()
 	require.NoError(t, err, string(output))
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestV4L2$", "-test.v", "-test.timeout=5m")
 	c.Env = append(os.Environ(), v4l2Path+"="+filepath.Join(t.TempDir(), "video7"), "LD_PRELOAD="+library)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 func TestADeviceIsForgotten(t *testing.T) {
@@ -22,7 +23,7 @@ func TestADeviceIsForgotten(t *testing.T) {
 	output, err := programtest.Command(t, "config", "forget-discovery", "--mqtt", broker, "--name", "gate").CombinedOutput()
 	require.NoError(t, err, string(output))
 	require.Regexp(t, `^gate: \d+ retained messages removed\n$`, string(output))
-	left := exec.Command(programtest.Tool(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", "#", "-W", "1")
+	left := exec.Command(testtool.Program(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", "#", "-W", "1")
 	nothing, _ := left.Output() // it ends by its time limit, which is an error to it
 	require.Empty(t, string(nothing))
 	output = programtest.Output(t, "config", "forget-discovery", "--mqtt", broker, "--name", "gate", "--json")

@@ -87,6 +87,7 @@ internal/diagnose: internal/site mqtt/command capture capture/gstreamer capture/
 	internal/config internal/network internal/process internal/progress internal/telemetry internal/upload internal/web internal/webhook mqtt
 	mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
 internal/crashtest:
+internal/testtool:
 internal/httperror:
 internal/history: internal/pipeline postprocess postprocess/zone
 internal/infer: capture capture/source engine internal/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media

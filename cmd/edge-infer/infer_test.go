@@ -20,6 +20,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // The commands that work on files, one after the other as a person would: draw images, detect on them, save copies, measure accuracy.
@@ -55,7 +56,7 @@ func TestImagesEndToEnd(t *testing.T) {
 	saved, err := os.ReadDir(seenDir)
 	require.NoError(t, err)
 	require.Len(t, saved, 13)
-	output, err = exec.Command(programtest.Tool(t, "ffprobe"), "-v", "error", "-count_frames", "-show_entries",
+	output, err = exec.Command(testtool.Program(t, "ffprobe"), "-v", "error", "-count_frames", "-show_entries",
 		"stream=codec_name,width,height,r_frame_rate,nb_read_frames",
 		"-of", "csv=p=0", filepath.Join(seenDir, "video.avi")).Output()
 	require.NoError(t, err)

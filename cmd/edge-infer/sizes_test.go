@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // functionLimit is the highest number of lines of a function.
@@ -48,7 +50,7 @@ func TestFunctionsAreShort(t *testing.T) {
 
 // goFiles lists the Go files of the project that git knows or would add, below its root.
 func goFiles(t *testing.T) []string {
-	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.go")
+	list := exec.Command(testtool.Program(t, "git"), "ls-files", "--cached", "--others", "--exclude-standard", "*.go")
 	list.Dir = "../.."
 	output, err := list.Output()
 	require.NoError(t, err)

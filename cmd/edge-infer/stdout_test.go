@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // TestLibrariesDoNotPrintIntoJSON: what a library prints to standard output when it is loaded goes to standard error.
@@ -22,7 +23,7 @@ func TestLibrariesDoNotPrintIntoJSON(t *testing.T) {
 	require.NoError(t, os.WriteFile(source, []byte(text), 0o600))
 	runtime := filepath.Join(dir, "libonnxruntime.so.1") // its SONAME
 	require.NoError(t, os.Symlink(os.Getenv("EDGE_INFER_ONNXRUNTIME"), runtime))
-	build := exec.CommandContext(t.Context(), "gcc", "-shared", "-fPIC", "-o", library, source,
+	build := exec.CommandContext(t.Context(), testtool.Program(t, "gcc"), "-shared", "-fPIC", "-o", library, source,
 		"-Wl,--no-as-needed", runtime, "-Wl,-rpath,"+dir)
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, string(output))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda/fake"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 func TestMain(m *testing.M) { fake.Main(m, LibraryEnvironment) }
@@ -197,11 +198,7 @@ func TestModuleErrors(t *testing.T) {
 // The program must not ask the dynamic linker for a driver function: go-nvml's linker flags would hide the mistake until it is called. Nor
 // may it offer one: the driver's calls to itself would end up here.
 func TestNoDriverFunctionIsDynamic(t *testing.T) {
-	nm, err := exec.LookPath("nm")
-	if err != nil {
-		t.Skip("nm is not installed")
-	}
-	output, err := exec.Command(nm, "-D", os.Args[0]).Output()
+	output, err := exec.Command(testtool.Program(t, "nm"), "-D", os.Args[0]).Output()
 	require.NoError(t, err)
 	undefined := regexp.MustCompile(`(?m)^.* U cu[A-Z].*$|^.* T cuInit$`)
 	assert.Empty(t, undefined.FindAllString(string(output), -1))

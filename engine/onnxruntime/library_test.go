@@ -12,18 +12,15 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/enginetest"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // library builds a shared library from C.
 func library(t *testing.T, name, source string) string {
-	compiler, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler")
-	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "library.c"), []byte(source), 0o600))
 	path := filepath.Join(dir, name)
-	output, err := exec.Command(compiler, "-shared", "-fPIC", "-o", path, filepath.Join(dir, "library.c")).CombinedOutput()
+	output, err := exec.Command(testtool.Program(t, "cc"), "-shared", "-fPIC", "-o", path, filepath.Join(dir, "library.c")).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	return path
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // Mosquitto is a real broker, run by a test.
@@ -26,7 +28,7 @@ type Mosquitto struct {
 // StartMosquitto runs mosquitto with a listener on a free port and more lines of configuration.
 func StartMosquitto(t testing.TB, lines ...string) *Mosquitto {
 	t.Helper()
-	m := &Mosquitto{t: t, binary: LookPath(t, "mosquitto"), Address: FreeAddress(t)}
+	m := &Mosquitto{t: t, binary: testtool.Program(t, "mosquitto"), Address: FreeAddress(t)}
 	host, port, err := net.SplitHostPort(m.Address)
 	require.NoError(t, err)
 	m.config = filepath.Join(t.TempDir(), "mosquitto.conf")
@@ -85,9 +87,9 @@ func (m *Mosquitto) Listen(filter string, arguments ...string) *Listener {
 	host, port, _ := net.SplitHostPort(m.Address)
 	l := &Listener{output: &Journal{}, errors: &Journal{}}
 	// A pipe makes its output wait for a full buffer; stdbuf passes on each line.
-	program := []string{"-oL", LookPath(m.t, "mosquitto_sub"), "-h", host, "-p", port, "-q", "1", "-v", "-d", "-t", filter}
+	program := []string{"-oL", testtool.Program(m.t, "mosquitto_sub"), "-h", host, "-p", port, "-q", "1", "-v", "-d", "-t", filter}
 	arguments = append(program, arguments...)
-	l.command = exec.Command(LookPath(m.t, "stdbuf"), arguments...)
+	l.command = exec.Command(testtool.Program(m.t, "stdbuf"), arguments...)
 	l.command.Stdout, l.command.Stderr = l.output, l.errors
 	require.NoError(m.t, l.command.Start())
 	m.t.Cleanup(func() {
@@ -125,7 +127,7 @@ func (m *Mosquitto) Publish(topic, payload string, arguments ...string) {
 	m.t.Helper()
 	host, port, _ := net.SplitHostPort(m.Address)
 	arguments = append([]string{"-h", host, "-p", port, "-q", "1", "-t", topic, "-m", payload}, arguments...)
-	output, err := exec.Command(LookPath(m.t, "mosquitto_pub"), arguments...).CombinedOutput()
+	output, err := exec.Command(testtool.Program(m.t, "mosquitto_pub"), arguments...).CombinedOutput()
 	require.NoError(m.t, err, "%s", output)
 }
 
@@ -136,16 +138,4 @@ func FreeAddress(t testing.TB) string {
 	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
-}
-
-// LookPath skips the test when a program is missing.
-func LookPath(t testing.TB, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		if path, err = exec.LookPath("/usr/sbin/" + program); err != nil {
-			t.Skipf("%s is not installed (make deps installs it)", program)
-		}
-	}
-	return path
 }

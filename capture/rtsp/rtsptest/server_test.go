@@ -21,6 +21,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/rtsp"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,14 +34,10 @@ const (
 
 // encode makes a video with ffmpeg, of 320x240 unless the arguments say otherwise.
 func encode(t *testing.T, name string, arguments ...string) string {
-	program, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		t.Skip("ffmpeg is not installed: run make deps")
-	}
 	path := filepath.Join(t.TempDir(), name)
 	arguments = slices.Concat([]string{"-v", "error", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25:duration=2", "-pix_fmt", "yuv420p"},
 		arguments, []string{path})
-	output, err := exec.Command(program, arguments...).CombinedOutput()
+	output, err := exec.Command(testtool.Program(t, "ffmpeg"), arguments...).CombinedOutput()
 	require.NoError(t, err, string(output))
 	return path
 }

@@ -42,7 +42,7 @@ func Main(m *testing.M, library string) {
 // Another runs one test of this binary, which begins with Child, in a process of its own with further environment variables NAME=value.
 func Another(t *testing.T, test string, environment ...string) {
 	t.Helper()
-	command := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.v", "-test.timeout=60s")
+	command := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.v", "-test.timeout=10m")
 	command.Env = append(append(os.Environ(), childEnvironment+"=1"), environment...)
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", output)

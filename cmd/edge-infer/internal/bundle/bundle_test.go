@@ -26,11 +26,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // pair is a pair of keys of minisign.
@@ -518,7 +518,7 @@ func TestMakeRefuses(t *testing.T) {
 
 // The tool itself makes the keys and checks the signature.
 func TestMinisign(t *testing.T) {
-	tool := programtest.Tool(t, "minisign")
+	tool := testtool.Program(t, "minisign")
 	dir := t.TempDir()
 	public, secret := filepath.Join(dir, "belt.pub"), filepath.Join(dir, "belt.key")
 	output, err := exec.CommandContext(t.Context(), tool, "-G", "-W", "-p", public, "-s", secret).CombinedOutput()

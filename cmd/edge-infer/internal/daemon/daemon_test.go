@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 func TestARealBrokerGetsEveryFrame(t *testing.T) {
@@ -265,7 +266,7 @@ func rtspVideo(t *testing.T, input ...string) string {
 	video := t.TempDir() + "/video.ts"
 	arguments := slices.Concat([]string{"-loglevel", "error"}, input,
 		[]string{"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10", video})
-	output, err := exec.Command(programtest.Tool(t, "ffmpeg"), arguments...).CombinedOutput()
+	output, err := exec.Command(testtool.Program(t, "ffmpeg"), arguments...).CombinedOutput()
 	require.NoError(t, err, string(output))
 	return video
 }
@@ -310,7 +311,7 @@ func TestTheEmbeddedBrokerAsksForAPassword(t *testing.T) {
 			_, more := p.Frame()
 			require.True(t, more)
 			listen := func(arguments ...string) string {
-				client := exec.Command(programtest.Tool(t, "mosquitto_sub"), append([]string{
+				client := exec.Command(testtool.Program(t, "mosquitto_sub"), append([]string{
 					"-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", "edge-infer/gate/available", "-C", "1", "-W", "20",
 				}, arguments...)...)
 				output, _ := client.CombinedOutput()

@@ -3,9 +3,7 @@ package daemon
 import (
 	"encoding/json"
 	"net/http"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,17 +14,14 @@ import (
 	"github.com/edge-infer/edge-infer/capture/rtsp/rtsptest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine/cuda/fake"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // standInNVDEC returns the path of a stand-in for NVDEC's library that decodes with FFmpeg, for the fake driver.
 func standInNVDEC(t *testing.T) string {
-	flags, err := exec.Command("pkg-config", "--cflags", "--libs", "libavcodec", "libavutil").Output()
-	if err != nil {
-		t.Skip("libavcodec is not installed")
-	}
 	arguments := append([]string{
 		"-std=gnu11", "-fvisibility=hidden", programtest.Project("capture/nvdec/testdata/libnvcuvid.c"), programtest.FakeDriver(t),
-	}, strings.Fields(string(flags))...)
+	}, testtool.Flags(t, "--cflags", "--libs", "libavcodec", "libavutil")...)
 	library, err := fake.Compile(filepath.Join(t.TempDir(), "libnvcuvid.so.1"), arguments...)
 	require.NoError(t, err)
 	return library

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // TestSeenLabelsHaveEntities: Home Assistant gets a count of each label as soon as an object of it was counted. The image that somebody
@@ -52,7 +53,7 @@ func TestSeenLabelsHaveEntities(t *testing.T) {
 	require.Equal(t, "sensor.edge_infer_gate_belt_count_bolt", found["count_bolt"]["default_entity_id"])
 	require.Contains(t, found, "line_belt_in", "the line of the demo takes no entity away")
 
-	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-q", "1", "-t",
+	require.NoError(t, exec.Command(testtool.Program(t, "mosquitto_pub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-q", "1", "-t",
 		"edge-infer/gate/belt/snapshot/set", "-m", "PRESS").Run())
 	images := programtest.Subscribe(t, port, "edge-infer/gate/belt/#")
 	requested := 0

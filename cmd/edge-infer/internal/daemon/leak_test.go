@@ -19,6 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // reloadsEnvironment is how many times TestReloadsLeakNothing reloads; few without it.
@@ -64,7 +65,7 @@ const (
 
 func startReloader(t testing.TB) *reloader {
 	r := &reloader{
-		t: t, publisher: programtest.Tool(t, "mosquitto_pub"), broker: programtest.FreePort(t),
+		t: t, publisher: testtool.Program(t, "mosquitto_pub"), broker: programtest.FreePort(t),
 		file: filepath.Join(t.TempDir(), "edge-infer.yaml"),
 	}
 	r.common = fmt.Sprintf("name: gate\nmqtt: {url: embedded, listen: '127.0.0.1:%d'}\nweb: {listen: '127.0.0.1:0', profiling: true}\n",

@@ -24,6 +24,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // beltImage is a JPEG of the demo's belt with parts on it.
@@ -130,7 +131,7 @@ func TestEverySurfaceSaysThatACameraIsGone(t *testing.T) {
 	still := filepath.Join(dir, "still.jpg")
 	require.NoError(t, os.WriteFile(still, img, 0o600))
 	video := filepath.Join(dir, "video.avi")
-	output, err := exec.Command(programtest.Tool(t, "ffmpeg"), "-loglevel", "error", "-loop", "1", "-framerate", "10", "-i", still,
+	output, err := exec.Command(testtool.Program(t, "ffmpeg"), "-loglevel", "error", "-loop", "1", "-framerate", "10", "-i", still,
 		"-frames:v", "20",
 		"-c:v", "mjpeg", "-q:v", "2", video).CombinedOutput()
 	require.NoError(t, err, string(output))

@@ -20,6 +20,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture/rtsp/rtsptest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/jpegimage/jpegtest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // TestAPrivateCameraShowsNothing: every image that a running daemon gives away of a camera that is hidden as a whole is a mosaic, and its
@@ -121,7 +122,7 @@ func mqttImages(t *testing.T, port int, camera string) map[string][]byte {
 	base := "edge-infer/site/" + camera
 	images := map[string][]byte{}
 	for _, topic := range []string{base + "/image", base + "/snapshot/+"} {
-		out, err := exec.Command(programtest.Tool(t, "mosquitto_sub"), "-p", fmt.Sprint(port), "-t", topic, "-C", "1", "-W", "120", "-F",
+		out, err := exec.Command(testtool.Program(t, "mosquitto_sub"), "-p", fmt.Sprint(port), "-t", topic, "-C", "1", "-W", "120", "-F",
 			"%x").Output()
 		require.NoError(t, err, topic)
 		image, err := hex.DecodeString(string(bytes.TrimSpace(out)))
@@ -144,11 +145,12 @@ func clipImage(t *testing.T, page, camera string) []byte {
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		return code == http.StatusOK && bytes.Count(data, []byte("moof")) > 0
 	}, programtest.Patience, 100*time.Millisecond)
-	codec, err := exec.Command("ffprobe", "-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", path).Output()
+	codec, err := exec.Command(testtool.Program(t, "ffprobe"), "-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0",
+		path).Output()
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"open": "h264", "private": "mjpeg"}[camera], string(bytes.TrimSpace(codec)))
-	image, err := exec.Command("ffmpeg", "-v", "error", "-i", path, "-frames:v", "1", "-c:v", "mjpeg", "-q:v", "2", "-f", "image2",
-		"-").Output()
+	image, err := exec.Command(testtool.Program(t, "ffmpeg"), "-v", "error", "-i", path, "-frames:v", "1", "-c:v", "mjpeg", "-q:v", "2",
+		"-f", "image2", "-").Output()
 	require.NoError(t, err)
 	return image
 }

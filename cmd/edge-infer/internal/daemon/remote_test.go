@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // TestWhatIsSwitchedOffStaysOff turns detection off over MQTT and starts the program again.
@@ -30,7 +31,7 @@ func TestWhatIsSwitchedOffStaysOff(t *testing.T) {
 	programtest.Until(t, received, "belt/detect/state ON")
 	programtest.Until(t, received, "belt/available online")
 	programtest.Until(t, received, "belt/detections")
-	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/detect/set",
+	require.NoError(t, exec.Command(testtool.Program(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/detect/set",
 		"-m", "OFF").Run())
 	programtest.Until(t, received, "belt/detect/state OFF")
 	require.NoError(t, p.Stop(syscall.SIGTERM))
@@ -44,7 +45,7 @@ func TestWhatIsSwitchedOffStaysOff(t *testing.T) {
 	before := programtest.Until(t, received, "belt/available online") // images come
 	require.Empty(t, programtest.Payloads(before, "edge-infer/gate/belt/detections"))
 	require.NotContains(t, programtest.Payloads(before, "edge-infer/gate/belt/detect/state"), "ON")
-	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/detect/set",
+	require.NoError(t, exec.Command(testtool.Program(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/belt/detect/set",
 		"-m", "ON").Run())
 	programtest.Until(t, received, "belt/detections")
 	require.NoError(t, p.Stop(syscall.SIGTERM))
@@ -93,7 +94,7 @@ func (d *remoteDaemon) edit(camera, rest string) {
 func (d *remoteDaemon) set(control, value, state string) {
 	d.t.Helper()
 	topic := "edge-infer/gate/belt/" + control + "/set"
-	require.NoError(d.t, exec.Command(programtest.Tool(d.t, "mosquitto_pub"), "-p", fmt.Sprint(d.port), "-t", topic, "-m", value).Run())
+	require.NoError(d.t, exec.Command(testtool.Program(d.t, "mosquitto_pub"), "-p", fmt.Sprint(d.port), "-t", topic, "-m", value).Run())
 	programtest.Until(d.t, d.received, "belt/"+control+"/state "+state)
 }
 
@@ -208,7 +209,7 @@ func TestAnEmptySetOfClassesIsReported(t *testing.T) {
 	require.Empty(t, labels)
 	d.set("labels", "", "*")
 	require.Eventually(t, func() bool {
-		retained, err := exec.Command(programtest.Tool(t, "mosquitto_sub"), "-p", fmt.Sprint(d.port), "-t", "edge-infer/gate/status", "-C",
+		retained, err := exec.Command(testtool.Program(t, "mosquitto_sub"), "-p", fmt.Sprint(d.port), "-t", "edge-infer/gate/status", "-C",
 			"1").Output()
 		return err == nil && len(retained) > 0 && !strings.Contains(string(retained), reason)
 	}, programtest.Patience, 100*time.Millisecond)

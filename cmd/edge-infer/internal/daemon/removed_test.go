@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // lastingBroker runs a mosquitto on a port that keeps what it retains in a directory.
@@ -23,7 +24,7 @@ func lastingBroker(t *testing.T, port int, dir string) (stop func()) {
 	// Started by root it would give up root and could not write to the test's directory.
 	text := fmt.Sprintf("user root\nlistener %d 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location %s/\n", port, dir)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	broker := exec.Command(programtest.Tool(t, "mosquitto"), "-c", path)
+	broker := exec.Command(testtool.Program(t, "mosquitto"), "-c", path)
 	require.NoError(t, broker.Start())
 	stop = func() {
 		if broker.ProcessState == nil {
@@ -33,7 +34,7 @@ func lastingBroker(t *testing.T, port int, dir string) (stop func()) {
 	}
 	t.Cleanup(stop)
 	require.Eventually(t, func() bool {
-		return exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "up", "-m", "up").Run() == nil
+		return exec.Command(testtool.Program(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "up", "-m", "up").Run() == nil
 	}, programtest.Patience, 20*time.Millisecond)
 	return stop
 }
@@ -54,7 +55,7 @@ func retained(t *testing.T, port int) []string {
 func lookRetained(t *testing.T, port int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), programtest.Patience/6)
 	defer cancel()
-	client := exec.CommandContext(ctx, programtest.Tool(t, "mosquitto_sub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/#", "-t", "end",
+	client := exec.CommandContext(ctx, testtool.Program(t, "mosquitto_sub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/#", "-t", "end",
 		"--retained-only", "-F", "%t")
 	var output []byte
 	ended := make(chan error, 1)
@@ -68,7 +69,7 @@ func lookRetained(t *testing.T, port int) ([]string, error) {
 		case err := <-ended:
 			return strings.Fields(string(output)), err
 		case <-time.After(20 * time.Millisecond):
-			_ = exec.CommandContext(ctx, programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "end", "-m", "end").Run()
+			_ = exec.CommandContext(ctx, testtool.Program(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "end", "-m", "end").Run()
 		}
 	}
 }

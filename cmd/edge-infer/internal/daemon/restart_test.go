@@ -19,6 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
@@ -32,7 +33,7 @@ func TestRemoteRestartsAreFew(t *testing.T) {
 		"gate", "--json")
 	programtest.Until(t, received, "gate/available online")
 	programtest.Until(t, received, "cam0/detections")
-	require.NoError(t, exec.Command(programtest.Tool(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/restart/set", "-m",
+	require.NoError(t, exec.Command(testtool.Program(t, "mosquitto_pub"), "-p", fmt.Sprint(port), "-t", "edge-infer/gate/restart/set", "-m",
 		"PRESS").Run())
 	programtest.Until(t, received, "the next restart is possible in ")
 	programtest.Until(t, received, "cam0/detections")

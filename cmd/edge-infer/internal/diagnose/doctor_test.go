@@ -25,6 +25,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/isolate"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	tensorrtfake "github.com/edge-infer/edge-infer/engine/tensorrt/fake"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 	mqttbroker "github.com/edge-infer/edge-infer/mqtt/broker"
 )
 
@@ -574,10 +575,7 @@ func unprivileged(t *testing.T, d *Doctor) {
 	if os.Getuid() != 0 {
 		return
 	}
-	drop, err := exec.LookPath("setpriv")
-	if err != nil {
-		t.Skip("needs setpriv to give up root's rights")
-	}
+	drop := testtool.Program(t, "setpriv")
 	for dir := d.Root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		require.NoError(t, os.Chmod(dir, 0o755)) // of this test alone
 	}

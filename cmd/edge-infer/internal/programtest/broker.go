@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // Serve starts a server, waits until its port accepts connections, and kills it at the end of the test or by kill.
@@ -40,14 +42,14 @@ func Serve(t testing.TB, port int, program string, arguments ...string) (kill fu
 
 // Mosquitto starts a mosquitto broker on a port.
 func Mosquitto(t testing.TB, port int) (kill func()) {
-	return Serve(t, port, Tool(t, "mosquitto"), "-p", fmt.Sprint(port))
+	return Serve(t, port, testtool.Program(t, "mosquitto"), "-p", fmt.Sprint(port))
 }
 
 // RTSPServer plays a file at rtsp://127.0.0.1:PORT/0 until the end of the test or kill. It is a process, so that it ends as a camera does
 // that loses its power.
 func RTSPServer(t testing.TB, port int, file string) (kill func()) {
 	program := filepath.Join(Shared(t, "rtsp-server", func(dir string) error {
-		command := exec.Command(Tool(t, "go"), "build", "-o", dir, "./cmd/rtsp-server")
+		command := exec.Command(testtool.Program(t, "go"), "build", "-o", dir, "./cmd/rtsp-server")
 		command.Dir = root()
 		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 		if output, err := command.CombinedOutput(); err != nil {
@@ -60,7 +62,7 @@ func RTSPServer(t testing.TB, port int, file string) (kill func()) {
 
 // Subscribe runs mosquitto_sub on a topic filter and returns its lines, each with topic and payload.
 func Subscribe(t testing.TB, port int, topic string) <-chan string {
-	client := exec.Command(Tool(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-q", "1", "-v", "-t", topic)
+	client := exec.Command(testtool.Program(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-q", "1", "-v", "-t", topic)
 	stdout, err := client.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, client.Start())

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // FreePort returns an unused port of the loopback address.
@@ -21,22 +23,10 @@ func FreePort(t testing.TB) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// Tool returns the path of a program, or skips the test if it is not installed.
-func Tool(t testing.TB, name string) string {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/" + name)
-	}
-	if err != nil {
-		t.Skipf("%s is not installed; make deps installs it", name)
-	}
-	return path
-}
-
 // Video writes a test video with this number of frames with ffmpeg.
 func Video(t *testing.T, frames int) string {
 	path := t.TempDir() + "/video.mp4"
-	output, err := exec.Command(Tool(t, "ffmpeg"), "-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25",
+	output, err := exec.Command(testtool.Program(t, "ffmpeg"), "-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25",
 		"-frames:v", fmt.Sprint(frames), "-pix_fmt", "yuv420p", path).CombinedOutput()
 	require.NoError(t, err, strings.TrimSpace(string(output)))
 	return path

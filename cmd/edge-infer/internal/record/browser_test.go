@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 var playedClips = flag.String("play", "", "directory of more files for TestClipsPlayInChromium, such as that of -keep; H.265 is left out")
@@ -54,10 +54,7 @@ const playAll = `new Promise(done => {
 
 // TestClipsPlayInChromium plays files of all codecs. What Chromium cannot play is documented: docs/clips.md.
 func TestClipsPlayInChromium(t *testing.T) {
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("no chromium on the PATH: apt-get install chromium")
-	}
+	chromium := testtool.Browser(t)
 	directory := t.TempDir()
 	server := httptest.NewServer(http.FileServer(http.Dir(directory)))
 	defer server.Close()

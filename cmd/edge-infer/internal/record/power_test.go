@@ -25,6 +25,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -48,15 +49,11 @@ type disk struct {
 }
 
 func newDisk(t *testing.T) *disk {
-	mkfs, err := exec.LookPath("mkfs.ext4")
-	if err != nil {
-		t.Skip("mkfs.ext4 is not installed")
-	}
 	d := &disk{t: t, image: filepath.Join(t.TempDir(), "disk"), directory: filepath.Join(t.TempDir(), "mounted")}
 	require.NoError(t, os.Mkdir(d.directory, 0o755))
 	require.NoError(t, os.WriteFile(d.image, nil, 0o600))
 	require.NoError(t, os.Truncate(d.image, 512<<20))
-	out, err := exec.Command(mkfs, "-q", d.image).CombinedOutput()
+	out, err := exec.Command(testtool.Program(t, "mkfs.ext4"), "-q", d.image).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	err = d.mount()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mp4"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mp4/mp4test"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // encode is mp4test.Encode.
@@ -47,7 +48,7 @@ func write(t testing.TB, units []capture.Unit) []byte {
 // duration in seconds.
 func probe(t testing.TB, path string) (frames int, tag string, seconds float64) {
 	t.Helper()
-	command := exec.Command("ffprobe", "-v", "warning", "-count_frames", "-show_entries",
+	command := exec.Command(testtool.Program(t, "ffprobe"), "-v", "warning", "-count_frames", "-show_entries",
 		"stream=codec_tag_string,nb_read_frames:format=duration", "-of", "default=noprint_wrappers=1:nokey=1", path)
 	var complaints bytes.Buffer
 	command.Stderr = &complaints

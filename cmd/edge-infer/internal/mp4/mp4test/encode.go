@@ -18,6 +18,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mp4"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // Encode returns the access units of Video as package rtsp delivers them: Received is the decode time from 0.
@@ -26,14 +27,9 @@ func Encode(t testing.TB, encoder string, seconds int, gop time.Duration, option
 	return ReadTS(t, Video(t, encoder, seconds, gop, options...))
 }
 
-// Video returns the path of an MPEG-TS file with a test image of 160x120 that ffmpeg has encoded at 25 frames per second. Without ffmpeg
-// the test is skipped.
+// Video returns the path of an MPEG-TS file with a test image of 160x120 that ffmpeg has encoded at 25 frames per second.
 func Video(t testing.TB, encoder string, seconds int, gop time.Duration, options ...string) (path string) {
 	t.Helper()
-	ffmpeg, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		t.Skip("ffmpeg is not installed")
-	}
 	path = filepath.Join(t.TempDir(), "video.ts")
 	frames := int(gop.Seconds() * 25)
 	arguments := []string{
@@ -45,7 +41,7 @@ func Video(t testing.TB, encoder string, seconds int, gop time.Duration, options
 	} else {
 		arguments = append(arguments, "-sc_threshold", "0")
 	}
-	out, err := exec.Command(ffmpeg, append(append(arguments, options...), path)...).CombinedOutput()
+	out, err := exec.Command(testtool.Program(t, "ffmpeg"), append(append(arguments, options...), path)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return path
 }

@@ -1,0 +1,88 @@
+// Package testtool finds the programs and C libraries that tests use. All of them are in the packages of cross/deps or on every Debian, so
+// a missing one fails the test: a skipped test would pass on a machine where it has never run. Only tests import it.
+package testtool
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Packages is the Debian package of every program that a test may run; cross/deps must install it unless each Debian has it.
+var Packages = map[string]string{
+	"bash":             essential,
+	"cc":               "build-essential",
+	"cp":               essential,
+	"ffmpeg":           "ffmpeg",
+	"ffprobe":          "ffmpeg",
+	"gcc":              "build-essential",
+	"git":              "git",
+	"go":               essential, // cross/deps wants it on the PATH
+	"gst-launch-1.0":   "gstreamer1.0-tools",
+	"ldconfig":         essential,
+	"ldd":              essential,
+	"minisign":         "minisign",
+	"mkfs.ext4":        "e2fsprogs",
+	"mosquitto":        "mosquitto",
+	"mosquitto_passwd": "mosquitto",
+	"mosquitto_pub":    "mosquitto-clients",
+	"mosquitto_sub":    "mosquitto-clients",
+	"mount":            essential,
+	"nm":               "build-essential",
+	"pkg-config":       "pkg-config",
+	"protoc":           "protobuf-compiler",
+	"setpriv":          essential,
+	"sh":               essential,
+	"stdbuf":           essential,
+	"systemd-analyze":  "systemd",
+	"unshare":          essential,
+}
+
+// essential programs belong to packages that every Debian has.
+const essential = ""
+
+// Program returns the path of a program of Packages.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	debian, known := Packages[name]
+	if !known {
+		t.Fatalf("add %q with its Debian package to internal/testtool, and the package to a line of apt_install in cross/deps", name)
+	}
+	for _, path := range []string{name, "/usr/sbin/" + name} { // not on the PATH of every user
+		if found, err := exec.LookPath(path); err == nil {
+			return found
+		}
+	}
+	t.Fatalf("%s of Debian's package %q is not installed: run make deps", name, debian)
+	return ""
+}
+
+// Flags returns what pkg-config prints for arguments such as --cflags and libraries.
+func Flags(t testing.TB, arguments ...string) []string {
+	t.Helper()
+	var errors strings.Builder
+	command := exec.Command(Program(t, "pkg-config"), arguments...)
+	command.Stderr = &errors
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("%sRun make deps; if that does not help, add the library's package to a line of apt_install in cross/deps.", errors.String())
+	}
+	return strings.Fields(string(output))
+}
+
+// Browser returns the path of Chromium or Chrome. Ubuntu has no package of it, so there the test is skipped without one.
+func Browser(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if system, _ := os.ReadFile("/etc/os-release"); regexp.MustCompile(`(?m)^ID=ubuntu$`).Match(system) {
+		t.Skip("neither chromium nor google-chrome is installed, and Ubuntu has no package of them")
+	}
+	t.Fatal("neither chromium nor google-chrome is installed: run make deps")
+	return ""
+}
