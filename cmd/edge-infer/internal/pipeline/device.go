@@ -2,44 +2,59 @@ package pipeline
 
 import (
 	"sync"
+	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
 )
 
-// SharedDevice shares a device among frame loops with different networks, so that each gets the time its cameras' priorities ask for:
-// start-time fair queueing as in schedule, by the duration of requests. A loop keeps the device, also between its requests, until a loop
-// that was served less wants it or until it has no frame. The zero value is ready.
+const (
+	// shareLead is by how much weighted device time a loop may be ahead of another one. It covers the gaps between a loop's requests, which
+	// are no sign of a larger share.
+	shareLead = 20 * time.Millisecond
+	// shareAbsence is after which time without progress a loop no longer holds others back.
+	shareAbsence = 10 * time.Second
+)
+
+// SharedDevice shares a device among frame loops, so that each gets the time its cameras' priorities ask for. Loops of different networks
+// have requests in flight at the same time and none waits for another one's request; the operating system or the GPU runs them side by side.
+// A loop is held back only while it is ahead of its share: time during which n loops are at work counts as 1/n for each of them, divided by
+// its weight (generalized processor sharing). Loops that share an engine take turns, because an engine computes one request at a time: a loop
+// keeps the engine, also between its requests, until one that was served less wants it or until it has no frame. The zero value is ready.
 type SharedDevice struct {
 	mu      sync.Mutex
 	members []*DeviceShare
-	holder  *DeviceShare
-	now     float64 // virtual time: the weighted time of the loop served last, at the start of its turn
 	clock   func() int64
+	counted int64   // until when the time of the members at work is in their accounts
+	now     float64 // virtual time: the smallest account of those that were active last
 }
 
-// DeviceShare is one loop's place.
+// DeviceShare is one loop's place. Its methods are called by the loop's goroutine; those of nil, the place of a loop that has its device
+// alone, do nothing.
 type DeviceShare struct {
 	of      *SharedDevice
-	granted Wakeup // signalled when the device has become this loop's while it waited
+	engine  any         // loops with the same one take turns
+	granted Wakeup      // signalled when a loop that waits should try again
+	again   *time.Timer // signals granted when the loop is no longer ahead
 	weight  float64
-	served  float64 // nanoseconds by weight
-	since   int64   // start of the time that is not in served yet, while it holds the device
-	waiting bool
+	served  float64 // account: nanoseconds at work, divided by the number of loops at work and by weight
+	seen    int64   // when the loop called last
+	busy    bool    // at work: from acquire to release
+	waiting bool    // acquire reported false
 }
 
-// Join adds a loop.
-func (s *SharedDevice) Join() *DeviceShare {
+// Join adds a loop. Loops that share an engine have equal values of engine.
+func (s *SharedDevice) Join(engine any) *DeviceShare {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clock == nil {
 		s.clock = capture.Monotonic
 	}
-	d := &DeviceShare{of: s, weight: 1}
+	d := &DeviceShare{of: s, engine: engine, weight: 1}
 	s.members = append(s.members, d)
 	return d
 }
 
-// notify sets what is signalled when the loop gets the device. It is called before the first acquire.
+// notify sets what is signalled when the loop should try again. It is called before the first acquire.
 func (d *DeviceShare) notify(wakeup Wakeup) {
 	if d != nil {
 		d.granted = wakeup
@@ -57,10 +72,11 @@ func (d *DeviceShare) weigh(streams []*stream) {
 	}
 	d.of.mu.Lock()
 	defer d.of.mu.Unlock()
+	d.of.account()
 	d.weight = float64(max(sum, 1))
 }
 
-// acquire requests the device. If it reports false, another loop has it, and the loop is signalled when the device is its own.
+// acquire reports whether the loop may submit requests. If not, it is signalled when it should try again.
 func (d *DeviceShare) acquire() bool {
 	if d == nil {
 		return true
@@ -68,20 +84,20 @@ func (d *DeviceShare) acquire() bool {
 	s := d.of
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch s.holder {
-	case d:
-		d.account()
-		s.now = d.served
-	case nil:
-		s.grant(d)
-	default:
+	s.account()
+	d.seen = s.counted
+	if !d.busy && !d.waiting {
+		d.served = max(d.served, s.now) // one that wanted nothing for a while has saved nothing up
+	}
+	if !d.busy && d.held() {
 		d.waiting = true
 		return false
 	}
+	d.busy, d.waiting = true, false
 	return true
 }
 
-// wanted reports whether a loop waits for the device that was served less than this one, which has it.
+// wanted reports whether the loop, which may submit, should finish what is in flight and release the device for now.
 func (d *DeviceShare) wanted() bool {
 	if d == nil {
 		return false
@@ -89,19 +105,21 @@ func (d *DeviceShare) wanted() bool {
 	s := d.of
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.holder != d {
+	if !d.busy {
 		return false
 	}
-	d.account()
+	s.account()
+	d.seen = s.counted
 	for _, other := range s.members {
-		if other.waiting && s.start(other) <= d.served {
+		if other.waiting && other.engine == d.engine && other.served <= d.served {
 			return true
 		}
 	}
-	return false
+	_, ahead := d.ahead()
+	return ahead
 }
 
-// release gives the device up, or stops waiting for it. The waiting loop that was served least gets it.
+// release ends the loop's work, or its waiting. Those that waited for it may go on.
 func (d *DeviceShare) release() {
 	if d == nil {
 		return
@@ -109,37 +127,80 @@ func (d *DeviceShare) release() {
 	s := d.of
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d.waiting = false
-	if s.holder != d {
-		return
-	}
-	d.account()
-	s.holder = nil
-	var next *DeviceShare
+	s.account()
+	d.busy, d.waiting = false, false
+	var next *DeviceShare // of those that share its engine, the one that was served least
 	for _, other := range s.members {
-		if other.waiting && (next == nil || s.start(other) < s.start(next)) {
+		switch {
+		case !other.waiting:
+		case other.engine != d.engine:
+			other.granted.Signal()
+		case next == nil || other.served < next.served:
 			next = other
 		}
 	}
-	if next == nil {
-		return
+	if next != nil {
+		if !next.held() {
+			next.busy, next.waiting, next.seen = true, false, s.counted
+		}
+		next.granted.Signal()
 	}
-	s.grant(next)
-	next.granted.Signal()
 }
 
-// start is where a loop stands: one that wanted nothing for a while has saved nothing up.
-func (s *SharedDevice) start(d *DeviceShare) float64 { return max(d.served, s.now) }
-
-func (s *SharedDevice) grant(d *DeviceShare) {
-	d.served = s.start(d)
-	s.holder, s.now = d, d.served
-	d.waiting, d.since = false, s.clock()
+// held reports whether a loop must wait: another one uses its engine, or it is ahead of its share. Then a timer signals it.
+func (d *DeviceShare) held() bool {
+	for _, other := range d.of.members {
+		if other != d && other.busy && other.engine == d.engine {
+			return true
+		}
+	}
+	until, ahead := d.ahead()
+	if ahead && d.again == nil {
+		d.again = time.AfterFunc(until, d.granted.Signal)
+	} else if ahead {
+		d.again.Reset(until)
+	}
+	return ahead
 }
 
-// account adds the time since the last call to the loop's account.
-func (d *DeviceShare) account() {
-	now := d.of.clock()
-	d.served += float64(now-d.since) / d.weight
-	d.since = now
+// ahead reports whether a loop of another engine that is at work, or wants to be, was served less by more than shareLead, and for how long
+// the loop must wait at least. Loops that make no progress do not count: what they wait for may never come.
+func (d *DeviceShare) ahead() (until time.Duration, ahead bool) {
+	s := d.of
+	for _, other := range s.members {
+		absent := s.counted-other.seen > int64(shareAbsence)
+		if other == d || other.engine == d.engine || absent || !other.busy && !other.waiting {
+			continue
+		}
+		lead := d.served - other.served - float64(shareLead)
+		if lead > 0 {
+			until = max(until, time.Duration(lead*other.weight), time.Millisecond)
+		}
+	}
+	return until, until > 0
+}
+
+// account adds the time since the last call to the accounts of the loops at work.
+func (s *SharedDevice) account() {
+	now := s.clock()
+	elapsed := float64(now - s.counted)
+	s.counted = now
+	working := 0
+	for _, d := range s.members {
+		if d.busy {
+			working++
+		}
+	}
+	least, active := 0.0, false
+	for _, d := range s.members {
+		if d.busy {
+			d.served += elapsed / float64(working) / d.weight
+		}
+		if (d.busy || d.waiting) && (!active || d.served < least) {
+			least, active = d.served, true
+		}
+	}
+	if active {
+		s.now = max(s.now, least)
+	}
 }

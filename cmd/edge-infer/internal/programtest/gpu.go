@@ -64,16 +64,22 @@ func StandInGPU(t testing.TB) (environment []string, model string) {
 			"-lstdc++", "-lm")
 		return err
 	})
-	file := append([]byte(nil), demo.Model()...)
-	file = append(file, fake.Model{
-		Network: "head",
-		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 416, 416}}},
-		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, 10, 3549}}},
-	}.Bytes()...)
-	model = filepath.Join(t.TempDir(), "parts.onnx")
-	require.NoError(t, os.WriteFile(model, file, 0o600))
 	return []string{
 		"EDGE_INFER_LIBCUDA=" + FakeDriver(t), "EDGE_INFER_TENSORRT=" + filepath.Dir(FakeTensorRT(t, 100300)),
 		"FAKE_CUDA_KERNELS=" + filepath.Join(dir, kernels), "FAKE_CUDA=capability=87",
-	}, model
+	}, StandInModel(t, "head")
+}
+
+// StandInModel returns a model for the machine of StandInGPU: the demo model for ONNX Runtime, and for the fake TensorRT one of its networks
+// with that model's tensors. The network "held" returns no result while the file exists that FAKE_TRT_REQUEST_HELD names.
+func StandInModel(t testing.TB, network string) string {
+	file := append([]byte(nil), demo.Model()...)
+	file = append(file, fake.Model{
+		Network: network,
+		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 416, 416}}},
+		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, 10, 3549}}},
+	}.Bytes()...)
+	path := filepath.Join(t.TempDir(), "parts.onnx")
+	require.NoError(t, os.WriteFile(path, file, 0o600))
+	return path
 }

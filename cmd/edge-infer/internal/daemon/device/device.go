@@ -19,7 +19,7 @@ import (
 )
 
 // Device is the predictor of a camera group on one GPU or the CPU, with its frame loop and the memory that it lends to cameras. Groups on
-// the same hardware have a Device each and share the hardware in turns.
+// the same hardware have a Device each; their requests run side by side.
 type Device struct {
 	*pipeline.Pipeline
 	Memory lending.Memory

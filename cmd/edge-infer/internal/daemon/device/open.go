@@ -161,7 +161,7 @@ func (s *Set) share() {
 		}
 		shared := new(pipeline.SharedDevice)
 		for _, d := range all {
-			d.DeviceShare = shared.Join()
+			d.DeviceShare = shared.Join(d.engines)
 		}
 	}
 }
