@@ -90,7 +90,7 @@ func TestRedact(t *testing.T) {
 		"http://cam/user@home":                                        "http://cam/user@home",
 		"http://cam:80/user@home":                                     "http://cam:80/user@home",
 		"http://[::1]:80/user@home":                                   "http://[::1]:80/user@home",
-		"http://cam/v?user=me&pwd=x&size=2":                           "http://cam/v?user=***&pwd=***&size=2",
+		"http://cam/v?user=me&pwd=x&size=2":                           "http://cam/v?user=***&pwd=***&size=***",
 		"http://cam/v?access_token=abc":                               "http://cam/v?access_token=***",
 		`rtspsrc location="rtsp://a:b@c/d" ! x`:                       `rtspsrc location="rtsp://***@c/d" ! x`,
 		"souphttpsrc user-id=me user-pw=secret location=http://c ! x": "souphttpsrc user-id=*** user-pw=*** location=http://c ! x",

@@ -25,7 +25,7 @@ const (
 const table = `
 cmd/rtsp-server: capture/rtsp/rtsptest
 cmd/track-benchmark: capture/motion engine engine/onnx postprocess postprocess/track
-capture: capture/scene engine internal/backoff internal/clock
+capture: capture/scene engine internal/backoff internal/clock internal/redact
 capture/gstreamer: capture engine engine/cuda
 capture/motion: engine
 capture/scene:
@@ -66,7 +66,7 @@ internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mq
 internal/bundle: engine engine/onnx engine/quantize engine/tensorrt internal/atomicfile internal/catalogue internal/progress
 internal/catalogue: engine internal/atomicfile internal/progress
 internal/clock:
-internal/config: capture engine internal/atomicfile internal/spelling internal/yamldepth engine/triton internal/process mqtt/address mqtt/payload mqtt/spool
+internal/config: capture engine internal/atomicfile internal/redact internal/spelling internal/yamldepth engine/triton internal/process mqtt/address mqtt/payload mqtt/spool
 	postprocess/head postprocess/predict/ensemble postprocess/predict/tile postprocess/track postprocess/zone
 internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
@@ -82,7 +82,7 @@ internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
 	internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
 internal/config/manual: internal/config
-internal/diagnose: internal/site mqtt/command capture capture/gstreamer capture/nvdec capture/rtsp/rtsptest capture/scene capture/source engine
+internal/diagnose: internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec capture/rtsp/rtsptest capture/scene capture/source engine
 	internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime engine/preprocess engine/tensorrt internal/broker
 	internal/config internal/network internal/process internal/progress internal/telemetry internal/upload internal/web internal/webhook mqtt
 	mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
@@ -97,7 +97,7 @@ internal/media: capture capture/source engine internal/meminfo postprocess/predi
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress internal/site
 	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/tile
 internal/jpegimage: capture engine internal/pipeline postprocess postprocess/zone
-internal/onvif: capture mqtt/credentials
+internal/onvif: capture internal/redact mqtt/credentials
 internal/onvif/onviftest:
 internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/predict/cascade postprocess/track
 	postprocess/zone
@@ -115,6 +115,7 @@ internal/serve: engine engine/kserve internal/access internal/config internal/ne
 internal/sink: capture internal/jpegimage internal/pipeline internal/report internal/stage internal/store internal/webhook mqtt mqtt/payload postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/site: internal/config mqtt/command postprocess/track postprocess/zone
+internal/redact:
 internal/spelling:
 internal/stage:
 internal/store: internal/atomicfile internal/history internal/pipeline internal/record postprocess postprocess/zone
@@ -132,7 +133,7 @@ internal/web/live: capture internal/inflight internal/jpegimage internal/mp4 int
 internal/yamldepth:
 mqtt: internal/atomicfile internal/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
 	mqtt/transport
-mqtt/address: mqtt/credentials
+mqtt/address: internal/redact mqtt/credentials
 mqtt/broker: mqtt/credentials
 mqtt/command:
 mqtt/credentials:

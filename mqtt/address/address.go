@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/edge-infer/edge-infer/internal/redact"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
 
@@ -30,18 +31,14 @@ func Parse(text string) (Address, error) {
 		text = "tcp://" + text
 	}
 	shown := text
-	if at := strings.LastIndex(shown, "@"); at >= 0 {
-		scheme, _, _ := strings.Cut(shown[:at], "://")
-		shown = shown[at+1:]
-		if scheme != text[:at] {
-			shown = scheme + "://" + shown
-		}
+	if strings.Contains(text, "@") {
+		shown = redact.Text(text)
 	}
 	u, err := url.Parse(text)
 	if err != nil {
 		// The error of url.Parse quotes its input, which may hold a password.
 		var parse *url.Error
-		if errors.As(err, &parse) && !strings.Contains(text, "@") {
+		if errors.As(err, &parse) && shown == text {
 			err = parse.Err
 		} else {
 			err = errors.New("not a URL")

@@ -30,8 +30,9 @@ func TestParseAddress(t *testing.T) {
 		"tcp://host:0":          `broker "tcp://host:0": no port 0 (there are 1 to 65535)`,
 		"tcp://":                `broker "tcp://": no host name`,
 		"tcp://host:port":       `broker "tcp://host:port": invalid port ":port" after host (write tcp://host:1883, tls://host:8883, ws://host/path or wss://host/path)`,
-		"tcp://u:geheim@h:port": `broker "tcp://h:port": not a URL (write tcp://host:1883, tls://host:8883, ws://host/path or wss://host/path)`,
-		"tcp://u:%zz@host":      `broker "tcp://host": not a URL (write tcp://host:1883, tls://host:8883, ws://host/path or wss://host/path)`,
+		"tcp://u:geheim@h:port": `broker "tcp://***@h:port": not a URL (write tcp://host:1883, tls://host:8883, ws://host/path or wss://host/path)`,
+		"tcp://u:%zz@host":      `broker "tcp://***@host": not a URL (write tcp://host:1883, tls://host:8883, ws://host/path or wss://host/path)`,
+		"tcp://u:my secret@h":   `broker "tcp://***@h": not a URL (write tcp://host:1883, tls://host:8883, ws://host/path or wss://host/path)`,
 	} {
 		_, err := Parse(text)
 		assert.EqualError(t, err, want)

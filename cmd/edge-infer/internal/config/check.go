@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/engine/triton"
+	"github.com/edge-infer/edge-infer/internal/redact"
 	"github.com/edge-infer/edge-infer/mqtt/address"
 )
 
@@ -22,8 +23,10 @@ type mustError struct {
 
 func must(value any, want string) error { return mustError{value, want} }
 
-// Error returns the value and the condition; callers put the setting's name before it.
-func (e mustError) Error() string { return fmt.Sprintf("%q %s", fmt.Sprint(e.value), e.want) }
+// Error returns the value, without passwords of addresses, and the condition; callers put the setting's name before it.
+func (e mustError) Error() string {
+	return fmt.Sprintf("%q %s", redact.Text(fmt.Sprint(e.value)), e.want)
+}
 
 func oneOf(target *string, allowed ...string) check {
 	return func() error {
@@ -136,6 +139,8 @@ func (m *MQTT) checkURL() error {
 		switch {
 		case err == nil && !strings.Contains(broker, ":"): // more likely a slip in a word than a host
 			return must(broker, "must be embedded, off, or like tcp://host:1883")
+		case err != nil && (strings.Contains(m.URL, "@") || maybeUser(broker)): // a password with a space or a comma is cut off there
+			return must(m.URL, "must be like tcp://host:1883, without a user and a password")
 		case err != nil:
 			return err
 		case a.Password != "":
@@ -143,6 +148,13 @@ func (m *MQTT) checkURL() error {
 		}
 	}
 	return nil
+}
+
+// maybeUser reports whether a broker's address is rather the beginning of one with a user and a password than a host and a wrong port.
+func maybeUser(broker string) bool {
+	_, host, found := strings.Cut(broker, "://")
+	host, _, _ = strings.Cut(host, ":")
+	return found && redact.Text(broker) != broker && net.ParseIP(host) == nil
 }
 
 func (m *MQTT) checkListen() error {

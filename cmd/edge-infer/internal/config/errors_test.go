@@ -147,3 +147,39 @@ func TestUnusualFilesFit(t *testing.T) {
 		require.Empty(t, found, text)
 	}
 }
+
+// Errors that quote a line with an address contain no part of its password, in whatever form the file has it.
+func TestErrorsContainNoPasswords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.yaml")
+	for _, text := range []string{
+		"cameras:\n  - name: c\n    uri: rtsp://admin:hunter #2@127.0.0.1/x",
+		"cameras:\n  - name: c\n    uri: rtsp://admin:11 #hunter@127.0.0.1/x",
+		"cameras: [{name: c, uri: rtsp://admin:12 #hunter@127.0.0.1/x\n}]",
+		"cameras: [{name: c, uri: 'rtsp://admin:my hunter@127.0.0.1:1/x'}]",
+		"cameras: [{name: c, uri: rtsp://admin:hunter, hunter@127.0.0.1:1/x}]",
+		"cameras: [{name: c, uri: [rtsp://admin:hunter@127.0.0.1:1/x]}]",
+		"cameras: [{name: c, stall: rtsp://admin:hunter@127.0.0.1:1/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}]",
+		"cameras: [{name: c, uri: demo, stall: 'rtsp://admin:hunterhunterhunterhunterhunterhunterhunter@127.0.0.1:1'}]",
+		"cameras: [{name: 'rtsp://admin:hunter@127.0.0.1', uri: demo}]",
+		"cameras: [rtsp://admin:hunter@127.0.0.1]",
+		"cameras: [{name: c, uri: 'https://cam:x/v?loginpas=hunter&sid=hunter'}]",
+		"cameras: [{name: c, uri: 'rtsp://cam/v?loginpas=hunter#decoder=x'}]",
+		"rtsp://admin:hunter@127.0.0.1: 1",
+		"mqtt: {url: 'tcp://user:hunter cret@127.0.0.1:1'}",
+		"mqtt: {url: tcp://user:hunter, x@127.0.0.1: 2}",
+		"mqtt: {url: 'tcp://user:hunter@127.0.0.1:1'}",
+		"model: {path: demo}\nengine: {backend: 'rtsp://user:hunter@h'}",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte("model: {path: demo}\n"+strings.TrimPrefix(text, "model: {path: demo}\n")+"\n"), 0o600))
+		_, mistakes := (&Sources{File: path, Environment: nothing}).Check()
+		require.NotEmpty(t, mistakes, text)
+		for _, mistake := range mistakes {
+			require.NotContains(t, mistake.Error(), "hunter", text)
+			require.NotContains(t, mistake.Error(), ":11", text)
+			require.NotContains(t, mistake.Error(), ":12", text)
+		}
+	}
+	_, mistakes := (&Sources{File: write(t, path, "cameras:\n  - name: c\n    uri: rtsp://admin:12 #34@127.0.0.1/x\n"), Environment: nothing}).Check()
+	require.Len(t, mistakes, 1)
+	require.EqualError(t, mistakes[0], "config "+path+` line 3: an address ends before " #", which begins a comment: put the address in quotation marks`)
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/edge-infer/edge-infer/internal/redact"
 	"github.com/edge-infer/edge-infer/internal/yamldepth"
 )
 
@@ -61,6 +62,15 @@ func (l *layers) file(whole location) {
 			if other := entry.intended(); lines[other] == 0 {
 				l.unreadKeys = append(l.unreadKeys, key(other))
 			}
+		}
+		for _, entry := range cutAddresses(data) {
+			var cut []string
+			for own, line := range lines {
+				if line == entry.Line {
+					cut = append(cut, key(own))
+				}
+			}
+			l.wrong(location{whole.source, whole.name, entry.Line}, entry.describe(), cut...)
 		}
 		if err != nil {
 			l.unread = true
@@ -129,10 +139,10 @@ func locationOf(err error, at location) location {
 func message(err error) error {
 	var positioned yaml.Error
 	if errors.As(err, &positioned) {
-		return errors.New(positioned.GetMessage())
+		return errors.New(redact.Text(positioned.GetMessage()))
 	}
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return errors.New(line)
+	return errors.New(redact.Text(line))
 }
 
 // shifted returns the path of a key in the whole configuration, after so many elements of lists in earlier files.

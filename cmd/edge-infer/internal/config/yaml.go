@@ -2,12 +2,15 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/edge-infer/edge-infer/internal/redact"
 	"github.com/edge-infer/edge-infer/internal/spelling"
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -25,15 +28,20 @@ type yamlError struct {
 	Elsewhere string
 	// First is the line of the first occurrence of a repeated key; otherwise 0.
 	First int
+	// Comment means that a comment begins within an address.
+	Comment bool
 }
 
 // describe returns the error with a remedy.
 func (m *yamlError) describe() error {
+	key, unknown := withoutUser(m.Key), withoutUser(m.Unknown)
 	switch {
+	case m.Comment:
+		return errors.New("an address ends before \" #\", which begins a comment: put the address in quotation marks")
 	case m.Want != "":
-		return fmt.Errorf("%s %w%s", m.Key, must(m.Value, "must be "+m.Want), migrateHint(m.Key))
+		return fmt.Errorf("%s %w%s", key, must(m.Value, "must be "+m.Want), migrateHint(m.Key))
 	case m.First != 0:
-		return fmt.Errorf("%s is set already on line %d: keep one of them", m.Key, m.First)
+		return fmt.Errorf("%s is set already on line %d: keep one of them", key, m.First)
 	}
 	hint := migrateHint(m.Key)
 	switch {
@@ -43,7 +51,31 @@ func (m *yamlError) describe() error {
 	case m.Near != "":
 		hint = fmt.Sprintf(", did you mean %q?", m.Near)
 	}
-	return fmt.Errorf("unknown key %q%s", m.Unknown, hint)
+	return fmt.Errorf("unknown key %q%s", unknown, hint)
+}
+
+// withoutUser returns the name of a key for an error message. What YAML takes for a key may be the second half of an address.
+func withoutUser(key string) string {
+	if at := strings.LastIndexByte(key, '@'); at >= 0 {
+		return redact.Hidden + key[at:]
+	}
+	return redact.Text(key)
+}
+
+// cutAddress matches an unquoted address with a password that a comment cuts off.
+var cutAddress = regexp.MustCompile(`://[^\s"'@/]*:[^"'@]*\s#[^\s"']*@`)
+
+// cutAddresses returns an error for each address that a comment cuts off. What is left of it may be a valid address with a part of the
+// password as its port.
+func cutAddresses(data []byte) (found []yamlError) {
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		if cutAddress.MatchString(line) && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			found = append(found, yamlError{Line: number, Comment: true})
+		}
+	}
+	return found
 }
 
 // intended returns the path of the key that an unknown one is similar to.
@@ -181,7 +213,7 @@ func nodeLine(node ast.Node) int {
 
 // nodeText returns a value for an error message: on one line and abbreviated.
 func nodeText(node ast.Node) string {
-	text := strings.Join(strings.Fields(node.String()), " ")
+	text := redact.Text(strings.Join(strings.Fields(node.String()), " "))
 	if runes := []rune(text); len(runes) > 40 {
 		text = string(runes[:40]) + "..."
 	}

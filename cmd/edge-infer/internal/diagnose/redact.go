@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/internal/redact"
 )
-
-const hidden = "***"
 
 // secretWords matches values after words like password, token or Authorization in logs and headers; the word is kept.
 var secretWords = regexp.MustCompile(
@@ -34,18 +32,18 @@ func newRedactor(secrets []string) *redactor {
 	var pairs []string
 	for _, secret := range secrets {
 		if len(secret) >= minSecret {
-			pairs = append(pairs, secret, hidden)
+			pairs = append(pairs, secret, redact.Hidden)
 		}
 	}
 	return &redactor{strings.NewReplacer(pairs...)}
 }
 
 func (r *redactor) redact(text string) string {
-	text = privateKey.ReplaceAllString(r.known.Replace(text), hidden)
+	text = privateKey.ReplaceAllString(r.known.Replace(text), redact.Hidden)
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		body := strings.TrimRight(line, "\n")
-		out.WriteString(secretWords.ReplaceAllString(capture.Redact(body), "${1}"+hidden))
+		out.WriteString(secretWords.ReplaceAllString(redact.Text(body), "${1}"+redact.Hidden))
 		out.WriteString(line[len(body):])
 	}
 	return out.String()

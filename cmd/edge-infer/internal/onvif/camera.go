@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/internal/redact"
 )
 
 // Namespaces of ONVIF's services.
@@ -286,7 +286,7 @@ func configured(text string, media *url.URL, withLogin bool) (string, error) {
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && (ip.IsUnspecified() || ip.IsLoopback()) {
 		u.Host = hostWithPort(media.Hostname(), u.Port())
 	}
-	address := capture.Redact(strings.Map(func(r rune) rune {
+	address := redact.Named(strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
 			return -1
 		}
