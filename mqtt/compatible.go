@@ -22,7 +22,8 @@ func (c *Client) FrigateEvent(kind string, before, after *payload.Tracked) {
 }
 
 // FrigateActive publishes the number of moving objects of a label in a zone or, if zone is empty, in the whole image, QoS 1 and retained.
-// The label "all" is the total.
+// The label
+// topic.Total is the total; the others are those of topic.CountLabel.
 func (c *Client) FrigateActive(camera, zone, label string, n int) {
 	key := topicKey{kind: kindFrigateActive, camera: camera, label: label}
 	if zone != "" {

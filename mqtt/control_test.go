@@ -73,7 +73,7 @@ func TestCommandsAreCarriedOutAndAnswered(t *testing.T) {
 	start(t, c)
 	waitConnected(t, c)
 	c.Settings("cam/0", Settings{Detect: true, Threshold: 0.25, Interval: 1})
-	base := "edge-infer/gate/cam_0/"
+	base := "edge-infer/gate/cam%2F0/"
 	sub.WaitLast(t, base+"detect/state", "ON")
 	sub.WaitLast(t, base+"threshold/state", "0.25")
 	sub.WaitLast(t, base+"interval/state", "1")

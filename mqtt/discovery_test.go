@@ -67,7 +67,7 @@ func TestDiscoveryIsRepeatedAtBirth(t *testing.T) {
 	start(t, c)
 	waitConnected(t, c)
 	require.NoError(t, c.Announce(announcement()))
-	topics := []string{"hub", "camera-cam0", "camera-odd__camera___"}
+	topics := []string{"hub", "camera-cam0", "camera-odd__camera___-e6807b60"}
 	for i, part := range topics {
 		topics[i] = "homeassistant/device/edge-infer-gate/" + part + "/config"
 		require.Eventually(t, func() bool { return len(sub.Messages(topics[i])) > 0 }, mqtttest.Patience, time.Millisecond)

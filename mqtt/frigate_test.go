@@ -55,22 +55,22 @@ func TestFrigateControl(t *testing.T) {
 	start(t, c)
 	waitConnected(t, c)
 	c.Settings("cam/0", Settings{Detect: true, Threshold: 0.25, Interval: 1})
-	sub.WaitLast(t, "frigate/cam_0/detect/state", "ON")
+	sub.WaitLast(t, "frigate/cam%2F0/detect/state", "ON")
 	for _, value := range []string{"OFF", "ON"} {
 		require.Eventually(t, func() bool { // until the subscription is there
-			sub.Client.Publish("frigate/cam_0/detect/set", 1, false, value).WaitTimeout(mqtttest.Patience)
-			return sub.Last("frigate/cam_0/detect/state") == value
+			sub.Client.Publish("frigate/cam%2F0/detect/set", 1, false, value).WaitTimeout(mqtttest.Patience)
+			return sub.Last("frigate/cam%2F0/detect/state") == value
 		}, mqtttest.Patience, 20*time.Millisecond)
-		sub.WaitLast(t, "edge-infer/gate/cam_0/detect/state", value)
+		sub.WaitLast(t, "edge-infer/gate/cam%2F0/detect/state", value)
 	}
 	assert.Contains(t, r.all(), "detect cam/0 false")
-	sub.Client.Publish("edge-infer/gate/cam_0/detect/set", 1, false, "OFF").WaitTimeout(mqtttest.Patience)
-	sub.WaitLast(t, "frigate/cam_0/detect/state", "OFF")
+	sub.Client.Publish("edge-infer/gate/cam%2F0/detect/set", 1, false, "OFF").WaitTimeout(mqtttest.Patience)
+	sub.WaitLast(t, "frigate/cam%2F0/detect/state", "OFF")
 	sub.Client.Publish("frigate/elsewhere/detect/set", 1, false, "OFF").WaitTimeout(mqtttest.Patience)
 	require.Eventually(t, func() bool { return sub.Last("edge-infer/gate/error") != "" }, mqtttest.Patience, 10*time.Millisecond)
 	assert.Contains(t, sub.Last("edge-infer/gate/error"), "unknown camera")
 	for _, m := range sub.All() {
-		assert.NotContains(t, []string{"frigate/cam_0/threshold/state", "frigate/cam_0/interval/state"}, m.Topic)
+		assert.NotContains(t, []string{"frigate/cam%2F0/threshold/state", "frigate/cam%2F0/interval/state"}, m.Topic)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	allLabels   = "all" // the label of totals
+	allLabels   = topic.Total
 	noCrossings = `{"in":0,"out":0}`
 )
 
@@ -22,7 +22,7 @@ func (c *Client) publishInitial(a *homeassistant.Announcement) {
 		if len(camera.Labels) == 0 {
 			continue // nothing is counted
 		}
-		for _, label := range append(a.CountedLabels(camera), allLabels) {
+		for _, label := range countLabels(a.CountedLabels(camera)) {
 			for _, key := range countsOf(camera, label) {
 				c.initialCount(key)
 			}
@@ -31,6 +31,15 @@ func (c *Client) publishInitial(a *homeassistant.Announcement) {
 			c.initialCount(topicKey{kind: kindLine, camera: camera.Name, name: line})
 		}
 	}
+}
+
+// countLabels returns the labels under which objects of labels are counted, and that of the total.
+func countLabels(labels []string) []string {
+	counted := []string{allLabels}
+	for _, label := range labels {
+		counted = append(counted, topic.CountLabel(label))
+	}
+	return counted
 }
 
 // countsOf returns the topics that count the present objects of a label, those of Frigate not among them.
@@ -85,15 +94,18 @@ func (c *Client) resetLeft(name string, at owner) {
 
 // countOf returns the key of a camera's count that is published on a topic.
 func (c *Client) countOf(camera *homeassistant.Camera, name string) (key topicKey, found bool) {
-	for _, label := range append([]string{allLabels}, camera.Labels...) {
-		keys := countsOf(camera, label)
-		for _, line := range camera.Lines {
+	var keys []topicKey
+	for _, label := range countLabels(camera.Labels) {
+		keys = append(keys, countsOf(camera, label)...)
+	}
+	for _, line := range camera.Lines {
+		for _, label := range camera.Labels {
 			keys = append(keys, topicKey{kind: kindLineLabel, camera: camera.Name, name: line, label: label})
 		}
-		for _, key := range keys {
-			if c.countTopic(key) == name {
-				return key, true
-			}
+	}
+	for _, key := range keys {
+		if c.countTopic(key) == name {
+			return key, true
 		}
 	}
 	return topicKey{}, false

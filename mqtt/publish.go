@@ -127,7 +127,8 @@ func (c *Client) dueAt(now time.Time, ending <-chan struct{}) time.Time {
 	return now
 }
 
-// Count publishes the number of objects of a label in the image, QoS 1 and retained. The label "all" is the total.
+// Count publishes the number of objects of a label in the image, QoS 1 and retained. The label
+// topic.Total is the total; the others are those of topic.CountLabel.
 func (c *Client) Count(camera, label string, n int) {
 	c.number(topicKey{kind: kindCount, camera: camera, label: label}, n)
 	if c.Frigate != "" {
@@ -135,7 +136,8 @@ func (c *Client) Count(camera, label string, n int) {
 	}
 }
 
-// Zone publishes the number of objects of a label in a zone, QoS 1 and retained. The label "all" is the total.
+// Zone publishes the number of objects of a label in a zone, QoS 1 and retained. The label
+// topic.Total is the total; the others are those of topic.CountLabel.
 func (c *Client) Zone(camera, zone, label string, n int) {
 	c.number(topicKey{kind: kindZone, camera: camera, name: zone, label: label}, n)
 	if c.Frigate != "" {

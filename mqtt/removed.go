@@ -15,17 +15,11 @@ func (c *Client) clearRemoved(cameras []homeassistant.Camera) {
 	c.evictCleared()
 	stay := ownersOf(cameras)
 	c.stale.announce(cameras, stay)
-	kept := map[string]bool{} // topics; names that differ may share one
-	for key, s := range c.mailboxes {
-		if stay[key.owner()] {
-			kept[s.Topic] = true
-		}
-	}
 	gone := map[*mailbox]bool{}
 	for key, s := range c.mailboxes {
 		switch {
 		case stay[key.owner()] || s.Cleared:
-		case s.Retain && !kept[s.Topic]:
+		case s.Retain:
 			s.Cleared = true
 			s.Put(func([]byte) []byte { return []byte{} })
 		default:

@@ -131,7 +131,7 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 	}, mqtttest.Patience, time.Millisecond)
 	seen := map[string]int{}
 	require.Eventually(t, func() bool {
-		return sub.Last("edge-infer/gate/error") != "" && len(sub.Messages("edge-infer/gate/cam \"1\"___/events")) == len(events)
+		return sub.Last("edge-infer/gate/error") != "" && len(sub.Messages("edge-infer/gate/cam \"1\"%2F%23%2B/events")) == len(events)
 	},
 		mqtttest.Patience, time.Millisecond)
 	for _, m := range sub.All() {

@@ -112,7 +112,7 @@ internal/repository: engine internal/atomicfile engine/kserve engine/onnx engine
 	postprocess/predict
 internal/serve: engine engine/kserve internal/access internal/config internal/network internal/process internal/progress internal/terminal
 	postprocess/predict
-internal/sink: capture internal/jpegimage internal/pipeline internal/report internal/stage internal/store internal/webhook mqtt mqtt/payload postprocess
+internal/sink: capture internal/jpegimage internal/pipeline internal/report internal/stage internal/store internal/webhook mqtt mqtt/payload mqtt/topic postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/site: internal/config mqtt/command postprocess/track postprocess/zone
 internal/redact:

@@ -72,7 +72,7 @@ func icon(label string) string {
 	return "mdi:shape"
 }
 
-// ranked returns a camera's labels without the total, the most relevant first.
+// ranked returns a camera's labels, the most relevant first.
 func ranked(labels []string) []string {
 	var first, rest []string
 	for _, c := range common {
@@ -83,7 +83,7 @@ func ranked(labels []string) []string {
 		}
 	}
 	for _, label := range labels {
-		if label != total && icon(label) == "mdi:shape" {
+		if icon(label) == "mdi:shape" {
 			rest = append(rest, label)
 		}
 	}

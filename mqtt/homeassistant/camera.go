@@ -3,6 +3,8 @@ package homeassistant
 import (
 	"slices"
 	"strings"
+
+	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
 // cameraStates are the camera states of the status payload.
@@ -123,12 +125,12 @@ func (c *cameraDevice) control(name string) config {
 func (c *cameraDevice) labelEntities(labels []string) {
 	t, name := c.d.Tree, c.camera.Name
 	for _, label := range labels {
-		text, symbol := title(label), config{"icon": icon(label)}
-		c.add("label_"+label, "binary_sensor", text, occupied(t.Count(name, label)).with(symbol))
-		c.add(countKey(label), "sensor", text+" count", count(t.Count(name, label)).with(symbol))
+		text, symbol, counted := title(label), config{"icon": icon(label)}, topic.CountLabel(label)
+		c.add("label_"+label, "binary_sensor", text, occupied(t.Count(name, counted)).with(symbol))
+		c.add(countKey(label), "sensor", text+" count", count(t.Count(name, counted)).with(symbol))
 		c.add("image_"+label, "image", text+" snapshot", config{"image_topic": t.Snapshot(name, label), "content_type": "image/jpeg"})
 		for _, zone := range c.camera.Zones {
-			c.add("zone_"+zone+"_"+label, "sensor", title(zone)+" "+strings.ToLower(text)+" count", count(t.Zone(name, zone, label)).with(symbol))
+			c.add("zone_"+zone+"_"+label, "sensor", title(zone)+" "+strings.ToLower(text)+" count", count(t.Zone(name, zone, counted)).with(symbol))
 		}
 	}
 }
@@ -141,7 +143,7 @@ func countKey(label string) string { return "count_" + label }
 func (c *cameraDevice) shownLabels(a *Announcement) []string {
 	counted := a.CountedLabels(c.camera)
 	return slices.DeleteFunc(ranked(c.camera.Labels), func(label string) bool {
-		return !slices.Contains(counted, label) && (len(a.Labels) > 0 || !c.announced[identifier(countKey(label))])
+		return !slices.Contains(counted, label) && (len(a.Labels) > 0 || !c.announced[spaced(countKey(label))])
 	})
 }
 

@@ -64,18 +64,18 @@ func TestADeviceForEachCameraUnderAHub(t *testing.T) {
 		Cameras: []Camera{{Name: "front_door", Labels: everyday(80), Zones: []string{"yard"}, Lines: []string{"gate"}}, {Name: `odd "x"/#`}},
 	}, nil)
 	require.Len(t, found, 3)
-	hub := found["homeassistant/device/edge-infer-gate_7/hub/config"]
+	hub := found["homeassistant/device/edge-infer-gate_7-b6af4f65/hub/config"]
 	assert.Equal(t, "Gate 7", hub.Device.Name)
 	assert.Equal(t, "NVIDIA", hub.Device.Manufacturer)
 	assert.Equal(t, "http://gate:8080/", hub.Device.URL)
-	front := found["homeassistant/device/edge-infer-gate_7/camera-front_door/config"]
+	front := found["homeassistant/device/edge-infer-gate_7-b6af4f65/camera-front_door/config"]
 	assert.Equal(t, "Front door", front.Device.Name)
 	assert.Equal(t, hub.Device.Identifiers[0], front.Device.ViaDevice)
 	assert.Equal(t, "http://gate:8080/", front.Device.URL)
 	assert.Equal(t, "1.2", front.Device.Version)
 	require.Len(t, front.Availability, 2)
 	assert.Equal(t, "edge-infer/gate 7/front_door/available", front.Availability[1]["topic"])
-	odd := found["homeassistant/device/edge-infer-gate_7/camera-odd__x___/config"]
+	odd := found["homeassistant/device/edge-infer-gate_7-b6af4f65/camera-odd__x___-13c6207b/config"]
 	assert.Equal(t, `{{ value_json["cameras"]["odd \"x\"/#"]["state"] }}`, odd.Components["state"]["value_template"])
 	assert.NotContains(t, odd.Components, "occupied", "nothing is counted where nothing is tracked")
 
@@ -131,10 +131,10 @@ func TestEntitiesOfACamera(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, with(append(person, "count_bus", "image_bus", "label_bus")...), keys(Camera{Labels: everyday(80)}, before))
 	found, _ := messages(t, d, &Announcement{Cameras: []Camera{{Name: "front", Labels: []string{"person"}}}}, before)
-	components := found["homeassistant/device/edge-infer-gate_7/camera-front/config"].Components
+	components := found["homeassistant/device/edge-infer-gate_7-b6af4f65/camera-front/config"].Components
 	assert.Equal(t, map[string]any{"platform": "sensor"}, components["count_bus"])
 	assert.Equal(t, "edge-infer/gate 7/front/count/person", components["count_person"]["state_topic"])
-	assert.Equal(t, "sensor.edge_infer_gate_7_front_count_person", components["count_person"]["default_entity_id"])
+	assert.Equal(t, "sensor.edge_infer_gate_7_b6af4f65_front_count_person", components["count_person"]["default_entity_id"])
 
 	asked := keys(Camera{Labels: everyday(80), Zones: []string{"yard"}, Seen: []string{"person"}}, nil, "car", "boat")
 	for _, key := range []string{"label_car", "count_boat", "image_car", "zone_yard_boat", "zone_yard"} {
@@ -166,14 +166,14 @@ func TestNothingFillsTheHistory(t *testing.T) {
 			}
 		}
 	}
-	hub := found["homeassistant/device/edge-infer-gate_7/hub/config"].Components
+	hub := found["homeassistant/device/edge-infer-gate_7-b6af4f65/hub/config"].Components
 	assert.NotContains(t, hub, "uptime")
 	assert.Equal(t, "timestamp", hub["started"]["device_class"])
 	assert.Equal(t, false, hub["events_queued"]["enabled_by_default"])
 	assert.Equal(t, "CPU load", hub["load_cpu"]["name"])
 	assert.Equal(t, `{{ (value_json["model"] | string).split('/') | last }}`, hub["model"]["value_template"], "no directories of the machine")
 
-	front := found["homeassistant/device/edge-infer-gate_7/camera-front/config"].Components
+	front := found["homeassistant/device/edge-infer-gate_7-b6af4f65/camera-front/config"].Components
 	assert.Equal(t, []any{"new", "enter", "loiter", "cross", "appear"}, front["events"]["event_types"])
 	assert.Contains(t, front["events"]["value_template"],
 		`{% if value_json.type in ['new', 'enter', 'loiter', 'cross', 'appear'] and not value_json.repeated %}`)
@@ -256,5 +256,38 @@ func TestTitle(t *testing.T) {
 		"__": "__", "cam0": "Cam0",
 	} {
 		assert.Equal(t, want, title(name))
+	}
+}
+
+// Machines, cameras and labels with different names have different ids, also where Home Assistant does not allow their characters.
+func TestIdentifiersAreDistinct(t *testing.T) {
+	known := map[string]string{}
+	for _, name := range []string{"kü", "kö", "k_", "k__", "k 1", "k_1", "k-1", "k.1", "k/1", identifier("kü"), identifier(identifier("kü")), "", "_"} {
+		id := identifier(name)
+		require.NotContains(t, known, id, "%q and %q", name, known[id])
+		known[id] = name
+	}
+	for _, name := range []string{"gate", "front_door", "Cam-7", "orin-nano_2"} {
+		require.Equal(t, name, identifier(name))
+	}
+	topics := map[string]bool{}
+	for _, machine := range []string{"kü", "kö"} {
+		d := discovery()
+		d.Tree.Device = machine
+		found, _ := messages(t, d, &Announcement{
+			Cameras: []Camera{{Name: "tür", Labels: []string{"a/b", "a_b", "a b", "all"}}, {Name: "tor"}}, Labels: []string{"*"},
+		}, nil)
+		states := map[any]bool{}
+		for topic, p := range found {
+			require.False(t, topics[topic], topic)
+			topics[topic] = true
+			for key, c := range p.Components {
+				if strings.HasPrefix(key, "count") {
+					require.False(t, states[c["state_topic"]], "%v", c["state_topic"])
+					states[c["state_topic"]] = true
+				}
+			}
+		}
+		require.Len(t, states, 5, "four labels and the total")
 	}
 }

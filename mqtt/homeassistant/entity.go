@@ -1,7 +1,10 @@
 package homeassistant
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -29,7 +32,7 @@ type config map[string]any
 
 // add adds an entity under a unique key.
 func (d *device) add(key, platform, name string, c config) {
-	key = identifier(key)
+	key = spaced(key)
 	for d.taken[key] {
 		key += "_"
 	}
@@ -92,15 +95,27 @@ func occupied(topic string) config {
 	}
 }
 
-// identifier replaces characters that Home Assistant does not allow in discovery topics.
+// hashed matches a name that looks like one that identifier has changed.
+var hashed = regexp.MustCompile(`-[0-9a-f]{8}$`)
+
+// identifier converts a name to what Home Assistant allows in discovery topics, different names to different identifiers: other characters
+// become underscores, and a hash of the name follows. Names without such characters stay as they are.
 func identifier(name string) string {
-	return strings.Map(func(r rune) rune {
+	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
 			return r
 		}
 		return '_'
 	}, name)
+	if plain == name && !hashed.MatchString(name) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return plain + "-" + hex.EncodeToString(sum[:4])
 }
+
+// spaced is identifier for names that are distinguished within a device, where a space may become an underscore: traffic_light.
+func spaced(name string) string { return identifier(strings.ReplaceAll(name, " ", "_")) }
 
 // slug makes an identifier one of Home Assistant's entity ids: lower-case letters, digits and single underscores.
 func slug(id string) string {

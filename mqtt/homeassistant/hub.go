@@ -1,8 +1,10 @@
 package homeassistant
 
+import "github.com/edge-infer/edge-infer/mqtt/topic"
+
 // availabilityEntry maps the availability topic, which may also be "stopped", to Home Assistant's two states.
-func availabilityEntry(topic string) map[string]any {
-	return map[string]any{"topic": topic, "value_template": "{{ 'online' if value == 'online' else 'offline' }}"}
+func availabilityEntry(of string) map[string]any {
+	return map[string]any{"topic": of, "value_template": "{{ 'online' if value == 'online' else 'offline' }}"}
 }
 
 const (
@@ -10,7 +12,7 @@ const (
 	adjustment  = "config"
 	measurement = "measurement"
 	press       = "PRESS" // what a button sends
-	total       = "all"   // the label of totals
+	total       = topic.Total
 )
 
 // hub returns the Home Assistant device of the machine.

@@ -12,7 +12,7 @@ func sensors(t *testing.T, a *Announcement) map[string]map[string]any {
 	t.Helper()
 	found, _ := messages(t, discovery(), a, nil)
 	all := map[string]map[string]any{}
-	for _, component := range found["homeassistant/device/edge-infer-gate_7/camera-yard/config"].Components {
+	for _, component := range found["homeassistant/device/edge-infer-gate_7-b6af4f65/camera-yard/config"].Components {
 		if component["state_topic"] == "edge-infer/gate 7/yard/detections" {
 			all[component["name"].(string)] = component
 		}

@@ -2,6 +2,8 @@
 package topic
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,7 +14,7 @@ import (
 const DefaultRoot = "edge-infer"
 
 // Tree builds the topics of one device. Names of cameras, zones, lines and labels may contain any character; those not allowed in a topic
-// level become underscores.
+// level are percent-encoded.
 type Tree struct {
 	Root   string // may have several levels
 	Device string // one level
@@ -145,21 +147,69 @@ func (t Tree) Place(topic string) (camera, zone, line string, ok bool) {
 	return camera, zone, line, ok
 }
 
-// Level converts a name to one topic level. "set" and "state" get a prefix, so that no label can collide with a control's topics.
+// levelLimit is the maximum length of a topic level in bytes.
+const levelLimit = 256
+
+// Level converts a name to one topic level, different names to different levels. What is not allowed in a level is percent-encoded, as in
+// a%2Fb. "set" and "state" get a prefix, so that no label can collide with a control's topics. The end of a very long name becomes a hash.
 func Level(name string) string {
-	if name == "" {
+	switch name {
+	case "":
 		return "_"
-	}
-	if name == "set" || name == "state" {
+	case "set", "state":
 		return "_" + name
+	case "_", "_set", "_state":
+		return "%5F" + name[1:]
 	}
-	if len(name) > 256 {
-		name = name[:256]
-	}
-	return strings.Map(func(r rune) rune {
-		if r == '+' || r == '/' || r == '#' || r < ' ' || r == 0x7f || r == utf8.RuneError {
-			return '_'
+	level := escaped(name)
+	if len(level) > levelLimit {
+		sum := sha256.Sum256([]byte(name))
+		end := levelLimit - 1 - hashLength
+		for !utf8.RuneStart(level[end]) {
+			end--
 		}
-		return r
-	}, name)
+		level = level[:end] + "~" + hex.EncodeToString(sum[:])[:hashLength]
+	}
+	return level
+}
+
+// hashLength is the number of hexadecimal digits after a name that was cut.
+const hashLength = 16
+
+// escaped percent-encodes what a topic level must not contain, and a percent sign that would look like the beginning of that.
+func escaped(name string) string {
+	var out strings.Builder
+	for i := 0; i < len(name); {
+		r, size := utf8.DecodeRuneInString(name[i:])
+		if allowed(r) && !(r == '%' && isEscape(name[i:])) {
+			out.WriteString(name[i : i+size])
+		} else {
+			for _, b := range []byte(name[i : i+size]) {
+				fmt.Fprintf(&out, "%%%02X", b)
+			}
+		}
+		i += size
+	}
+	return out.String()
+}
+
+func allowed(r rune) bool {
+	return r != '+' && r != '/' && r != '#' && r >= ' ' && r != 0x7f && r != utf8.RuneError
+}
+
+// isEscape reports whether a text begins with a percent sign and two hexadecimal digits in capitals.
+func isEscape(text string) bool {
+	digits := "0123456789ABCDEF"
+	return len(text) > 2 && text[0] == '%' && strings.IndexByte(digits, text[1]) >= 0 && strings.IndexByte(digits, text[2]) >= 0
+}
+
+// Total is the label of the topics that count the objects of all labels.
+const Total = "all"
+
+// CountLabel returns the label under which the objects of a label are counted. A label called like the total gets a prefix.
+func CountLabel(label string) string {
+	if strings.TrimLeft(label, "_") == Total {
+		return "_" + label
+	}
+	return label
 }

@@ -26,12 +26,47 @@ func TestTopics(t *testing.T) {
 		topics.Set("cam0", "detect"):            "site/a/gate/cam0/detect/set",
 		topics.State("cam0", "detect"):          "site/a/gate/cam0/detect/state",
 		topics.Set("", "reload"):                "site/a/gate/reload/set",
-		topics.Detections("rtsp://a/b+c#d\x00"): "site/a/gate/rtsp:__a_b_c_d_/detections",
+		topics.Detections("rtsp://a/b+c#d\x00"): "site/a/gate/rtsp:%2F%2Fa%2Fb%2Bc%23d%00/detections",
 		topics.Detections(""):                   "site/a/gate/_/detections",
-		topics.Detections("\xff"):               "site/a/gate/_/detections",
+		topics.Detections("\xff"):               "site/a/gate/%FF/detections",
 	} {
 		assert.Equal(t, want, got)
 	}
+}
+
+// TestLevelsAreDistinct: two names never share a topic, and plain names are levels as they are.
+func TestLevelsAreDistinct(t *testing.T) {
+	names := map[string]string{}
+	for _, name := range []string{
+		"", "_", "__", "%5F", "%255F", "set", "_set", "__set", "%5Fset", "state", "_state", "a/b", "a_b", "a+b", "a#b", "a%2Fb", "a%252Fb", "a%2/b",
+		"a%/b", "a\x00b", "a\x7fb", "\xff", "\xfe", "\ufffd", strings.Repeat("x", 256), strings.Repeat("x", 257), strings.Repeat("x", 258),
+		strings.Repeat("/", 300), strings.Repeat("/", 301),
+	} {
+		level := Level(name)
+		require.NotContains(t, names, level, "%q and %q", name, names[level])
+		names[level] = name
+		require.LessOrEqual(t, len(level), 256)
+	}
+	for _, name := range []string{"person", "traffic light", "50%", "50% off", "kü", "Tür-1", "a_b", "all", "a.b", "日本"} {
+		require.Equal(t, name, Level(name))
+	}
+	counted := map[string]bool{Total: true}
+	for _, label := range []string{"all", "_all", "__all", "al", "wall", "person"} {
+		require.False(t, counted[CountLabel(label)], label)
+		counted[CountLabel(label)] = true
+	}
+	require.Equal(t, "person", CountLabel("person"))
+}
+
+// FuzzLevels requires different levels of different names.
+func FuzzLevels(f *testing.F) {
+	f.Add("a/b", "a_b")
+	f.Add("a%2Fb", "a/b")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if a != b && Level(a) == Level(b) {
+			t.Fatalf("%q and %q are %q", a, b, Level(a))
+		}
+	})
 }
 
 func TestPlaces(t *testing.T) {

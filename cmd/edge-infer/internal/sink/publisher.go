@@ -11,6 +11,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
+	"github.com/edge-infer/edge-infer/mqtt/topic"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -103,15 +104,15 @@ func (p *Publisher) publishEvents(in *pipeline.Result) {
 		label := postprocess.Label(in.Labels, change.Class)
 		switch change.Counter {
 		case zone.Present:
-			p.Client.Count(in.Camera, label, change.Value)
+			p.Client.Count(in.Camera, topic.CountLabel(label), change.Value)
 			if change.Value > 0 && p.Seen != nil {
 				p.Seen.Add(in.Camera, label)
 			}
-			p.Client.Count(in.Camera, allLabels, sum(in.Tracker.Counts()))
+			p.Client.Count(in.Camera, topic.Total, sum(in.Tracker.Counts()))
 		case zone.Occupied:
 			name := configuration.Zones[change.Index].Name
-			p.Client.Zone(in.Camera, name, label, change.Value)
-			p.Client.Zone(in.Camera, name, allLabels, sum(in.Tracker.ZoneCount(change.Index).Occupied))
+			p.Client.Zone(in.Camera, name, topic.CountLabel(label), change.Value)
+			p.Client.Zone(in.Camera, name, topic.Total, sum(in.Tracker.ZoneCount(change.Index).Occupied))
 		case zone.Inward, zone.Outward:
 			count := in.Tracker.LineCount(change.Index)
 			name := configuration.Lines[change.Index].Name
@@ -120,9 +121,6 @@ func (p *Publisher) publishEvents(in *pipeline.Result) {
 		}
 	}
 }
-
-// allLabels is the label of a total.
-const allLabels = "all"
 
 func sum(counts []int) (total int) {
 	for _, n := range counts {
@@ -190,7 +188,7 @@ func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *
 	if p.frigateObjects[key] = now; kind == "end" {
 		delete(p.frigateObjects, key)
 	}
-	for _, label := range []string{now.Label, allLabels} {
+	for _, label := range []string{topic.CountLabel(now.Label), topic.Total} {
 		p.Client.FrigateActive(in.Camera, "", label, p.active(in.Camera, "", label))
 		for _, zone := range configuration.Zones {
 			if slices.Contains(before.Zones, zone.Name) || slices.Contains(now.Zones, zone.Name) {
@@ -200,10 +198,10 @@ func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *
 	}
 }
 
-// active counts the objects that move, in the camera's image or a zone of it.
+// active counts the objects of a label of topic.CountLabel or of all that move, in the camera's image or a zone of it.
 func (p *Publisher) active(camera, zone, label string) (n int) {
 	for _, o := range p.frigateObjects {
-		if o.Camera == camera && !o.Stationary && (label == allLabels || o.Label == label) && (zone == "" || slices.Contains(o.Zones, zone)) {
+		if o.Camera == camera && !o.Stationary && (label == topic.Total || topic.CountLabel(o.Label) == label) && (zone == "" || slices.Contains(o.Zones, zone)) {
 			n++
 		}
 	}

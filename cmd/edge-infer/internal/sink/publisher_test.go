@@ -116,3 +116,37 @@ func TestActiveObjectsAreCounted(t *testing.T) {
 		require.NotContains(t, m.Topic, "frigate/road/")
 	}
 }
+
+// A label called all is counted beside the total, and labels that differ in what a topic must not contain have topics of their own.
+func TestLabelsHaveTopicsOfTheirOwn(t *testing.T) {
+	broker := &embedded.Broker{Address: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, broker.Open())
+	t.Cleanup(func() { broker.Close() })
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/house/gate/#", "frigate/#")
+	client := &mqtt.Client{Device: "house", Brokers: []string{broker.URL()}, Frigate: "frigate", Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, client.Open())
+	ended := make(chan error, 1)
+	go func() { ended <- client.Run(t.Context()) }()
+	t.Cleanup(func() {
+		require.NoError(t, client.Close())
+		require.NoError(t, <-ended)
+	})
+	p, start := &Publisher{Client: client}, time.Unix(2e9, 0)
+	var changes []zone.Change
+	var events []zone.Event
+	for class := range 4 {
+		changes = append(changes, zone.Change{Counter: zone.Present, Class: class, Value: class + 1})
+		object := &zone.Object{Track: uint64(class + 1), Detection: postprocess.Detection{Class: class}, Start: start}
+		events = append(events, zone.Event{Kind: zone.New, Time: start, Object: object, Zone: -1, Line: -1})
+	}
+	p.Frame(&pipeline.Result{
+		Camera: "gate", Time: start, Labels: []string{"all", "a/b", "a_b", "_all"}, Tracker: &pipeline.Tracker{},
+		Events: &zone.Result{Events: events, Changes: changes},
+	})
+	for label, want := range map[string]string{"_all": "1", "a%2Fb": "2", "a_b": "3", "__all": "4", "all": "0"} {
+		sub.WaitLast(t, "edge-infer/house/gate/count/"+label, want)
+	}
+	for label, want := range map[string]string{"_all": "1", "a%2Fb": "1", "a_b": "1", "__all": "1", "all": "4"} {
+		sub.WaitLast(t, "frigate/gate/"+label+"/active", want)
+	}
+}
