@@ -9,7 +9,7 @@ import (
 
 const (
 	statusPause = time.Second      // between two updates of the status
-	statsPause  = 10 * time.Second // between two stats messages, and status lines where no terminal is
+	statsPause  = 10 * time.Second // between two stats messages, and reports of states where no terminal is
 )
 
 // watch shows and publishes how the run is until ctx ends.

@@ -12,9 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,21 +59,51 @@ func frame(at time.Time, classes ...int) *pipeline.Result {
 	return in
 }
 
-func TestWithoutATerminalFramesAreLines(t *testing.T) {
+// Without a terminal, as under a service manager, frames print nothing: there are events, changes of state and a line a minute.
+func TestWithoutATerminalEventsAndStatesAreLines(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.Local)
+	object := &zone.Object{Track: 7, Detection: postprocess.Detection{Class: 1}}
+	drawn := &pipeline.Tracker{Config: zone.Config{Zones: []zone.Zone{{Name: "yard"}}}}
+	with := func(of *pipeline.Tracker, events ...zone.Event) *pipeline.Result {
+		in := frame(at, 0, 9)
+		in.Tracker, in.Events = of, &zone.Result{Events: events}
+		return in
+	}
 	var out bytes.Buffer
 	shown := NewTerminal(terminal.Open(&out))
-	shown.Frame(frame(at, 0, 9))
-	shown.Frame(frame(at.Add(time.Millisecond), 1)) // too soon for a person
-	shown.Frame(frame(at.Add(time.Second)))         // shows nothing
+	for range 1000 {
+		shown.Frame(frame(at, 0, 9))
+		at = at.Add(time.Second)
+	}
+	at = time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.Local)
+	shown.Frame(with(drawn, zone.Event{Kind: zone.New, Object: object}, zone.Event{Kind: zone.Enter, Object: object},
+		zone.Event{Kind: zone.Update, Object: object}, zone.Event{Kind: zone.Loiter, Object: object, Dwell: time.Minute}))
+	shown.Frame(with(drawn, zone.Event{Kind: zone.Leave, Object: object, Dwell: 61200 * time.Millisecond}, zone.Event{Kind: zone.End, Object: object}))
+	shown.Frame(with(&pipeline.Tracker{}, zone.Event{Kind: zone.New, Object: object}))
 	require.NoError(t, shown.Close())
-	require.Equal(t, "03:04:05.006 gate #7  bolt 0.91 [1,3 30,40], class 9 0.91 [1,3 30,40]\n", out.String())
+	require.Equal(t, "03:04:05.006 gate zone yard: nut 7 enters\n03:04:05.006 gate zone yard: nut 7 stays for 1m0s\n"+
+		"03:04:05.006 gate zone yard: nut 7 leaves after 1m1s\n03:04:05.006 gate new nut 7\n", out.String())
 
-	out.Reset()
-	shown = NewTerminal(terminal.Open(&out))
-	shown.Status(&State{Line: "all well"})
-	require.NoError(t, shown.Close())
-	require.Equal(t, "all well\n", out.String())
+	synctest.Test(t, func(t *testing.T) {
+		out.Reset()
+		shown := NewTerminal(terminal.Open(&out))
+		show := func(line string, state capture.State, reason string) {
+			shown.Status(&State{Line: line, Cameras: []CameraState{{Capture: capture.Stats{Name: "gate", State: state, Reason: reason}}}})
+			synctest.Wait()
+		}
+		begun := time.Now().Format("15:04:05.000 ")
+		show("first", capture.Running, "")
+		for range 5 {
+			time.Sleep(10 * time.Second)
+			show("more", capture.Running, "")
+		}
+		lost := time.Now().Format("15:04:05.000 ")
+		show("more", capture.Lost, "no route")
+		time.Sleep(10 * time.Second)
+		show("second", capture.Lost, "no route")
+		require.NoError(t, shown.Close())
+		require.Equal(t, begun+"gate is running\nfirst\n"+lost+"gate is lost: no route\nsecond\n", out.String())
+	})
 }
 
 func TestProgress(t *testing.T) {

@@ -7,20 +7,21 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// linePause is the minimum time between two detection lines of a camera without a terminal.
-const linePause = 250 * time.Millisecond
+// summaryPause is the minimum time between two lines with the state of the run without a terminal.
+const summaryPause = time.Minute
 
-// Terminal shows a run: one block that is updated in place, or lines if the output is not a terminal.
+// Terminal shows a run: one block that is updated in place or, if the output is not a terminal, a line for each event, for each change of a
+// camera's state and once a minute for the whole run.
 type Terminal struct {
 	screen *terminal.Screen
 	lines  *Lines
-	last   map[string]time.Time // time of the newest line by camera; frame goroutine only
 
 	mutex  sync.Mutex
 	frames map[string]*frameSummary // by camera
@@ -35,7 +36,7 @@ const maxRecent = 16
 // NewTerminal returns a Terminal that writes to the screen until Close.
 func NewTerminal(screen *terminal.Screen) *Terminal {
 	t := &Terminal{
-		screen: screen, lines: NewLines(screen, 64), last: map[string]time.Time{}, frames: map[string]*frameSummary{},
+		screen: screen, lines: NewLines(screen, 64), frames: map[string]*frameSummary{},
 		recent: make([]eventRow, 0, maxRecent), states: make(chan *State, 1), done: make(chan struct{}),
 	}
 	go t.draw()
@@ -48,19 +49,7 @@ func (t *Terminal) Frame(in *pipeline.Result) {
 		t.note(in)
 		return
 	}
-	t.crossings(in)
-	if in.Time.Sub(t.last[in.Camera]) < linePause || len(in.Detections) == 0 {
-		return
-	}
-	t.last[in.Camera] = in.Time
-	t.lines.Add(false, func(line []byte) []byte {
-		line = in.Time.AppendFormat(line, "15:04:05.000 ")
-		line = append(line, in.Camera...)
-		line = append(line, " #"...)
-		line = strconv.AppendUint(line, in.Seq, 10)
-		line = append(line, "  "...)
-		return append(AppendSummary(line, in.Detections, in.Labels), '\n')
-	})
+	t.events(in)
 }
 
 // note updates the block's data from a frame. It does not allocate once a camera is known.
@@ -101,23 +90,47 @@ func (t *Terminal) note(in *pipeline.Result) {
 	}
 }
 
-// crossings prints line crossings with the line's counts of the label.
-func (t *Terminal) crossings(in *pipeline.Result) {
+// events prints the events of zones and lines, with a line's counts of the label, or where there are none the new objects.
+func (t *Terminal) events(in *pipeline.Result) {
 	if in.Events == nil {
 		return
 	}
 	for i := range in.Events.Events {
 		e := &in.Events.Events[i]
-		if e.Kind != zone.Cross {
+		text := eventText(in, e)
+		if text == "" {
 			continue
 		}
-		count := in.Tracker.LineCount(e.Line)
 		t.lines.Add(false, func(line []byte) []byte {
 			line = in.Time.AppendFormat(line, "15:04:05.000 ")
-			return fmt.Appendf(line, "%s line %s: %s %d crosses %s, now %d in %d out\n", in.Camera, in.Tracker.Config.Lines[e.Line].Name,
-				postprocess.Label(in.Labels, e.Object.Class), e.Object.Track, e.Direction, count.In[e.Object.Class], count.Out[e.Object.Class])
+			line = append(line, in.Camera...)
+			line = append(line, ' ')
+			return append(append(line, text...), '\n')
 		})
 	}
+}
+
+// eventText returns an event for a line of output, empty for one that is not shown.
+func eventText(in *pipeline.Result, e *zone.Event) string {
+	configuration := &in.Tracker.Config
+	object := fmt.Sprintf("%s %d", postprocess.Label(in.Labels, e.Object.Class), e.Object.Track)
+	switch e.Kind {
+	case zone.Cross:
+		count := in.Tracker.LineCount(e.Line)
+		return fmt.Sprintf("line %s: %s crosses %s, now %d in %d out", configuration.Lines[e.Line].Name, object, e.Direction,
+			count.In[e.Object.Class], count.Out[e.Object.Class])
+	case zone.Enter:
+		return fmt.Sprintf("zone %s: %s enters", configuration.Zones[e.Zone].Name, object)
+	case zone.Leave:
+		return fmt.Sprintf("zone %s: %s leaves after %v", configuration.Zones[e.Zone].Name, object, e.Dwell.Round(time.Second))
+	case zone.Loiter:
+		return fmt.Sprintf("zone %s: %s stays for %v", configuration.Zones[e.Zone].Name, object, e.Dwell.Round(time.Second))
+	case zone.New:
+		if len(configuration.Zones)+len(configuration.Lines) == 0 {
+			return "new " + object
+		}
+	}
+	return ""
 }
 
 // AppendSummary appends detections in their order, as "bolt 0.97 [412,88 655,690], nut 0.91 [...]".
@@ -148,7 +161,7 @@ func AppendSummary(line []byte, detections []postprocess.Detection, labels []str
 // Live reports whether there is a block, which needs a Status every second.
 func (t *Terminal) Live() bool { return t.screen.Live() }
 
-// Status shows the state in the block or as one line. It does not block.
+// Status shows the state in the block or, at most once a minute, as one line. It does not block.
 func (t *Terminal) Status(state *State) {
 	select {
 	case <-t.states: // replaced by the newer state
@@ -160,9 +173,15 @@ func (t *Terminal) Status(state *State) {
 // draw prints states in its own goroutine, so that a stopped terminal (Ctrl-S) blocks nothing else.
 func (t *Terminal) draw() {
 	defer close(t.done)
+	var shown time.Time
+	known := map[string]capture.State{}
 	for state := range t.states {
 		if !t.screen.Live() {
-			t.screen.Show(terminal.Text(state.Line))
+			t.screen.Show(changes(state.Cameras, known)...)
+			if now := time.Now(); shown.IsZero() || now.Sub(shown) >= summaryPause {
+				t.screen.Show(terminal.Text(state.Line))
+				shown = now
+			}
 			continue
 		}
 		columns, rows := t.screen.Size()
@@ -171,6 +190,23 @@ func (t *Terminal) draw() {
 		t.mutex.Unlock()
 		t.screen.Show(block...)
 	}
+}
+
+// changes returns a row for each camera whose state differs from the known one, and updates those.
+func changes(cameras []CameraState, known map[string]capture.State) (rows []terminal.Row) {
+	for i := range cameras {
+		camera := &cameras[i].Capture
+		if before, found := known[camera.Name]; found && before == camera.State {
+			continue
+		}
+		known[camera.Name] = camera.State
+		text := fmt.Sprintf("%s %s is %s", time.Now().Format("15:04:05.000"), camera.Name, camera.State)
+		if camera.Reason != "" && camera.State != capture.Running {
+			text += ": " + camera.Reason
+		}
+		rows = append(rows, terminal.Text(text))
+	}
+	return rows
 }
 
 // Close writes the queued lines and removes the block. Neither Frame nor Status may be called afterwards.
