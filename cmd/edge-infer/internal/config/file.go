@@ -101,10 +101,11 @@ func (c *Config) merge(data []byte) (lines map[string]int, found []yamlError, er
 	default:
 		return nil, nil, errors.New("has more than one YAML document: only one is read, remove the others and their ---")
 	}
+	merged := resolveMerges(file)
 	found, lines, body := checkYAML(file, reflect.TypeFor[Config]())
 	next := *c
 	switch {
-	case len(found) == 0:
+	case len(found) == 0 && !merged:
 		err = yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&next)
 	case body != nil:
 		err = yaml.NodeToValue(body, &next, yaml.Strict())

@@ -85,7 +85,7 @@ func (m *yamlError) intended() string { return strings.TrimSuffix(m.Key, m.Unkno
 // are removed from the file, so that the rest can be decoded; in a list, null replaces them. body is the first document, which is the only
 // one that the decoder reads, or nil if there is none.
 func checkYAML(file *ast.File, t reflect.Type) (found []yamlError, lines map[string]int, body ast.Node) {
-	l := yamlCheck{whole: t, lines: map[string]int{}}
+	l := yamlCheck{whole: t, lines: map[string]int{}, reported: map[ast.Node]bool{}}
 	for _, document := range file.Docs {
 		if document.Body != nil {
 			if l.fits(document.Body, t, "") {
@@ -99,9 +99,18 @@ func checkYAML(file *ast.File, t reflect.Type) (found []yamlError, lines map[str
 
 // yamlCheck is the state of one check of a file.
 type yamlCheck struct {
-	whole reflect.Type
-	found []yamlError
-	lines map[string]int
+	whole    reflect.Type
+	found    []yamlError
+	lines    map[string]int
+	reported map[ast.Node]bool // what is merged into several mappings is reported once
+}
+
+// report adds an error about a node.
+func (l *yamlCheck) report(node ast.Node, found yamlError) {
+	if !l.reported[node] {
+		l.reported[node] = true
+		l.found = append(l.found, found)
+	}
 }
 
 // fits reports whether a node can fill a value of type t, after the entries below it that do not fit were removed.
@@ -144,7 +153,7 @@ func (l *yamlCheck) fits(node ast.Node, t reflect.Type, key string) bool {
 		}
 	}
 	if group || t.Kind() == reflect.Slice || yaml.NodeToValue(node, reflect.New(t).Interface(), yaml.Strict()) != nil {
-		l.found = append(l.found, yamlError{Line: nodeLine(node), Key: strings.TrimPrefix(key, "."), Value: nodeText(node), Want: kindName(t)})
+		l.report(node, yamlError{Line: nodeLine(node), Key: strings.TrimPrefix(key, "."), Value: nodeText(node), Want: kindName(t)})
 		return false
 	}
 	return true
@@ -158,7 +167,7 @@ func (l *yamlCheck) valueFits(value *ast.MappingValueNode, t reflect.Type, key s
 	name := value.Key.GetToken().Value
 	at := strings.TrimPrefix(key+"."+name, ".")
 	if first, twice := l.lines[at]; twice {
-		l.found = append(l.found, yamlError{Line: nodeLine(value.Key), Key: at, First: first})
+		l.report(value, yamlError{Line: nodeLine(value.Key), Key: at, First: first})
 		return false
 	}
 	l.lines[at] = nodeLine(value.Key)
@@ -183,7 +192,7 @@ func (l *yamlCheck) valueFits(value *ast.MappingValueNode, t reflect.Type, key s
 	if near == name {
 		unknown.Elsewhere = keyPath(l.whole, name)
 	}
-	l.found = append(l.found, unknown)
+	l.report(value, unknown)
 	return false
 }
 

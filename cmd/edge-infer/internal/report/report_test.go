@@ -78,7 +78,8 @@ func TestWithoutATerminalEventsAndStatesAreLines(t *testing.T) {
 	at = time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.Local)
 	shown.Frame(with(drawn, zone.Event{Kind: zone.New, Object: object}, zone.Event{Kind: zone.Enter, Object: object},
 		zone.Event{Kind: zone.Update, Object: object}, zone.Event{Kind: zone.Loiter, Object: object, Dwell: time.Minute}))
-	shown.Frame(with(drawn, zone.Event{Kind: zone.Leave, Object: object, Dwell: 61200 * time.Millisecond}, zone.Event{Kind: zone.End, Object: object}))
+	shown.Frame(with(drawn, zone.Event{Kind: zone.Leave, Object: object, Dwell: 61200 * time.Millisecond},
+		zone.Event{Kind: zone.End, Object: object}))
 	shown.Frame(with(&pipeline.Tracker{}, zone.Event{Kind: zone.New, Object: object}))
 	require.NoError(t, shown.Close())
 	require.Equal(t, "03:04:05.006 gate zone yard: nut 7 enters\n03:04:05.006 gate zone yard: nut 7 stays for 1m0s\n"+
