@@ -88,14 +88,14 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 	if err := s.finish(); err != nil {
 		return "", err
 	}
-	// The copy is renamed when complete, so that a later run knows which files are done.
-	partial := partial(path)
-	defer os.Remove(partial)
-	if !gocv.IMWrite(partial, img) {
-		return "", fmt.Errorf("save %s: image could not be written (is the disk full, or the directory read-only?)", path)
+	encoded, err := gocv.IMEncode(gocv.FileExt(filepath.Ext(path)), img)
+	if err != nil {
+		return "", fmt.Errorf("save %s: %w", path, err)
 	}
-	if err := atomicfile.Adopt(partial, path); err != nil {
-		return "", fmt.Errorf("save: %w", err)
+	defer encoded.Close()
+	// The copy is renamed when complete, so that a later run knows which files are done.
+	if err := atomicfile.Write(path, encoded.GetBytes(), 0o644); err != nil {
+		return "", fmt.Errorf("save %s: %w", path, err)
 	}
 	s.written++
 	return path, nil

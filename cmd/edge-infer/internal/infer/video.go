@@ -113,10 +113,13 @@ func (f *video) finish() error {
 		f.writer = nil
 	}
 	if err == nil {
+		err = checkWhole(f.partial)
+	}
+	if err == nil {
 		err = atomicfile.Adopt(f.partial, f.path)
 	}
 	if err != nil {
-		err = fmt.Errorf("save %s: %w", f.source, err)
+		err = fmt.Errorf("save %s as %s: %w", f.source, f.path, err)
 	}
 	return errors.Join(err, f.Close())
 }
