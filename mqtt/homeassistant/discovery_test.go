@@ -262,7 +262,10 @@ func TestTitle(t *testing.T) {
 // Machines, cameras and labels with different names have different ids, also where Home Assistant does not allow their characters.
 func TestIdentifiersAreDistinct(t *testing.T) {
 	known := map[string]string{}
-	for _, name := range []string{"kü", "kö", "k_", "k__", "k 1", "k_1", "k-1", "k.1", "k/1", identifier("kü"), identifier(identifier("kü")), "", "_"} {
+	for _, name := range []string{
+		"kü", "kö", "k_", "k__", "k 1", "k_1", "k-1", "k.1", "k/1", "", "_",
+		identifier("kü"), identifier(identifier("kü")),
+	} {
 		id := identifier(name)
 		require.NotContains(t, known, id, "%q and %q", name, known[id])
 		known[id] = name

@@ -179,7 +179,8 @@ func TestErrorsContainNoPasswords(t *testing.T) {
 			require.NotContains(t, mistake.Error(), ":12", text)
 		}
 	}
-	_, mistakes := (&Sources{File: write(t, path, "cameras:\n  - name: c\n    uri: rtsp://admin:12 #34@127.0.0.1/x\n"), Environment: nothing}).Check()
+	write(t, path, "cameras:\n  - name: c\n    uri: rtsp://admin:12 #34@127.0.0.1/x\n")
+	_, mistakes := (&Sources{File: path, Environment: nothing}).Check()
 	require.Len(t, mistakes, 1)
 	require.EqualError(t, mistakes[0], "config "+path+` line 3: an address ends before " #", which begins a comment: put the address in quotation marks`)
 }

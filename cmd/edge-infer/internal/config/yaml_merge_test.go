@@ -67,7 +67,8 @@ cameras:
 		"cameras: [&a {name: a, uri: demo, rat: 3}, {<<: *a, name: b}]":             `line 2: unknown key "rat", did you mean "rate"?`,
 		"cameras: [&a {name: a, uri: demo, rate: 3e3}, {<<: *a, name: b, rate: 1}]": `line 2: cameras[0].rate "3000" must be 0 to 1000 a second`,
 		"cameras: [&a {name: a, uri: demo}, {<<: *a}]":                              `line 2: cameras[1].name "a" is used twice`,
-		"cameras: [{name: a, name: b, uri: demo}]":                                  `line 2: cameras[0].name is set already on line 2: keep one of them`,
+		"cameras: [{name: a, name: b, uri: demo}]": "line 2: cameras[0].name is set already " +
+			"on line 2: keep one of them",
 	} {
 		_, mistakes := load(text)
 		require.Len(t, mistakes, 1, "%s: %v", text, mistakes)

@@ -201,7 +201,8 @@ func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *
 // active counts the objects of a label of topic.CountLabel or of all that move, in the camera's image or a zone of it.
 func (p *Publisher) active(camera, zone, label string) (n int) {
 	for _, o := range p.frigateObjects {
-		if o.Camera == camera && !o.Stationary && (label == topic.Total || topic.CountLabel(o.Label) == label) && (zone == "" || slices.Contains(o.Zones, zone)) {
+		counted := label == topic.Total || label == topic.CountLabel(o.Label)
+		if o.Camera == camera && !o.Stationary && counted && (zone == "" || slices.Contains(o.Zones, zone)) {
 			n++
 		}
 	}
