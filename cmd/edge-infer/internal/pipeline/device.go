@@ -15,11 +15,12 @@ const (
 	shareAbsence = 10 * time.Second
 )
 
-// SharedDevice shares a device among frame loops, so that each gets the time its cameras' priorities ask for. Loops of different networks
-// have requests in flight at the same time and none waits for another one's request; the operating system or the GPU runs them side by side.
-// A loop is held back only while it is ahead of its share: time during which n loops are at work counts as 1/n for each of them, divided by
-// its weight (generalized processor sharing). Loops that share an engine take turns, because an engine computes one request at a time: a loop
-// keeps the engine, also between its requests, until one that was served less wants it or until it has no frame. The zero value is ready.
+// SharedDevice shares a device among frame loops, so that each gets the time its cameras' priorities ask for. Loops of different
+// networks have requests in flight at the same time and none waits for another one's request; the operating system or the GPU runs them
+// side by side. A loop is held back only while it is ahead of its share: time during which n loops are at work counts as 1/n for each
+// of them, divided by its weight (generalized processor sharing). Loops that share an engine take turns, because an engine computes one
+// request at a time: a loop keeps the engine, also between its requests, until one that was served less wants it or until it has no
+// frame. The zero value is ready.
 type SharedDevice struct {
 	mu      sync.Mutex
 	members []*DeviceShare

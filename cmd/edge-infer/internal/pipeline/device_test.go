@@ -126,9 +126,9 @@ func TestLoopsOfAnEngineTakeTurns(t *testing.T) {
 	}
 }
 
-// TestNetworksDoNotWaitForEachOther: requests of different networks are in flight at the same time, however long one of them takes. Only a
-// loop that is ahead of what its priority gives it is held back: on this device, which slows nobody down, a loop of priority 1 beside one of
-// priority 3 works half of the time, because half of (1/2) + (1/2 + 1/2 x 1/2) is the quarter that it is due.
+// TestNetworksDoNotWaitForEachOther: requests of different networks are in flight at the same time, however long one of them takes.
+// Only a loop that is ahead of what its priority gives it is held back: on this device, which slows nobody down, a loop of priority 1
+// beside one of priority 3 works half of the time, because half of (1/2) + (1/2 + 1/2 x 1/2) is the quarter that it is due.
 func TestNetworksDoNotWaitForEachOther(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {
