@@ -26,8 +26,8 @@ func (c *Contradiction) Error() string {
 // empty scene is no evidence.
 const ContradictionImages = 30
 
-// InvalidOutput is the error of a single image whose outputs contradict a head that was right for an earlier image. The layout is known to
-// be right then: the network, its server or the image is at fault, and only this image is lost.
+// InvalidOutput is the error of a single image whose outputs contradict the head. Where the head was right for an earlier image, the layout
+// is known to be right: the network, its server or the image is at fault, and only this image is lost.
 type InvalidOutput struct{ Reason string }
 
 // Error returns the text in one line.
@@ -60,22 +60,22 @@ func (e *evidence) checksAllScores() bool {
 	return e.images <= ContradictionImages
 }
 
-// add counts an image with so many values that cannot be scores. Before the first right image it returns a Contradiction after enough
-// images, afterwards an error for each image that has no valid detection.
-func (e *evidence) add(s *head.Stats, badScores int) (*Contradiction, error) {
+// add counts an image with so many values that cannot be scores. The error is that of an image without a valid detection, or, before
+// the first right image, with anything invalid; enough of these in a row are a Contradiction.
+func (e *evidence) add(s *head.Stats, badScores int) (contradiction *Contradiction, invalid error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.contradiction == nil && badScores == 0 && keptBoxes(s) > 0 && !misplaced(s) {
 		e.right = true
 	}
+	switch {
+	case badScores > 0 && (keptBoxes(s) == 0 || !e.right):
+		invalid = invalidScores
+	case misplaced(s):
+		invalid = invalidBoxes
+	}
 	if e.right {
-		switch {
-		case badScores > 0 && keptBoxes(s) == 0:
-			return nil, invalidScores
-		case misplaced(s):
-			return nil, invalidBoxes
-		}
-		return nil, nil
+		return nil, invalid
 	}
 	switch {
 	case badScores > 0:
@@ -95,7 +95,7 @@ func (e *evidence) add(s *head.Stats, badScores int) (*Contradiction, error) {
 	if e.contradiction == nil && e.boxes >= ContradictionImages {
 		e.contradiction = &Contradiction{e.model, e.layout, e.boxes, noBoxes}
 	}
-	return e.contradiction, nil
+	return e.contradiction, invalid
 }
 
 // Outputs that no head has.

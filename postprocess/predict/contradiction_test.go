@@ -54,21 +54,21 @@ func TestContradiction(t *testing.T) {
 		{name: "right", images: times(100, some)},
 		{name: "empty for ever", images: times(3000, none)},
 		{name: "empty for ever, in corners that mean nothing", shares: true, images: times(300, none)},
-		{name: "scores over 1", images: times(100, odd), after: 30, want: scores},
+		{name: "scores over 1", images: times(100, odd), after: 30, invalid: 30, want: scores},
 		{
 			name: "empty images between say nothing", images: append(append(times(20, odd), times(50, none)...), times(20, odd)...),
-			after: 80, want: scores,
+			after: 80, invalid: 30, want: scores,
 		},
-		{name: "wrong after a right image", images: append(append(times(29, odd), some), times(100, odd)...), invalid: 100},
+		{name: "wrong after a right image", images: append(append(times(29, odd), some), times(100, odd)...), invalid: 129},
 		{name: "right again", images: append(append(times(9, some), times(50, odd)...), times(9, some)...), invalid: 50},
 		{name: "some right scores after a right image", images: append(times(9, some), times(50, shows(50, 150))...)},
-		{name: "some right scores in each", images: times(100, shows(50, 150)), after: 30, want: scores},
-		{name: "logits, of which none is high", floor: -4, images: times(100, none), after: 30, want: scores},
+		{name: "some right scores in each", images: times(100, shows(50, 150)), after: 30, invalid: 30, want: scores},
+		{name: "logits, of which none is high", floor: -4, images: times(100, none), after: 30, invalid: 30, want: scores},
 		{name: "a little under 0 as quantized networks end", floor: -0.01, images: times(100, none)},
-		{name: "shares read as pixels", shares: true, images: times(100, some), after: 30, want: boxes},
+		{name: "shares read as pixels", shares: true, images: times(100, some), after: 30, invalid: 30, want: boxes},
 		{
 			name: "shares, with empty images", shares: true, images: append(times(29, some), append(times(9, none), some)...),
-			after: 39, want: boxes,
+			after: 39, invalid: 30, want: boxes,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

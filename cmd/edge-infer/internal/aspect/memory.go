@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -20,9 +21,11 @@ const patience = 10 * time.Second
 type Camera struct{ Name, URI string }
 
 // Cache remembers the image sizes of cameras between runs, so that a camera that is unavailable at a start does not change the network's
-// shape, which would rebuild its engine plan. One goroutine at a time.
+// shape, which would rebuild its engine plan. Any goroutine may use it.
 type Cache struct {
-	path  string // empty: it forgets
+	path string // empty: it forgets
+
+	mu    sync.Mutex
 	known map[string]known
 }
 
@@ -74,6 +77,8 @@ func (m *Cache) Sizes(ctx context.Context, cameras []Camera, logger *slog.Logger
 
 // Size returns the size of a camera's images; zero if unknown.
 func (m *Cache) Size(c Camera) engine.Size {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if was := m.known[c.Name]; was.URI == capture.Redact(c.URI) && was.Width > 0 && was.Height > 0 {
 		return engine.Size{Width: was.Width, Height: was.Height}
 	}
@@ -82,6 +87,8 @@ func (m *Cache) Size(c Camera) engine.Size {
 
 // Update remembers how large a camera's images are, and reports whether that is news.
 func (m *Cache) Update(c Camera, size engine.Size) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	now := known{URI: capture.Redact(c.URI), Width: size.Width, Height: size.Height}
 	if size.Width == 0 || m.known[c.Name] == now {
 		return false
@@ -95,7 +102,9 @@ func (m *Cache) Save() error {
 	if m.path == "" {
 		return nil
 	}
+	m.mu.Lock()
 	data, err := json.Marshal(m.known)
+	m.mu.Unlock()
 	if err != nil {
 		return err
 	}

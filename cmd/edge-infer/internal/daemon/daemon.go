@@ -119,7 +119,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	r.wire(c, out, screen)
 	r.control.read = read
 	defer context.AfterFunc(asked, func() { out.Hurry(outputDrainTime) })()
-	return r.run(ctx, hangup)
+	return r.runUntil(ctx, hangup)
 }
 
 // outputDrainTime is how long readers of the output may take for the rest of it when the run is ended.
@@ -144,6 +144,7 @@ type run struct {
 
 	throttle throttle // watch goroutine only, but for its limits
 	watchdog watchdog
+	ending   ending
 }
 
 // wire connects the parts with each other.
@@ -161,6 +162,7 @@ func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen
 	f.images = aspect.Open(c.State)
 	f.clipUnits = keepUnits(&c.Clips)
 	f.onChange = r.cameraChanged
+	f.restart = func() { r.control.end(ErrRestart) }
 	f.onOpened = func() { r.opened.Store(true) }
 
 	o := &r.outputs
@@ -233,11 +235,7 @@ func (r *run) reloading(begins bool) {
 	}
 }
 
-func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r.control.end = cancel
-	r.control.ended = ctx.Done()
+func (r *run) run(ctx context.Context, cancel context.CancelCauseFunc, hangup <-chan os.Signal) (err error) {
 	defer func() {
 		if errors.Is(err, ErrRestart) {
 			r.outputs.out.Hurry(outputDrainTime)
@@ -276,9 +274,9 @@ func (r *run) run(ctx context.Context, hangup <-chan os.Signal) (err error) {
 	}
 	cancel(nil)
 	f.cameras.Stop()
-	<-f.cameras.Ended()
+	_ = r.ending.part("cameras", partLimit, func() error { <-f.cameras.Ended(); return nil })
 	stopWatching()
-	rest.Wait()
+	_ = r.ending.part("background work", partLimit, func() error { rest.Wait(); return nil })
 	return cmp.Or(f.outcome(err), silent)
 }
 
@@ -331,7 +329,10 @@ func (r *run) close(restart bool) error {
 	} else {
 		_ = r.service.Stopping()
 	}
-	errs := []error{r.outputs.closeReports()}
-	errs = append(errs, r.fleet.cameras.Close(), r.outputs.close(), r.fleet.closeCascade(), r.fleet.devices.Close())
-	return errors.Join(errs...)
+	errs := []error{r.ending.part("page and terminal", viewLimit, r.outputs.closeReports)}
+	errs = append(errs, r.ending.part("cameras", partLimit, r.fleet.cameras.Close), r.ending.part("outputs", partLimit, r.outputs.close))
+	if r.ending.hangs() {
+		return errors.Join(errs...) // it may use the memory of the networks
+	}
+	return errors.Join(append(errs, r.fleet.closeCascade(), r.fleet.devices.Close())...)
 }

@@ -32,8 +32,9 @@ type fleet struct {
 	process   *process.Runtime
 	logger    *slog.Logger
 	onChange  func(capture.Stats) // a camera has entered another state; called from its goroutine
+	restart   func()              // asks for a new process
 	onOpened  func()              // a network that could not be opened at the start has been opened
-	images    *aspect.Cache       // sizes of the cameras' images; watch goroutine only after Open
+	images    *aspect.Cache       // sizes of the cameras' images
 	clipUnits time.Duration       // how long cameras with clips keep their access units
 
 	cameras     camera.Set
@@ -55,6 +56,7 @@ func (f *fleet) Open(ctx context.Context, s site.Site, steps progress.Reporter) 
 	}
 	f.devices.SetupThread = f.process.Capture.SetupLoopThread
 	f.devices.Swap = f.swap
+	f.devices.Restart = f.restart
 	if err := f.devices.Open(ctx, &f.site, steps, f.logger); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // TestANetworkThatDoesNotReturnLeavesTheOthersAlone: while a request of one network takes for ever, the camera of the other network, on the
-// same GPU, goes on.
+// same GPU, goes on. The network is opened again, and the program ends whatever hangs.
 func TestANetworkThatDoesNotReturnLeavesTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.StandInGPU(t)
@@ -40,5 +40,15 @@ func TestANetworkThatDoesNotReturnLeavesTheOthersAlone(t *testing.T) {
 	results("healthy", 60) // three seconds; at most two requests of the other camera were in flight
 	require.NoError(t, os.Remove(held))
 	results("hanging", 3)
-	require.NoError(t, p.Stop(syscall.SIGTERM))
+
+	require.NoError(t, os.WriteFile(held, nil, 0o600))
+	p.Logged(`"network failed" cameras=hanging error="the network hangs: a request has not returned for`)
+	results("healthy", 60)
+	require.NoError(t, os.Remove(held))
+	p.Logged(`"network opened" cameras=hanging`)
+	results("hanging", 3)
+
+	require.NoError(t, os.WriteFile(held, nil, 0o600))
+	results("healthy", 20)
+	require.NoError(t, p.Stop(syscall.SIGTERM), "the program ends although a request hangs")
 }

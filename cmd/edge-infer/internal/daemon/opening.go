@@ -25,6 +25,7 @@ type opening struct {
 	work  int       // pieces under way
 	since time.Time // of the end of the last one
 	text  string    // where the newest one is
+	over  bool      // the run is open: what is still opened in the background is no reason to wait
 }
 
 // Watch notifies the watchdog until stop is called.
@@ -47,13 +48,16 @@ func (o *opening) Watch() (stop func()) {
 	return func() {
 		close(ended)
 		<-done
+		o.mu.Lock()
+		o.over = true
+		o.mu.Unlock()
 	}
 }
 
 // notify notifies the watchdog once, unless there was no progress for too long.
 func (o *opening) notify() {
 	o.mu.Lock()
-	text, alive := o.text, o.work > 0 || time.Since(o.since) < openingLimit
+	text, alive := o.text, !o.over && (o.work > 0 || time.Since(o.since) < openingLimit)
 	o.mu.Unlock()
 	if !alive {
 		return
@@ -71,8 +75,18 @@ func (o *opening) Begin(name string) progress.Step {
 	o.text = name
 	o.mu.Unlock()
 	o.notify()
-	o.onText(name)
+	o.show(name)
 	return &openingStep{Step: o.steps.Begin(name), opening: o}
+}
+
+// show passes on where the work is, while the run is being opened.
+func (o *opening) show(text string) {
+	o.mu.Lock()
+	over := o.over
+	o.mu.Unlock()
+	if !over {
+		o.onText(text)
+	}
 }
 
 // openingStep is one piece of work.
@@ -86,7 +100,7 @@ func (s *openingStep) Note(text string) {
 	s.opening.mu.Lock()
 	s.opening.text = text
 	s.opening.mu.Unlock()
-	s.opening.onText(text)
+	s.opening.show(text)
 	s.Step.Note(text)
 }
 

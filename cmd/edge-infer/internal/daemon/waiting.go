@@ -100,6 +100,7 @@ func (w *waiting) openMQTT() error {
 func (w *waiting) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.begun = true // nothing is opened from now on
 	if w.end == nil {
 		return nil
 	}

@@ -1,5 +1,6 @@
 // Package pipeline is the frame loop: it takes the newest frame of every camera, keeps the predictor's slots busy, tracks the detections
-// and passes the results to sinks. A single goroutine does all of it (Run in pipeline.go); nothing but the predictor allocates or blocks.
+// and passes the results to sinks. A single goroutine does all of it (loop in pipeline.go); nothing but the predictor allocates or blocks.
+// A predictor that does not return is abandoned with the goroutine that waits for it, and another goroutine goes on (hang.go).
 // A frame goes through schedule.go (is it inferred?), request.go (the predictor) and publish.go (tracker and sinks).
 package pipeline
 
@@ -83,8 +84,11 @@ type Pipeline struct {
 	Secondary *SecondaryStage
 	// OnFault is called by the frame goroutine when the predictor is at fault: for ten seconds it has failed or its output was invalid,
 	// without a right one in between; or its output contradicts the recognised layout from the start, in which case the error is a
-	// *predict.Contradiction. Frames are then dropped until Replace. With nil, Run returns the error.
+	// *predict.Contradiction; or it did not return from a request, and the error is a *Hung. Frames are then dropped until Replace. With
+	// nil, Run returns the error.
 	OnFault func(error)
+	// Hold keeps a predictor open whose call was abandoned, until returned is called, after the call has returned. Nil for nothing to do.
+	Hold func() (returned func())
 	// Fault is why the predictor cannot be used from the start: frames are dropped until Start. Nil for none.
 	Fault  error
 	Logger *slog.Logger
@@ -99,6 +103,8 @@ type Pipeline struct {
 	model       atomic.Pointer[engine.Model]
 	inference   atomic.Int64 // smoothed nanoseconds from Submit to Wait
 	heartbeat   Heartbeat
+	guard       atomic.Pointer[guard] // of the loop's current goroutine
+	overdue     atomic.Int64          // nanoseconds, see Overdue
 
 	// Frame goroutine only.
 	requests []request
@@ -125,7 +131,13 @@ func (p *Pipeline) prepare() {
 	if p.Secondary != nil && slices.Equal(p.inferred.Labels, p.Secondary.Labels) {
 		p.secondary = p.Secondary
 	}
-	batch := model.MaxBatch
+	p.makeRequests()
+	p.guard.CompareAndSwap(nil, new(guard)) // for those that drive the loop themselves
+}
+
+// makeRequests makes a request for every slot of the predictor.
+func (p *Pipeline) makeRequests() {
+	batch := p.Predictor.Model().MaxBatch
 	p.requests = make([]request, p.Predictor.Slots())
 	for i := range p.requests {
 		p.requests[i] = request{
@@ -163,18 +175,27 @@ func (p *Pipeline) Open() error {
 }
 
 // Run processes frames until ctx ends, or until ended is closed and every frame captured before is done. The error is that of a predictor
-// at fault, see OnFault. It finishes the requests in flight before it returns.
+// at fault, see OnFault. It finishes the requests in flight before it returns, but does not wait long for them when ctx has ended.
 func (p *Pipeline) Run(ctx context.Context, ended <-chan struct{}) error {
 	defer p.signalAtEnd(ctx, ended)()
+	return p.watch(ctx, ended)
+}
+
+// loop is Run in the loop's goroutine, which ends within it if Run has abandoned it.
+func (p *Pipeline) loop(ctx context.Context, ended <-chan struct{}) error {
 	p.lockThread()
-	defer func() {
-		defer p.heartbeat.Rest()
-		p.finishAll()
-		p.DeviceShare.release()
-		for _, camera := range *p.streams.Load() {
-			p.finishObjects(camera)
-		}
-	}()
+	err := p.work(ctx, ended)
+	p.finishAll()
+	p.DeviceShare.release()
+	for _, camera := range *p.streams.Load() {
+		p.finishObjects(camera)
+	}
+	p.heartbeat.Rest()
+	return err
+}
+
+// work is the loop proper.
+func (p *Pipeline) work(ctx context.Context, ended <-chan struct{}) error {
 	for ctx.Err() == nil {
 		p.heartbeat.Beat()
 		if p.review != nil {
@@ -264,8 +285,14 @@ func (p *Pipeline) Model() engine.Model { return *p.model.Load() }
 // InferenceTime is how long a request takes from Submit to the end of Wait, smoothed.
 func (p *Pipeline) InferenceTime() time.Duration { return time.Duration(p.inference.Load()) }
 
-// Stuck is for how long the loop has been in one iteration although it has something to do.
-func (p *Pipeline) Stuck() time.Duration { return p.heartbeat.Stalled() }
+// Stuck is for how long the loop has been in one iteration although it has something to do. Calls into the predictor do not count: Run
+// watches them.
+func (p *Pipeline) Stuck() time.Duration {
+	if g := p.guard.Load(); g != nil && g.inCall() {
+		return 0
+	}
+	return p.heartbeat.Stalled()
+}
 
 // FirstFrame is the time from Open to the first inferred frame, 0 before it.
 func (p *Pipeline) FirstFrame() time.Duration { return time.Duration(p.first.Load()) }

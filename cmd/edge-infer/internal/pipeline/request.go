@@ -91,7 +91,11 @@ func (p *Pipeline) adjustRelief() {
 func (p *Pipeline) submit(slot int) {
 	r := &p.requests[slot]
 	r.submitted = time.Now()
-	r.err = p.Predictor.Submit(slot, r.images)
+	g := p.guard.Load()
+	g.enter(p)
+	err := p.Predictor.Submit(slot, r.images)
+	g.leave(slot, err == nil)
+	r.err = err
 }
 
 // finish waits for the slot and hands on what came out.
@@ -100,7 +104,10 @@ func (p *Pipeline) finish(slot int) {
 	var result *predict.BatchResult
 	err := r.err
 	if err == nil {
+		g := p.guard.Load()
+		g.enter(p)
 		result, err = p.Predictor.Wait(slot)
+		g.leave(slot, false)
 	}
 	if p.busy == 1 && p.DeviceShare.wanted() {
 		p.DeviceShare.release() // what follows is the host's
@@ -120,7 +127,7 @@ func (p *Pipeline) finish(slot int) {
 		p.drop(r, result.Contradiction)
 		return
 	}
-	took := int64(time.Since(r.submitted))
+	took := max(1, int64(time.Since(r.submitted))) // 0 is that of a predictor that has not answered yet
 	if before := p.inference.Load(); before > 0 {
 		took = (7*before + took) / 8
 	}
@@ -186,7 +193,10 @@ func (p *Pipeline) fail(slot int, err error) {
 		return
 	}
 	frames, streams, images, corners := slices.Clone(r.frames), slices.Clone(r.streams), slices.Clone(r.images), slices.Clone(r.corners)
+	left := 0 // first frame that has not been tried
+	defer func() { releaseAll(frames[left:], streams[left:]) }()
 	for i := range frames {
+		left = i + 1
 		p.heartbeat.Beat()
 		r.frames, r.streams, r.images = append(r.frames[:0], frames[i]), append(r.streams[:0], streams[i]), append(r.images[:0], images[i])
 		r.corners = append(r.corners[:0], corners[i])

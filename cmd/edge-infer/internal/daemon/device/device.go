@@ -28,11 +28,14 @@ type Device struct {
 	group       *site.Group
 	prepared    *prepared
 	engines     *sharedEngines
-	options     predict.Options
+	own         predict.Options                   // of this device alone
+	options     predict.Options                   // with what the groups have in common that share its engines
 	running     atomic.Pointer[predict.Predictor] // Upgrade may replace it
 	openNetwork opener
-	late        bool // the first predictor was not opened at the start; set by Set.Open
-	refined     bool // it runs the fully optimized plan; upgrade goroutine only
+	opening     chan opened  // the first predictor, if it was not open when the cameras started
+	abandoned   atomic.Int32 // calls into predictors that have not returned
+	late        bool         // the first predictor was not opened at the start; set by Set.Open
+	refined     bool         // it runs the fully optimized plan; upgrade goroutine only
 	fault       fault
 }
 
@@ -46,6 +49,16 @@ func (d *Device) Running() predict.Predictor { return *d.running.Load() }
 func (d *Device) Use(p predict.Predictor) {
 	d.running.Store(&p)
 	d.Memory.Lend(p)
+}
+
+// hold keeps the predictor open in which the frame loop has abandoned a call, until returned is called.
+func (d *Device) hold() (returned func()) {
+	d.abandoned.Add(1)
+	release := d.Memory.Hold()
+	return func() {
+		release()
+		d.abandoned.Add(-1)
+	}
 }
 
 // cameras returns the cameras that the group was opened with, for messages.

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,8 +16,25 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
+
+const (
+	// openingGrace is how long the other networks may take once one is open, before the cameras start without them.
+	openingGrace = 10 * time.Second
+	// endLimit is how long an opening may take to end with the run.
+	endLimit = 2 * time.Second
+)
+
+// opened is a predictor that was opened, or why it was not.
+type opened struct {
+	predictor predict.Predictor
+	err       error
+}
+
+// errOpening is the fault of a network that is still being opened.
+var errOpening = errors.New("it is still being opened")
 
 // Open opens the networks of every camera group of a site on its devices. A backend that was chosen automatically may be replaced later by
 // Upgrade; a configured one builds the plan that it lacks first, with its progress reported to steps.
@@ -33,14 +51,8 @@ func (s *Set) Open(ctx context.Context, all *site.Site, steps progress.Reporter,
 		s.engines = join(s.engines, p)
 		used += len(p.each)
 	}
-	for _, e := range s.engines {
-		for _, p := range e.groups {
-			for _, own := range p.each {
-				if err := s.openDevice(ctx, e, p, own, steps); err != nil {
-					return err
-				}
-			}
-		}
+	if err := s.openDevices(ctx, steps); err != nil {
+		return err
 	}
 	if err := s.checkOpened(); err != nil {
 		return err
@@ -77,7 +89,12 @@ type prepared struct {
 func (s *Set) prepare(g *site.Group, first int, steps progress.Reporter, logger *slog.Logger) (*prepared, error) {
 	p := &prepared{group: g}
 	options := network.GroupOptions(g, logger)
-	options.Build = network.PlanBuilder{Progress: steps}.Build
+	build := network.PlanBuilder{Progress: steps}.Build
+	options.Build = func(ctx context.Context, plan tensorrt.BuildOptions) error {
+		s.building.Lock() // one needs much of the memory
+		defer s.building.Unlock()
+		return build(ctx, plan)
+	}
 	options.ReserveCPU = g.Network.Engine.Backend == config.Auto
 	options.ProbeSizes = func() []engine.Size {
 		if side := g.Network.Inference.Tile; side > 0 {
@@ -102,11 +119,11 @@ func (s *Set) prepare(g *site.Group, first int, steps progress.Reporter, logger 
 	return p, err
 }
 
-// openDevice adds a device to the set and opens its predictor. A device that cannot be opened has a fault, and is opened by supervise. The
-// error is one in the settings, or that of ctx.
-func (s *Set) openDevice(ctx context.Context, e *sharedEngines, p *prepared, own predict.Options, steps progress.Reporter) error {
-	d := &Device{group: p.group, prepared: p, engines: e, options: e.options(own), Notify: new(capture.Wakeup)}
+// newDevice returns a device of a group without a predictor.
+func (s *Set) newDevice(e *sharedEngines, p *prepared, own predict.Options, steps progress.Reporter) *Device {
+	d := &Device{group: p.group, prepared: p, engines: e, own: own, options: e.options(own), Notify: new(capture.Wakeup)}
 	d.fault.reports = make(chan error, 1)
+	d.opening = make(chan opened, 1)
 	d.openNetwork = func(ctx context.Context, options predict.Options) (*predict.Network, error) {
 		n, quick, err := openFirst(ctx, options, steps, s.logger)
 		if quick {
@@ -114,22 +131,74 @@ func (s *Set) openDevice(ctx context.Context, e *sharedEngines, p *prepared, own
 		}
 		return n, err
 	}
-	predictor, err := d.open(ctx, own)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil || errors.As(err, new(config.UsageError)):
-		return err
-	default:
-		predictor = newUnopened(own.Model)
+	return d
+}
+
+// openDevices makes the devices and opens their predictors, all at the same time but for those that share engines. Once one is open the
+// others have openingGrace: then the cameras start, and supervise waits for the rest. A device that cannot be opened has a fault, and is
+// opened by supervise. The error is one in the settings, or that of ctx.
+func (s *Set) openDevices(ctx context.Context, steps progress.Reporter) error {
+	arrived := make(chan *Device, len(s.engines))
+	for _, e := range s.engines {
+		var all []*Device
+		for _, p := range e.groups {
+			for _, own := range p.each {
+				all = append(all, s.newDevice(e, p, own, steps))
+			}
+		}
+		s.All = append(s.All, all...)
+		go func() {
+			for _, d := range all {
+				predictor, err := d.open(ctx, d.own)
+				d.opening <- opened{predictor, err}
+				arrived <- d
+			}
+		}()
+	}
+	results := map[*Device]opened{}
+	var grace <-chan time.Time
+	ended := ctx.Done()
+	for waits := true; waits && len(results) < len(s.All); {
+		select {
+		case d := <-arrived:
+			results[d] = <-d.opening
+			if results[d].err == nil && grace == nil {
+				grace = time.After(openingGrace)
+			}
+		case <-grace:
+			waits = false
+		case <-ended:
+			ended, grace = nil, time.After(endLimit)
+		}
+	}
+	var failed error
+	for _, d := range s.All {
+		result, ready := results[d]
+		if !ready {
+			result.err = errOpening
+		}
+		failed = errors.Join(failed, s.begin(d, result))
+	}
+	return cmp.Or(ctx.Err(), failed)
+}
+
+// begin makes a device ready to run with its first predictor, or without it if there was an error, which is returned if it is one in the
+// settings.
+func (s *Set) begin(d *Device, first opened) error {
+	predictor := first.predictor
+	if first.err != nil {
+		predictor = newUnopened(d.own.Model)
 		d.late = true
-		d.fault.set(err, false, time.Time{})
+		d.fault.set(first.err, false, time.Time{})
 	}
 	d.Use(predictor)
 	d.Pipeline = &pipeline.Pipeline{
 		Predictor: predictor, Wakeup: d.Notify, SetupThread: s.SetupThread, Logger: s.logger, Stages: s.Stages,
-		MinScore: float32(p.group.MinScore), OnFault: d.fault.report, Fault: err,
+		MinScore: float32(d.group.MinScore), OnFault: d.fault.report, Fault: first.err, Hold: d.hold,
 	}
-	s.All = append(s.All, d)
+	if errors.As(first.err, new(config.UsageError)) {
+		return first.err
+	}
 	return nil
 }
 

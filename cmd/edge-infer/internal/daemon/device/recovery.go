@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/internal/backoff"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -19,16 +20,26 @@ type fault struct {
 	mu   sync.Mutex
 	err  error     // nil while the predictor works
 	lost bool      // another attempt is not expected to help
-	next time.Time // of the next attempt to open a predictor; zero for none
+	next time.Time // of the next attempt to open a predictor, or of the restart; zero for none
+	what string    // happens next; empty while a predictor is being opened
 }
 
 // report passes on why the frame loop stopped using its predictor.
 func (f *fault) report(err error) { f.reports <- err }
 
-func (f *fault) set(err error, lost bool, next time.Time) {
+func (f *fault) set(err error, lost bool, next time.Time) { f.setNext(err, lost, next, "opened again") }
+
+func (f *fault) setNext(err error, lost bool, next time.Time, what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.err, f.lost, f.next = err, lost, next
+	f.err, f.lost, f.next, f.what = err, lost, next, what
+}
+
+// openSince records that a predictor is being opened.
+func (f *fault) openSince(begun time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next, f.what = begun, ""
 }
 
 func (f *fault) isLost() bool {
@@ -46,59 +57,188 @@ func (f *fault) text() string {
 		return ""
 	case f.next.IsZero():
 		return "network failed: " + f.err.Error()
+	case f.what == "":
+		return fmt.Sprintf("network failed, being opened since %s: %v", f.next.Format(time.TimeOnly), f.err)
 	}
-	return fmt.Sprintf("network failed, opened again at %s: %v", f.next.Format(time.TimeOnly), f.err)
+	return fmt.Sprintf("network failed, %s at %s: %v", f.what, f.next.Format(time.TimeOnly), f.err)
 }
 
-// supervise opens the predictor of a device again whenever it is at fault or could not be opened yet, until ctx ends. The first predictor's
-// contradiction of its layout is final: file or settings are wrong. exhausted is called when no device of the set is expected to recover.
-func (s *Set) supervise(ctx context.Context, d *Device, exhausted func()) {
-	cameras := d.cameras()
-	if d.Waits() {
-		d.fault.report(d.fault.err)
+// faultText describes why the device's cameras have no results; empty if they have.
+func (d *Device) faultText() string {
+	if text := d.fault.text(); text != "" {
+		return text
 	}
-	failures := 0         // of predictors in a row
-	inferred := uint64(0) // frames until the last fault
-	reopened := false
+	if overdue := d.Overdue(); overdue > 0 {
+		return fmt.Sprintf("network hangs: a request has not returned for %v", overdue.Round(time.Second))
+	}
+	return ""
+}
+
+const (
+	// mostAbandoned is how many calls into predictors may fail to return before the program starts anew: each has a thread and memory.
+	mostAbandoned = 3
+	// restartPause is the shortest time from the start of a run until it asks for a restart.
+	restartPause = 10 * time.Minute
+	// hangMemory is after which time without a hang the pauses are short again.
+	hangMemory = 10 * time.Minute
+	// openingNotice is how long an opening may take before it is logged.
+	openingNotice = 10 * time.Second
+)
+
+// supervise opens the predictor of a device again whenever it is at fault or could not be opened yet, until ctx ends. exhausted is called
+// when no device of the set is expected to recover.
+func (s *Set) supervise(ctx context.Context, d *Device, exhausted func()) {
+	if d.Waits() {
+		d.fault.report(s.finishOpening(ctx, d))
+	}
+	var past faults
 	for {
-		var err error
 		select {
 		case <-ctx.Done():
 			return
-		case err = <-d.fault.reports:
-		}
-		if now := d.inferred(); now > inferred {
-			inferred = now
-			failures = 0
-		}
-		what := "network failed"
-		if d.Waits() {
-			what = "network not opened"
-		}
-		s.logger.Error(what, "cameras", cameras, "error", err)
-		if errors.As(err, new(*predict.Contradiction)) && !reopened {
-			d.fault.set(err, true, time.Time{})
-			s.checkLost(exhausted)
-			continue
-		}
-		for err != nil {
-			pause := s.reopening.After(failures)
-			d.fault.set(err, failures > 0, time.Now().Add(pause))
-			s.checkLost(exhausted)
-			select {
-			case <-ctx.Done():
+		case err := <-d.fault.reports:
+			if err != nil {
+				past.add(d, err)
+				s.logFault(d, err)
+			}
+			if !s.recover(ctx, d, err, &past, exhausted) {
 				return
-			case <-time.After(pause):
-			}
-			failures++
-			if err = s.replace(ctx, d); err != nil && ctx.Err() == nil {
-				s.logger.Warn("network not opened again", "cameras", cameras, "error", err)
 			}
 		}
-		reopened = true
 		d.fault.set(nil, false, time.Time{})
-		s.logger.Info("network opened", "cameras", cameras)
+		s.logger.Info("network opened", "cameras", d.cameras())
 	}
+}
+
+// recover opens a predictor of a device again and again until one is there. It reports false if ctx ends before.
+func (s *Set) recover(ctx context.Context, d *Device, err error, past *faults, exhausted func()) bool {
+	for err != nil {
+		if s.abandonedCalls() >= mostAbandoned && !s.restart(ctx, d, err, exhausted) {
+			return false
+		}
+		pause := s.reopening.After(past.failures + max(0, past.hangs-1))
+		d.fault.set(err, past.failures > 0, time.Now().Add(pause))
+		s.checkLost(exhausted)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+		past.failures++
+		if err = s.replace(ctx, d); err != nil && ctx.Err() == nil {
+			s.logger.Warn("network not opened again", "cameras", d.cameras(), "error", err)
+		}
+	}
+	return true
+}
+
+func (s *Set) logFault(d *Device, err error) {
+	what := "network failed"
+	if d.Waits() {
+		what = "network not opened"
+	}
+	s.logger.Error(what, "cameras", d.cameras(), "error", err)
+}
+
+// faults counts the faults of a device's predictors, from which the pauses follow.
+type faults struct {
+	failures int    // in a row, without a frame between them
+	inferred uint64 // frames until the last one
+	hangs    int    // without hangMemory between them: one that hangs now and then costs a thread each time
+	hung     time.Time
+}
+
+func (f *faults) add(d *Device, err error) {
+	if now := d.inferred(); now > f.inferred {
+		f.inferred = now
+		f.failures = 0
+	}
+	if time.Since(f.hung) > hangMemory {
+		f.hangs = 0
+	}
+	if errors.As(err, new(*pipeline.Hung)) {
+		f.hung = time.Now()
+		f.hangs++
+	}
+}
+
+// finishOpening has a device start with its first predictor, which may still be being opened, and returns why it cannot.
+func (s *Set) finishOpening(ctx context.Context, d *Device) error {
+	if !errors.Is(d.fault.err, errOpening) {
+		return d.fault.err
+	}
+	s.logger.Warn("the cameras start without a network that is still being opened", "cameras", d.cameras())
+	next, err := s.await(ctx, d, d.opening)
+	if err != nil {
+		return err
+	}
+	return s.Swap(ctx, d, next)
+}
+
+// await returns a predictor that is being opened. One that does not end with ctx is left alone, and closed when it is there.
+func (s *Set) await(ctx context.Context, d *Device, opening <-chan opened) (predict.Predictor, error) {
+	begun := time.Now()
+	d.fault.openSince(begun)
+	notice := time.After(openingNotice)
+	for {
+		select {
+		case result := <-opening:
+			return result.predictor, result.err
+		case <-notice:
+			s.logger.Warn("a network is still being opened", "cameras", d.cameras(), "after", time.Since(begun).Round(time.Second))
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), closeLate(opening))
+		}
+	}
+}
+
+// closeLate closes a predictor that nobody wants any more as soon as it is open, and waits endLimit for it.
+func closeLate(opening <-chan opened) error {
+	closed := make(chan error, 1)
+	go func() {
+		late := <-opening
+		if late.err == nil {
+			late.err = late.predictor.Close()
+		}
+		closed <- late.err
+	}()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(endLimit):
+		return nil
+	}
+}
+
+// abandonedCalls returns how many calls into predictors have not returned.
+func (s *Set) abandonedCalls() (calls int) {
+	for _, d := range s.All {
+		calls += int(d.abandoned.Load())
+	}
+	return calls
+}
+
+// restart asks for a new process, at the earliest restartPause after the start. It reports true if enough calls have returned by then.
+func (s *Set) restart(ctx context.Context, d *Device, err error, exhausted func()) (recovered bool) {
+	at := s.started.Add(restartPause)
+	d.fault.setNext(err, true, at, "the program restarts")
+	s.checkLost(exhausted)
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for s.abandonedCalls() >= mostAbandoned {
+		select {
+		case <-ctx.Done():
+			return false
+		case now := <-ticker.C:
+			if now.After(at) {
+				s.logger.Error("restarting: too many requests to networks have not returned", "requests", s.abandonedCalls())
+				s.Restart()
+				<-ctx.Done()
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // defaultReopening is the pause before a failed network is opened again.
@@ -126,7 +266,12 @@ func openAgain(ctx context.Context, d *Device) (predict.Predictor, error) {
 
 // replace makes a device go on with a new predictor.
 func (s *Set) replace(ctx context.Context, d *Device) error {
-	next, err := s.reopen(ctx, d)
+	opening := make(chan opened, 1)
+	go func() {
+		predictor, err := s.reopen(ctx, d)
+		opening <- opened{predictor, err}
+	}()
+	next, err := s.await(ctx, d, opening)
 	if err != nil {
 		return err
 	}

@@ -36,11 +36,15 @@ type Set struct {
 
 	// Secondary is as in pipeline.Pipeline.
 	Secondary *pipeline.SecondaryStage
+	// Restart asks for a new process: so many calls into predictors have not returned that opening more of them is no remedy.
+	Restart func()
 	// Swap makes a device go on with another predictor, which is closed when that fails.
 	Swap func(ctx context.Context, d *Device, next predict.Predictor) error
 
 	engines   []*sharedEngines // set by Open
 	logger    *slog.Logger     // set by Open
+	building  sync.Mutex       // held while a plan is built
+	started   time.Time        // set by Run
 	reopening backoff.Exponential
 	reopen    func(context.Context, *Device) (predict.Predictor, error) // opens the predictor of a device again; changed by tests only
 
@@ -124,6 +128,7 @@ func (s *Set) Ready(cameras []pipeline.Camera, sinks []pipeline.Sink) error {
 func (s *Set) Run(ctx context.Context, ended <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	s.started = time.Now()
 	var exhausted atomic.Bool
 	errs := make(chan error, len(s.All))
 	var supervisors sync.WaitGroup
@@ -216,7 +221,7 @@ func (s *Set) Slowdown(camera string) int {
 // LastError returns why a camera's newest frame gave no result; empty after one that did and for an unknown camera.
 func (s *Set) LastError(camera string) string {
 	if d := s.Of(camera); d != nil {
-		return cmp.Or(d.fault.text(), d.LastError(camera))
+		return cmp.Or(d.faultText(), d.LastError(camera))
 	}
 	return ""
 }
@@ -233,7 +238,7 @@ func (s *Set) Stats() (all []pipeline.CameraStats) {
 func (s *Set) Totals() (all []pipeline.CameraStats) {
 	for _, d := range s.All {
 		totals := d.Totals()
-		if text := d.fault.text(); text != "" {
+		if text := d.faultText(); text != "" {
 			for i := range totals {
 				totals[i].Error, totals[i].NetworkFailed = text, true
 			}

@@ -24,6 +24,7 @@ type Memory struct {
 type lending struct {
 	Lender
 	buffers int
+	held    bool // a call into it has not returned
 	retired bool
 }
 
@@ -85,13 +86,27 @@ func (m *Memory) Lend(next Lender) {
 	}
 }
 
-// Close closes the predictor in use. The cameras must be closed before.
+// Hold keeps the predictor in use open, whatever else happens, until returned is called: a call into it has not returned.
+func (m *Memory) Hold() (returned func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	held := m.current
+	held.buffers++
+	held.held = true
+	return func() { m.release(held) }
+}
+
+// Close closes the predictor in use, or lets it be closed when a call into it has returned. The cameras must be closed before.
 func (m *Memory) Close() error {
 	m.mu.Lock()
 	last := m.current
 	m.current = nil
+	waits := last != nil && last.held && last.buffers > 0
+	if waits {
+		last.retired = true
+	}
 	m.mu.Unlock()
-	if last == nil {
+	if last == nil || waits {
 		return nil
 	}
 	return last.Close()
