@@ -331,7 +331,7 @@ func (r *run) close(restart bool) error {
 	} else {
 		_ = r.service.Stopping()
 	}
-	errs := []error{r.outputs.closeReports()}
-	errs = append(errs, r.fleet.cameras.Close(), r.outputs.close(), r.fleet.closeCascade(), r.fleet.devices.Close())
+	errs := []error{r.outputs.closeViews()}
+	errs = append(errs, r.fleet.cameras.Close(), r.outputs.close(), r.outputs.account(), r.fleet.closeCascade(), r.fleet.devices.Close())
 	return errors.Join(errs...)
 }
