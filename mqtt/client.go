@@ -234,12 +234,10 @@ func positive[T int | time.Duration](value, standard T) T {
 	return value
 }
 
-// Close ends Run, waits for it, and writes the queued events to disk. It is idempotent and safe on a client that was never opened.
+// Close ends Run, waits for it, and writes the queued events to disk. Afterwards every event is delivered, on disk, or accounted as
+// dropped; see spool.Spool.Close for the error. It is idempotent and safe on a client that was never opened.
 func (c *Client) Close() error {
-	c.mu.Lock()
-	opened := c.opened
-	c.mu.Unlock()
-	if !opened {
+	if !c.isOpen() {
 		return nil
 	}
 	c.close()
@@ -250,6 +248,24 @@ func (c *Client) Close() error {
 	c.saveAnnounced()
 	c.announcing.Unlock()
 	return c.events.Close()
+}
+
+// abandonLimit is how long Abandon waits for the disk.
+const abandonLimit = 200 * time.Millisecond
+
+// Abandon is Close for a process that ends at once, also while Close waits for a broker or a disk that hangs: it does not wait for Run.
+func (c *Client) Abandon() error {
+	if !c.isOpen() {
+		return nil
+	}
+	c.close()
+	return c.events.CloseWithin(abandonLimit)
+}
+
+func (c *Client) isOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.opened
 }
 
 // Sync waits until every event queued before the call is on disk, or returns an error.

@@ -307,7 +307,7 @@ func TestHangingBrokerDoesNotDelayTheEnd(t *testing.T) {
 	require.Eventually(t, func() bool { return c.qos0.Len() == 1 }, mqtttest.Patience, time.Millisecond)
 	assert.Less(t, stop(), unhindered)
 	a := balanced(t, c)
-	assert.Equal(t, uint64(100), a.Events.Queued)
+	assert.Equal(t, ledger.Account{Offered: 100, Dropped: 100}, a.Events, "they were in memory only")
 }
 
 // TestUnacknowledged has a broker that reads everything, answers pings, and acknowledges no message.
@@ -347,8 +347,47 @@ func TestUnacknowledged(t *testing.T) {
 	c.Event(&payload.Event{Type: "new", Camera: "cam0"})
 	require.Eventually(t, func() bool { return c.Connection().Error == "broker acknowledged nothing for 100ms" }, mqtttest.Patience,
 		time.Millisecond)
-	assert.Less(t, stop(), unhindered)
 	assert.Equal(t, ledger.Account{Offered: 1, Queued: 1}, balanced(t, c).Events)
+	assert.Less(t, stop(), unhindered)
+	assert.Equal(t, ledger.Account{Offered: 1, Dropped: 1}, balanced(t, c).Events)
+}
+
+// TestAbandonWaitsForNoBroker abandons a client whose Close waits for a broker that reads nothing. Events on disk are still queued
+// afterwards, all others are dropped and counted.
+func TestAbandonWaitsForNoBroker(t *testing.T) {
+	for name, directory := range map[string]string{"memory": "", "disk": t.TempDir()} {
+		t.Run(name, func(t *testing.T) {
+			c := testClient(stallingBroker(t, true))
+			c.Spool.Directory, c.Spool.Commit = directory, time.Hour
+			c.WriteTimeout, c.AckTimeout, c.KeepAlive = time.Hour, time.Hour, time.Hour
+			stop := start(t, c)
+			waitConnected(t, c)
+			for range 100 {
+				c.Event(&payload.Event{Type: "new", Camera: "cam0"})
+			}
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				stop()
+			}()
+			<-c.closing.Done()
+			require.NoError(t, c.Abandon())
+			select {
+			case <-closed:
+				t.Error("it waited for Close")
+			default:
+			}
+			c.Event(&payload.Event{Type: "end", Camera: "cam0"}) // of a frame loop that does not know yet
+			want := ledger.Account{Offered: 101, Dropped: 101}
+			if directory != "" {
+				want = ledger.Account{Offered: 101, Dropped: 1, Queued: 100}
+			}
+			assert.Equal(t, want, balanced(t, c).Events)
+			<-closed
+			assert.Equal(t, want, balanced(t, c).Events)
+			require.NoError(t, new(Client).Abandon())
+		})
+	}
 }
 
 // memory is the resident set in bytes.

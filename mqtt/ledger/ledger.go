@@ -9,7 +9,7 @@ type Account struct {
 	Offered    uint64 `json:"offered"`    // queued, including the spool's events at Open
 	Delivered  uint64 `json:"delivered"`  // QoS 0: written to the connection; QoS 1: acknowledged by the broker
 	Superseded uint64 `json:"superseded"` // retained values replaced by a newer one before they were sent; no information is lost
-	Dropped    uint64 `json:"dropped"`    // replaced by a newer frame's, over a limit, too old, or lost with the connection
+	Dropped    uint64 `json:"dropped"`    // replaced by a newer frame's, over a limit, too old, lost with the connection or at the end
 	Queued     uint64 `json:"queued"`     // waiting, or sent and not yet acknowledged
 }
 

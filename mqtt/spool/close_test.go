@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/mqtt/ledger"
 )
 
 // TestCloseSaysWhatIsLost: a spool that cannot be used is reported at the start; its end is an error only when that costs events.
@@ -20,16 +23,44 @@ func TestCloseSaysWhatIsLost(t *testing.T) {
 	s.add("delivered")
 	s.drain(true)
 	assert.NoError(t, s.Close())
+	assert.Equal(t, ledger.Account{Offered: 1, Delivered: 1}, s.balance(t))
 
 	s = openSpool(t, Config{Directory: unusable})
 	s.add("waiting")
 	s.add("waiting")
 	assert.EqualError(t, s.Close(), "close event spool: 2 events are lost: mkdir "+file+": not a directory")
 	assert.NoError(t, s.Close(), "said once")
+	s.add("late")
+	assert.Equal(t, ledger.Account{Offered: 3, Dropped: 3}, s.balance(t))
 
 	s = openSpool(t, Config{})
 	s.add("in memory, as was asked for")
 	assert.NoError(t, s.Close())
+	assert.Equal(t, ledger.Account{Offered: 1, Dropped: 1}, s.balance(t))
+}
+
+// TestCloseOnAFailingDisk: events on disk are queued for the next start, the others are dropped and counted.
+func TestCloseOnAFailingDisk(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), "spool")
+	s := openSpool(t, Config{Directory: directory, Commit: time.Hour, MaxBytes: 1 << 20})
+	const size = 1000 // of an event; a segment takes 64 of them
+	for i := range 100 {
+		s.add(fmt.Sprintf("%d %0*d", i, size, 0))
+		if i == 69 {
+			require.NoError(t, s.Sync())
+		}
+	}
+	require.NoError(t, os.Rename(directory, directory+"2")) // no segment can be added
+	segment := filepath.Join(directory, "0000000000000047.events")
+	require.EqualError(t, s.Close(), "close event spool: 30 events are lost: open "+segment+": no such file or directory")
+	assert.Equal(t, ledger.Account{Offered: 100, Dropped: 30, Queued: 70}, s.balance(t))
+	_, ok := s.Next(0, nil)
+	assert.False(t, ok, "its files are closed")
+	assert.Equal(t, 70, s.Stats().Messages)
+
+	s = openSpool(t, Config{Directory: directory + "2"})
+	assert.Len(t, s.drain(true), 70)
+	assert.Equal(t, ledger.Account{Offered: 70, Delivered: 70}, s.balance(t))
 }
 
 // stuck is a log that takes no more lines: its writer hangs as it does on a dead disk.
@@ -49,9 +80,11 @@ func TestCloseDoesNotWaitForWhatHangs(t *testing.T) {
 	require.NoError(t, os.RemoveAll(directory)) // it will want to complain
 	s.add("1")
 	assert.EqualError(t, s.Close(), "close event spool: 1 events are lost: the disk has not answered for 50ms")
-	assert.NoError(t, s.Close())
+	assert.Equal(t, ledger.Account{Offered: 1, Dropped: 1}, s.balance(t))
+	assert.NoError(t, s.CloseWithin(0))
 	close(log.release)
 	<-s.stopped
+	assert.Equal(t, ledger.Account{Offered: 1, Dropped: 1}, s.balance(t), "the writer finds nothing more to write")
 }
 
 func TestStats(t *testing.T) {

@@ -218,10 +218,15 @@ func (s *Spool) Last() uint64 {
 // spareCapacity is the free capacity that Next leaves after an event in its buffer.
 const spareCapacity = 64
 
-// Next reads the first event after a number into buf. The caller owns the event and may append up to spareCapacity bytes.
+// Next reads the first event after a number into buf; there is none once Close has been called. The caller owns the event and may append up
+// to spareCapacity bytes.
 func (s *Spool) Next(after uint64, buf []byte) (Event, bool) {
 	for {
 		s.mu.Lock()
+		if s.closed { // the writer closes the files
+			s.mu.Unlock()
+			return Event{Buffer: buf}, false
+		}
 		s.enforce()
 		e, ok := s.stored.after(after)
 		if !ok {
@@ -255,11 +260,14 @@ func (s *Spool) Next(after uint64, buf []byte) (Event, bool) {
 		}
 		// A file that was removed meanwhile has no entries any more; one that cannot be read loses this event.
 		s.mu.Lock()
-		if s.stored.remove(e.number) {
+		unread := !s.closed && s.stored.remove(e.number)
+		if unread {
 			s.ledger.Drop(1)
-			s.Logger.Warn("event spool cannot read an event back, it is dropped", "file", file.path, "event", e.number, "error", err)
 		}
 		s.mu.Unlock()
+		if unread {
+			s.Logger.Warn("event spool cannot read an event back, it is dropped", "file", file.path, "event", e.number, "error", err)
+		}
 		buf = buf[:0]
 	}
 }
@@ -324,9 +332,13 @@ func (s *Spool) Sync() error {
 	}
 }
 
-// Close writes queued events and stops the writer. It returns an error if events are lost because the directory is unusable or the disk
-// does not answer within CloseLimit; a queue without a directory just ends. Events offered later are dropped.
-func (s *Spool) Close() error {
+// Close writes queued events and stops the writer. Events that are not on disk afterwards are accounted as dropped, and so are events
+// offered later. It returns an error if events are lost because the directory is unusable or the disk does not answer within CloseLimit; a
+// queue without a directory just ends.
+func (s *Spool) Close() error { return s.CloseWithin(s.CloseLimit) }
+
+// CloseWithin is Close with a limit of its own. It may be called while Close waits, and returns before it then; each loss is returned once.
+func (s *Spool) CloseWithin(limit time.Duration) error {
 	s.mu.Lock()
 	closed := s.closed
 	s.closed = true
@@ -334,19 +346,29 @@ func (s *Spool) Close() error {
 	if !closed {
 		close(s.stop)
 	}
-	limit := time.NewTimer(s.CloseLimit)
-	defer limit.Stop()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	var hanging error
 	select {
 	case <-s.stopped:
-	case <-limit.C:
-		hanging = fmt.Errorf("the disk has not answered for %v", s.CloseLimit)
+	case <-timer.C:
+		hanging = fmt.Errorf("the disk has not answered for %v", limit)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reason := cmp.Or(hanging, s.failure)
-	if lost := s.writing.len() + s.tail.len(); lost > 0 && reason != nil && !closed {
+	lost := s.loseMemory()
+	if lost > 0 && reason != nil {
 		return fmt.Errorf("close event spool: %d events are lost: %w", lost, reason)
 	}
 	return nil
+}
+
+// loseMemory drops the events that are not on disk and returns their number. A writer that hangs may still read the bytes of its batch, and
+// finds nothing to index when it goes on. The caller holds mu.
+func (s *Spool) loseMemory() int {
+	lost := s.writing.len() + s.tail.len()
+	s.ledger.Drop(lost)
+	s.writing, s.tail = batch{}, batch{}
+	return lost
 }

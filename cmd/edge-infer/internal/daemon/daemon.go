@@ -329,10 +329,11 @@ func (r *run) close(restart bool) error {
 	} else {
 		_ = r.service.Stopping()
 	}
-	errs := []error{r.ending.part("page and terminal", viewLimit, r.outputs.closeReports)}
+	errs := []error{r.ending.part("page and terminal", viewLimit, r.outputs.closeViews)}
 	errs = append(errs, r.ending.part("cameras", partLimit, r.fleet.cameras.Close), r.ending.part("outputs", partLimit, r.outputs.close))
-	if r.ending.hangs() {
-		return errors.Join(errs...) // it may use the memory of the networks
+	errs = append(errs, r.settle())
+	if !r.ending.hangs() { // what hangs may use the memory of the networks
+		errs = append(errs, r.fleet.closeCascade(), r.fleet.devices.Close())
 	}
-	return errors.Join(append(errs, r.fleet.closeCascade(), r.fleet.devices.Close())...)
+	return errors.Join(errs...)
 }

@@ -17,6 +17,8 @@ const (
 	viewLimit = outputDrainTime + 500*time.Millisecond
 	// runLimit is how long all parts may take. With what follows it, a program ends within 5 s.
 	runLimit = 4300 * time.Millisecond
+	// settleLimit is how long the last accounts may take after that.
+	settleLimit = 500 * time.Millisecond
 )
 
 // ending ends the parts of a run. One that hangs is left alone: the process ends without it.
@@ -24,6 +26,7 @@ type ending struct {
 	asked   chan struct{} // closed when a signal, --duration or a restart asks for the end; a run that ends by itself has time
 	logger  *slog.Logger
 	hanging atomic.Bool
+	settled sync.Once
 }
 
 // part ends a part of a run and returns its error, nil for one that hangs.
@@ -74,8 +77,28 @@ func (r *run) runUntil(ctx context.Context, hangup <-chan os.Signal) error {
 	case <-time.After(runLimit):
 	}
 	r.logger.Error("the program ends although a part of it hangs", "after", runLimit)
+	settled := make(chan error, 1)
+	go func() { settled <- r.settle() }()
+	var err error
+	select {
+	case err = <-settled:
+	case <-time.After(settleLimit):
+	}
 	if errors.Is(context.Cause(inner), ErrRestart) {
 		return ErrRestart
 	}
-	return nil
+	return err
+}
+
+// settle prints the accounts of the run, the first time. Events of an MQTT client that could not be closed are on disk then, or lost, which
+// is the error.
+func (r *run) settle() (err error) {
+	r.ending.settled.Do(func() {
+		o := &r.outputs
+		if !o.closed.Load() && o.client != nil {
+			err = o.client.Abandon()
+		}
+		err = errors.Join(err, o.account())
+	})
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -112,6 +113,8 @@ type outputs struct {
 	certificates certificates
 	announced    sensors // known to Home Assistant; watch goroutine only
 	seen         sink.SeenLabels
+	unread       bool        // standard output cannot be written; set by closeViews
+	closed       atomic.Bool // by close
 }
 
 // openBroker opens the embedded broker, if configured, once. It returns the addresses of the brokers to connect to.
@@ -335,30 +338,39 @@ func (o *outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context
 	}
 }
 
-// closeReports ends what people and programs read, with the statistics as the last JSON line. The cameras may still run.
-func (o *outputs) closeReports() error {
+// closeViews ends what people and programs read while the run lasts. The cameras may still run.
+func (o *outputs) closeViews() error {
 	var errs []error
 	if o.terminal != nil {
 		errs = append(errs, o.terminal.Close())
-		if o.groups.Opened() {
-			errs = append(errs, o.summarise())
-		}
 	}
 	if o.lines != nil {
-		err := o.lines.Close()
-		if err == nil && o.groups.Opened() {
-			err = json.NewEncoder(o.out).Encode(map[string]any{"v": 1, "device": o.device, "stats": o.totals()})
-		}
-		errs = append(errs, err)
+		errs = append(errs, o.lines.Close())
 	}
+	o.unread = errors.Join(errs...) != nil
 	if o.web != nil {
 		errs = append(errs, o.web.Close())
 	}
 	return errors.Join(errs...)
 }
 
+// account prints the statistics of the run, as the last JSON line or for a person. The views and the MQTT client must be closed before: the
+// accounts of its messages are final then.
+func (o *outputs) account() error {
+	switch {
+	case !o.groups.Opened() || o.unread:
+		return nil
+	case o.lines != nil:
+		return json.NewEncoder(o.out).Encode(map[string]any{"v": 1, "device": o.device, "stats": o.totals()})
+	case o.terminal != nil:
+		return o.summarise()
+	}
+	return nil
+}
+
 // close ends the rest. The cameras must be closed before.
 func (o *outputs) close() error {
+	defer o.closed.Store(true)
 	if o.snapshots != nil {
 		o.snapshots.Close()
 	}

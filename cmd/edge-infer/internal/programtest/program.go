@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/mqtt/ledger"
 )
 
 // Program is a running edge-infer process.
@@ -187,7 +189,7 @@ type Totals struct {
 		Hardware                       string
 	}
 	MQTT struct {
-		Detections struct{ Offered, Delivered, Dropped, Queued uint64 }
+		Detections, Events ledger.Account
 	}
 	Seconds    float64
 	FirstFrame float64 `json:"first_frame_ms"`
