@@ -28,7 +28,8 @@ const Name = "triton"
 
 const (
 	maxEndpoints = 16
-	answerLimit  = 256 << 20 // bytes of an answer whose size is not known
+	answerLimit  = 256 << 20 // bytes of any answer
+	unknownLimit = 64 << 20  // bytes of the answer to an image while the size of the model's outputs is not known
 	openTimeout  = 10 * time.Second
 
 	// DefaultTimeout is the default timeout of a request. A local standby engine takes over within a second.
@@ -118,15 +119,15 @@ func (e *Engine) open(ctx context.Context, addresses string, options engine.Opti
 		return err
 	}
 	sweep()
-	for number := range cmp.Or(options.Slots, 2) {
+	if err := first.warmUp(ctx); err != nil {
+		return err
+	}
+	for number := range cmp.Or(options.Slots, 2) { // after warmUp, which may find the size of their answers
 		s, err := e.newSlot(number)
 		if err != nil {
 			return err
 		}
 		e.slots = append(e.slots, s)
-	}
-	if err := first.warmUp(ctx); err != nil {
-		return err
 	}
 	if e.img != nil {
 		e.planLayout()

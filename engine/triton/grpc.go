@@ -236,12 +236,9 @@ func (w *grpcWire) infer(ctx context.Context, r *request, a *answer) error {
 	if err != nil {
 		return err
 	}
-	data, err := a.room(length)
+	data, err := a.readExactly(response.Body, length)
 	if err != nil {
 		return err
-	}
-	if _, err := io.ReadFull(response.Body, data); err != nil {
-		return truncated(err)
 	}
 	if err := end(response); err != nil {
 		return err

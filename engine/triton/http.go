@@ -198,12 +198,7 @@ func (w *httpWire) infer(ctx context.Context, r *request, a *answer) error {
 // read reads the body of a response into the memory of a.
 func (w *httpWire) read(response *http.Response, a *answer) ([]byte, error) {
 	if n := response.ContentLength; n >= 0 {
-		data, err := a.room(int(min(n, int64(a.limit)+1)))
-		if err != nil {
-			return nil, err
-		}
-		_, err = io.ReadFull(response.Body, data)
-		return data, truncated(err)
+		return a.readExactly(response.Body, int(min(n, int64(a.limit)+1)))
 	}
 	return a.readAll(response.Body)
 }

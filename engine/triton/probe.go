@@ -196,7 +196,7 @@ func (p *endpoint) try(ctx context.Context) ([]engine.Tensor, error) {
 		}
 	}
 	r.Inputs = p.engine.withAuxiliary(r.Inputs, batch)
-	a := p.engine.newAnswer(answerLimit)
+	a := p.engine.newAnswer(p.engine.largestAnswer(batch))
 	defer a.memory.End()
 	if err := p.wire.infer(ctx, r, a); err != nil {
 		return nil, err

@@ -183,7 +183,7 @@ func (p *endpoint) unshare(ctx context.Context) {
 func (p *endpoint) tryShared(ctx context.Context, l *regionPair) error {
 	e := p.engine
 	batch := max(e.img.Batch, 1)
-	r, a := &request{}, e.newAnswer(answerLimit)
+	r, a := &request{}, e.newAnswer(e.largestAnswer(batch))
 	defer a.memory.End()
 	r.Inputs = []kserve.Tensor{{
 		Name: e.model.Inputs[0].Name, Datatype: kserve.Datatype(e.img.Type), Shape: e.img.Shape(batch),

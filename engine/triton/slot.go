@@ -36,7 +36,7 @@ type slot struct {
 }
 
 func (e *Engine) newSlot(number int) (*slot, error) {
-	s := &slot{engine: e, number: number, answer: *e.newAnswer(e.largestAnswer())}
+	s := &slot{engine: e, number: number, answer: *e.newAnswer(e.largestAnswer(e.model.MaxBatch))}
 	s.request.Inputs = make([]kserve.Tensor, 0, len(e.model.Inputs))
 	if e.img != nil {
 		s.images = preprocess.NewBatch(e.img, e.model.MaxBatch)
@@ -49,15 +49,18 @@ func (e *Engine) newSlot(number int) (*slot, error) {
 	return s, nil
 }
 
-// largestAnswer returns the limit of an answer in bytes: the outputs of the largest batch as JSON text, about six times their binary size,
-// and 1 MiB more; answerLimit if the model leaves a size open.
-func (e *Engine) largestAnswer() int {
+// largestAnswer returns the limit of an answer to so many images in bytes: their outputs as JSON text, about six times their binary size,
+// and 1 MiB more; unknownLimit while a size of the outputs is open, which it is until an image has been run.
+func (e *Engine) largestAnswer(batch int) int {
 	const text, others = 6, 1 << 20
-	size, known := kserve.BatchBytes(e.model.Outputs, e.model.MaxBatch)
-	if !known {
+	size, known := kserve.BatchBytes(e.model.Outputs, batch)
+	switch {
+	case known:
+		return min(text*size+others, answerLimit)
+	case e.img == nil: // tensors of any size
 		return answerLimit
 	}
-	return min(text*size+others, answerLimit)
+	return unknownLimit
 }
 
 // work runs the slot's request. The worker goroutine calls it.

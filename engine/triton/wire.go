@@ -60,10 +60,12 @@ func (e *Engine) newAnswer(limit int) *answer {
 }
 
 const (
+	first = 64 << 10 // bytes of the buffer for an answer of unknown size
 	// alignment of tensors in bytes: the size of the widest element.
 	alignment = 8
-	// controlLimit is the maximum size of responses without tensors, in bytes.
-	controlLimit = 16 << 20
+	// controlLimit is the maximum size of responses without tensors, in bytes; headerLimit that of their headers and trailers.
+	controlLimit = 4 << 20
+	headerLimit  = 1 << 20
 	dialTimeout  = 5 * time.Second
 )
 
@@ -90,9 +92,28 @@ func (a *answer) drop() {
 	a.memory.End()
 }
 
+// readExactly reads a message of n bytes. Memory grows as it arrives: a server may announce what it never sends.
+func (a *answer) readExactly(from io.Reader, n int) ([]byte, error) {
+	if n < 0 || n > a.limit {
+		return nil, kserve.Statusf(kserve.Internal, "the response has %d bytes, the limit is %d", n, a.limit)
+	}
+	read := 0
+	for size := min(n, max(first, len(a.buffer)-alignment)); ; size = min(2*size, n) {
+		data, err := a.room(size)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := io.ReadFull(from, data[read:]); err != nil {
+			return nil, truncated(err)
+		}
+		if read = size; read == n {
+			return data, nil
+		}
+	}
+}
+
 // readAll reads a message of unknown size.
 func (a *answer) readAll(from io.Reader) ([]byte, error) {
-	const first = 64 << 10
 	read := 0
 	for size := min(first, a.limit); ; size = min(2*size, a.limit) {
 		data, err := a.room(size)
@@ -203,7 +224,7 @@ func newClient(a address, remote *engine.Remote, authorize func() string) *clien
 	c := &client{base: "http://" + a.host, authorize: authorize}
 	c.transport = &http.Transport{
 		Protocols: protocols, DisableCompression: true, DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16,
-		IdleConnTimeout: 90 * time.Second, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
+		IdleConnTimeout: 90 * time.Second, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10, MaxResponseHeaderBytes: headerLimit,
 	}
 	if a.tls {
 		c.base = "https://" + a.host

@@ -5,6 +5,7 @@ package testtool
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,12 +16,16 @@ var Packages = map[string]string{
 	"bash":             essential,
 	"cc":               "build-essential",
 	"cp":               essential,
+	"curl":             "curl",
+	"cut":              essential,
 	"ffmpeg":           "ffmpeg",
 	"ffprobe":          "ffmpeg",
 	"gcc":              "build-essential",
 	"git":              "git",
 	"go":               essential, // cross/deps wants it on the PATH
+	"grep":             essential,
 	"gst-launch-1.0":   "gstreamer1.0-tools",
+	"head":             essential,
 	"ldconfig":         essential,
 	"ldd":              essential,
 	"minisign":         "minisign",
@@ -35,6 +40,7 @@ var Packages = map[string]string{
 	"protoc":           "protobuf-compiler",
 	"setpriv":          essential,
 	"sh":               essential,
+	"sleep":            essential,
 	"stdbuf":           essential,
 	"systemd-analyze":  "systemd",
 	"unshare":          essential,
@@ -50,13 +56,35 @@ func Program(t testing.TB, name string) string {
 	if !known {
 		t.Fatalf("add %q with its Debian package to internal/testtool, and the package to a line of apt_install in cross/deps", name)
 	}
+	path := find(name)
+	if path == "" {
+		t.Fatalf("%s of Debian's package %q is not installed: run make deps", name, debian)
+	}
+	return path
+}
+
+// find returns the path of a program; "" if it is not installed.
+func find(name string) string {
 	for _, path := range []string{name, "/usr/sbin/" + name} { // not on the PATH of every user
 		if found, err := exec.LookPath(path); err == nil {
 			return found
 		}
 	}
-	t.Fatalf("%s of Debian's package %q is not installed: run make deps", name, debian)
 	return ""
+}
+
+// Link links the programs of Packages that are installed into a directory, so that a PATH of it alone has no others.
+func Link(t testing.TB, dir string) {
+	t.Helper()
+	for name := range Packages {
+		path := find(name)
+		if path == "" { // reported where it is run
+			continue
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Flags returns what pkg-config prints for arguments such as --cflags and libraries.
