@@ -33,6 +33,13 @@ type ZoneCount struct {
 // LineCount holds the counts of a line by class.
 type LineCount struct{ In, Out []int }
 
+// maxUnreported is how long an object is present without a reported detection, as long as the tracker keeps a lost track. Time without
+// Updates, when nothing moves, counts as maxUpdateStep.
+const (
+	maxUnreported = time.Second
+	maxUpdateStep = 250 * time.Millisecond
+)
+
 // counts keeps the current and the last reported values, one row per counter.
 type counts struct {
 	classes, zones, lines int
@@ -94,10 +101,11 @@ func (c *counts) report(a *Analytics) {
 		clear(c.row(c.occupied(z)))
 	}
 	for _, o := range a.objects {
-		if !o.announced {
+		// An object that is not reported counts for a while: it is occluded, and the number would flicker. Weak boxes, which may keep
+		// its track alive for longer, do not count.
+		if !o.announced || o.unreported > maxUnreported || o.Score < a.Confidence {
 			continue
 		}
-		// A lost object counts until its track ends: it is occluded, and the number would flicker.
 		c.add(0, o.Class)
 		for _, z := range o.Zones {
 			c.add(c.occupied(z), o.Class)
