@@ -61,9 +61,29 @@ func (c *counts) occupied(z int) int { return 1 + 2*z }
 func (c *counts) inward(l int) int   { return 1 + 2*c.zones + 2*l }
 
 func (c *counts) add(row, class int) {
-	if class >= 0 && class < c.classes {
-		c.current[row*c.classes+class]++
+	if class < 0 || class >= maxUnnamed {
+		return
 	}
+	if class >= c.classes {
+		c.grow(class + 1)
+	}
+	c.current[row*c.classes+class]++
+}
+
+// maxUnnamed bounds the class numbers beyond the labels that are counted.
+const maxUnnamed = 1 << 12
+
+// grow makes room for more classes than there are labels.
+func (c *counts) grow(classes int) {
+	more := func(old []int) []int {
+		wide := make([]int, (1+2*c.zones+2*c.lines)*classes)
+		for row := range 1 + 2*c.zones + 2*c.lines {
+			copy(wide[row*classes:], old[row*c.classes:(row+1)*c.classes])
+		}
+		return wide
+	}
+	c.current, c.reported = more(c.current), more(c.reported)
+	c.classes = classes
 }
 
 func (c *counts) enter(zone, class int) { c.add(c.occupied(zone)+1, class) }

@@ -174,3 +174,14 @@ func TestPartialBoxesDoNotCross(t *testing.T) {
 		})
 	}
 }
+
+// TestClassesBeyondTheLabels: objects of classes without a name are counted as the others are.
+func TestClassesBeyondTheLabels(t *testing.T) {
+	a := open(t, Config{Lines: []Line{middle}, Zones: []Zone{{Name: "field", Points: field.Points, Inertia: 1}}})
+	a.Update(0, at(0), []postprocess.Track{seen(1, 550, 250, 1), seen(2, 550, 350, 5)})
+	r := a.Update(1, at(1), []postprocess.Track{seen(1, 450, 250, 1), seen(2, 450, 350, 5)})
+	assert.Equal(t, []Change{{Inward, 0, 1, 1}, {Inward, 0, 5, 1}}, r.Changes)
+	assert.Equal(t, []int{0, 1, 0, 0, 0, 1}, a.Line(0).In)
+	assert.Equal(t, []int{0, 1, 0, 0, 0, 1}, a.Zone(0).Occupied)
+	assert.Equal(t, []int{0, 1, 0, 0, 0, 1}, a.Present())
+}
