@@ -167,15 +167,9 @@ func (p *Image) Fit(width, height int) error {
 // Relabel converts class numbers from the dataset's labels to those of a model, by name. A dataset without names keeps its numbers. If only
 // is not empty, objects with other labels are removed.
 func (d *Dataset) Relabel(labels, only []string) error {
-	if d.Labels == nil {
-		if len(labels) > 0 {
-			for i := range d.Images {
-				for _, truth := range d.Images[i].Truths {
-					if truth.Class >= len(labels) {
-						return fmt.Errorf("%s has an object of class %d, the model has %d classes", d.Images[i].Path, truth.Class, len(labels))
-					}
-				}
-			}
+	if len(d.Labels) == 0 {
+		if err := d.checkClasses(len(labels)); err != nil {
+			return err
 		}
 		d.keep(labels, only)
 		return nil
@@ -212,6 +206,21 @@ func (d *Dataset) Relabel(labels, only []string) error {
 		d.Categories = categories
 	}
 	d.keep(labels, only)
+	return nil
+}
+
+// checkClasses returns an error for an object of a class beyond those of a model, of which 0 is any number.
+func (d *Dataset) checkClasses(count int) error {
+	if count == 0 {
+		return nil
+	}
+	for i := range d.Images {
+		for j := range d.Images[i].Truths {
+			if class := d.Images[i].Truths[j].Class; class >= count {
+				return fmt.Errorf("%s: class %d, the model has %d, from 0 on", classLine(labelFile(d.Images[i].Path), class), class, count)
+			}
+		}
+	}
 	return nil
 }
 

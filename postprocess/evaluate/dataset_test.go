@@ -89,9 +89,32 @@ func TestReadYOLO(t *testing.T) {
 		{Box: postprocess.Box{X1: 0, Y1: 0, X2: 20, Y2: 20}, Class: 0},
 	}, dataset.Images[0].Truths)
 	assert.Empty(t, dataset.Images[1].Truths)
-	assert.EqualError(t, dataset.Relabel([]string{"x"}, nil), filepath.Join(dir, "images",
-		"a.png")+" has an object of class 3, the model has 1 classes")
+	assert.EqualError(t, dataset.Relabel([]string{"x"}, nil), filepath.Join(dir, "labels", "a.txt")+":1: class 3, the model has 1, from 0 on")
 	assert.NoError(t, dataset.Relabel([]string{"a", "b", "c", "d"}, nil))
+}
+
+// TestClassBeyondTheNames: a class number that a data.yaml does not name is an error with file and line.
+func TestClassBeyondTheNames(t *testing.T) {
+	dir := t.TempDir()
+	writeImage(t, dir, "images/a.png", 200, 100)
+	write(t, dir, "labels/a.txt", "1 0.5 0.5 0.1 0.2\n2 0.5 0.5 0.1 0.2\n")
+	for names, want := range map[string]string{
+		"[bolt, nut]":                ":2: class 2, the data set names 2, from 0 on (add its name, or correct the line)",
+		"{0: bolt, 1: nut}":          ":2: class 2, the data set names 2, from 0 on (add its name, or correct the line)",
+		"[bolt, nut, gear]":          "",
+		"{0: bolt, 1: nut, 2: gear}": "",
+		"[]":                         "",
+	} {
+		write(t, dir, "data.yaml", "val: images\nnames: "+names)
+		dataset, err := ReadDataset(dir, "")
+		if want != "" {
+			require.EqualError(t, err, "read dataset: "+filepath.Join(dir, "labels", "a.txt")+want)
+			continue
+		}
+		require.NoError(t, err, names)
+		require.NoError(t, dataset.Relabel([]string{"bolt", "nut", "gear"}, nil), names)
+		require.Equal(t, 2, dataset.Images[0].Truths[1].Class)
+	}
 }
 
 func TestBadLabelsNameFileAndLine(t *testing.T) {

@@ -35,6 +35,7 @@ type description struct {
 // lines returns the format of the label files.
 func (d *description) lines() (lineFormat, error) {
 	f := newLineFormat(d.Keypoints)
+	f.classes = len(d.Names)
 	if len(d.Deviations) == 0 {
 		return f, nil
 	}

@@ -139,6 +139,7 @@ type lineFormat struct {
 	// points is the number of keypoints, each the numbers per keypoint: x, y and possibly visibility. Both are 0 if unknown.
 	points, each int
 	deviations   []float64 // OKS sigmas, nil if unknown
+	classes      int       // of the description, 0 if unknown
 }
 
 // newLineFormat returns the format of a kpt_shape, which may be empty.
@@ -184,6 +185,9 @@ func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth,
 		if err != nil || class < 0 || class >= maxClass {
 			return nil, refuse("class %q is not a number from 0 to %d", fields[0], maxClass-1)
 		}
+		if f.classes > 0 && class >= f.classes {
+			return nil, refuse("class %d, the data set names %d, from 0 on (add its name, or correct the line)", class, f.classes)
+		}
 		shares := make([]float64, count-1)
 		for i, field := range fields[1:count] {
 			shares[i], err = strconv.ParseFloat(field, 64)
@@ -202,6 +206,19 @@ func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth,
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return truths, nil
+}
+
+// classLine returns the file and line of the first object of a class, or only the file.
+func classLine(path string, class int) string {
+	text, _ := os.ReadFile(path)
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == strconv.Itoa(class) {
+			return fmt.Sprintf("%s:%d", path, number)
+		}
+	}
+	return path
 }
 
 // truth is the object of the numbers of a line.

@@ -205,8 +205,12 @@ const (
 	rowInvalid
 )
 
-// maxClass is above every class number.
-const maxClass = 1 << 20
+// maxClass is above every class number, maxUnnamed above those that the labels do not reach: the network knows more classes than its names
+// tell. A higher number shows that the column is none of classes.
+const (
+	maxClass   = 1 << 20
+	maxUnnamed = 1 << 12
+)
 
 // classifyRow writes a row to out where it is wanted.
 func (b *boxes) classifyRow(row *[engine.CandidateFields]float32, out *scan.Candidate) rowKind {
@@ -223,11 +227,11 @@ func (b *boxes) classifyRow(row *[engine.CandidateFields]float32, out *scan.Cand
 	number := b.match.numbers.class(int(class))
 	threshold := float32(0)
 	switch {
-	case b.columns > 0 && int(class) >= b.columns, b.classes > 0 && number >= b.classes:
+	case b.columns > 0 && int(class) >= b.columns, b.classes > 0 && number >= max(b.classes, maxUnnamed):
 		return rowBadScore
 	case number < 0: // background
 		return rowUnwanted
-	case b.classes == 0:
+	case number >= b.classes:
 		threshold = b.minScore(number)
 	default:
 		threshold = b.minScores[number]

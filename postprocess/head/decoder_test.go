@@ -211,7 +211,7 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 		nan, 10, 20, 20, 0.9, 1,
 		10, 10, 10, 20, 0.9, 1,
 		10, 10, 20, 20, nan, 1,
-		10, 10, 20, 20, 0.9, 2,
+		10, 10, 20, 20, 0.9, maxUnnamed,
 		10, 10, 20, 20, 0.9, -1,
 		10, 10, 20, 20, 0.9, 0.5,
 		10, 10, 20, 20, 0.9, nan,
@@ -224,6 +224,28 @@ func TestBadNumbersAreSkippedAndCounted(t *testing.T) {
 	impossible, err = d.CountBadScores(list, 0)
 	require.NoError(t, err)
 	assert.Equal(t, 5, impossible)
+}
+
+// TestClassNumberBeyondTheNames: a row of a class that the labels do not reach is a detection, unless the class is not wanted.
+func TestClassNumberBeyondTheNames(t *testing.T) {
+	list := result(identity, whole([]float32{
+		10, 10, 20, 20, 0.9, 5,
+		30, 30, 50, 50, 0.8, 1,
+	}, []int64{1, 2, 6}))
+	for _, c := range []struct {
+		options Options
+		want    []postprocess.Detection
+	}{
+		{Options{}, []postprocess.Detection{found(5, 0.9, 10, 10, 20, 20), found(1, 0.8, 30, 30, 50, 50)}},
+		{Options{Classes: []int{1}}, []postprocess.Detection{found(1, 0.8, 30, 30, 50, 50)}},
+		{Options{MinScore: 0.85}, []postprocess.Detection{found(5, 0.9, 10, 10, 20, 20)}},
+	} {
+		c.options.Layout = LayoutEnd2End
+		got, stats, err := openDecoder(t, described(2, []int64{1, 2, 6}), c.options).Decode(list, 0, 200, 200, nil)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, got)
+		assert.Zero(t, stats.BadScores)
+	}
 }
 
 func TestDecodeErrors(t *testing.T) {

@@ -3,6 +3,7 @@ package predict
 import (
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/edge-infer/edge-infer/postprocess"
 )
@@ -28,4 +29,32 @@ func distinctLabels(labels []string) []string {
 		all[class] = label
 	}
 	return all
+}
+
+// unnamedClass watches for class numbers beyond the names. Such detections are kept, as "class N".
+type unnamedClass struct {
+	names int                    // 0 for a model without names
+	warn  func(class, names int) // nil for nobody
+	found atomic.Bool
+}
+
+// check warns of the first class without a name.
+func (u *unnamedClass) check(detections []postprocess.Detection) {
+	if u.names == 0 || u.warn == nil {
+		return
+	}
+	for i := range detections {
+		if class := detections[i].Class; class >= u.names && !u.found.Swap(true) {
+			u.warn(class, u.names)
+		}
+	}
+}
+
+// warnUnnamed logs a class without a name and the file that lacks it.
+func (o *Options) warnUnnamed(class, names int) {
+	hint := "add the missing names to " + o.LabelsFile
+	if o.LabelsFile == "" {
+		hint = "the names in " + o.Path + " are too few: provide all of them with --labels FILE"
+	}
+	o.logger().Warn("class number beyond the names", "model", o.Path, "class", class, "names", names, "hint", hint)
 }

@@ -22,6 +22,7 @@ type Network struct {
 	perImageErrors bool // an error of the engine becomes that of each image
 
 	evidence evidence
+	unnamed  unnamedClass
 }
 
 var _ Predictor = (*Network)(nil)
@@ -62,6 +63,7 @@ func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 		return nil, err
 	}
 	n.model.Recognised = n.slots[0].tuned.Load().Recognised()
+	n.unnamed.names = len(n.model.Metadata.Labels)
 	n.evidence.model, n.evidence.layout = n.model.Path, n.model.Recognised.Layout
 	return n, nil
 }
@@ -214,6 +216,7 @@ func (n *Network) decodeAll(s *slot, result *engine.Result) (invalid error) {
 			continue
 		}
 		at.Map = s.decoder.Map(i)
+		n.unnamed.check(at.Detections)
 		s.result.Contradiction, at.Err = n.addEvidence(s.decoder, result, i, &at.Stats)
 		if at.Err != nil {
 			invalid = at.Err

@@ -211,6 +211,7 @@ func Open(ctx context.Context, o Options) (*Network, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	n.unnamed.warn = o.warnUnnamed
 	n.perImageErrors = o.PerImageErrors && o.remote()
 	return n, nil
 }

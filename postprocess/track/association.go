@@ -66,10 +66,14 @@ func (t *Tracker) unmatchedOf(detections []int) []int {
 	return t.unmatched
 }
 
-// associate pairs objects with detections so that the sum of the overlaps beyond the limit is maximal.
+// associate pairs objects with detections so that the sum of the overlaps beyond the limit is maximal. scored is true for reported
+// detections: the overlap is weighted with their score.
 func (t *Tracker) associate(detections []postprocess.Detection, objects, candidates []int, limit float32, scored bool) {
 	if len(objects) == 0 || len(candidates) == 0 {
 		return
+	}
+	if scored {
+		limit *= min(t.HighThreshold/DefaultHighThreshold, 1) // lower scores, lower products
 	}
 	t.weights = t.weights[:0]
 	for _, i := range objects {
@@ -98,7 +102,7 @@ func (t *Tracker) associate(detections []postprocess.Detection, objects, candida
 		}
 		j := candidates[column]
 		t.matched[j] = true
-		t.objects[objects[row]].match(&detections[j], j, t.at)
+		t.objects[objects[row]].match(&detections[j], j, t.at, scored)
 	}
 }
 
@@ -138,7 +142,7 @@ func (t *Tracker) matchOccluded(detections []postprocess.Detection) {
 			t.matched[left[column]] = true
 			o := &t.objects[t.remaining[row]]
 			o.motion = o.occluded
-			o.match(&detections[left[column]], left[column], t.at)
+			o.match(&detections[left[column]], left[column], t.at, true)
 		}
 	}
 }

@@ -63,6 +63,9 @@ type Tracker struct {
 	displacements         []displacement
 }
 
+// newTrackMargin is how much higher the score of a new track's first detection is than HighThreshold.
+const newTrackMargin = 0.1
+
 // maxVotes bounds the classes counted per object; more than three are noise.
 const maxVotes = 4
 
@@ -95,7 +98,7 @@ func (t *Tracker) Open() error {
 		t.LowThreshold = min(DefaultLowThreshold, t.HighThreshold)
 	}
 	if t.NewTrackThreshold == 0 {
-		t.NewTrackThreshold = min(t.HighThreshold+0.1, 1)
+		t.NewTrackThreshold = min(t.HighThreshold+newTrackMargin, 1)
 	}
 	if t.TrackBuffer == 0 {
 		t.TrackBuffer = DefaultTrackBuffer
@@ -131,6 +134,11 @@ func (t *Tracker) Open() error {
 	t.objects, t.tracks = t.objects[:0], t.tracks[:0]
 	t.resetAppearance()
 	return nil
+}
+
+// SetThresholds changes HighThreshold and LowThreshold from the next Update on; NewTrackThreshold becomes high + 0.1. Tracks are kept.
+func (t *Tracker) SetThresholds(low, high float32) {
+	t.LowThreshold, t.HighThreshold, t.NewTrackThreshold = low, high, min(high+newTrackMargin, 1)
 }
 
 // Update matches the detections of a frame captured at a time and returns the tracks, oldest first: active, tentative, lost and just ended
@@ -251,7 +259,9 @@ const (
 )
 
 // match updates the object with a detection.
-func (o *object) match(d *postprocess.Detection, index int, at time.Time) {
+//
+// A detection of the second stage, which is not reported, keeps and moves the object and does not vote for its class.
+func (o *object) match(d *postprocess.Detection, index int, at time.Time, reported bool) {
 	o.motion.update(d.Box, d.Score)
 	o.unoccluded.update(d.Box, &o.motion, float32(at.Sub(o.Last).Seconds()/step))
 	o.Box = d.Box
@@ -263,7 +273,9 @@ func (o *object) match(d *postprocess.Detection, index int, at time.Time) {
 		o.State, o.confirmed = postprocess.Active, true
 	}
 	o.Score = d.Score
-	o.vote(d.Class, d.Score)
+	if reported {
+		o.vote(d.Class, d.Score)
+	}
 }
 
 // vote adds a score to the votes of a class. A new class replaces the one with the fewest votes.

@@ -446,3 +446,27 @@ func TestLostTracksEndOutsideTheImage(t *testing.T) {
 		assert.Equal(t, want, last)
 	}
 }
+
+// TestWeakDetectionsOnlyMoveATrack: detections of the second stage keep a track alive and move it, and its class stays.
+func TestWeakDetectionsOnlyMoveATrack(t *testing.T) {
+	tracker := open(t, Tracker{})
+	update := func(frame int, x, score float32, class int) postprocess.Track {
+		tracks := tracker.Update(at(frame), []postprocess.Detection{detection(x, 100, 40, 40, score, class)})
+		require.Len(t, tracks, 1)
+		return tracks[0]
+	}
+	update(0, 100, 0.8, 2)
+	for frame := 1; frame < 60; frame++ {
+		got := update(frame, 100+float32(frame), 0.2, 1)
+		require.Equal(t, postprocess.Active, got.State)
+		require.Equal(t, 2, got.Class)
+		require.InDelta(t, 100+float32(frame), got.X1, 20)
+	}
+	// The first stage's threshold falls: the same boxes are reported now.
+	tracker.SetThresholds(0.1, 0.15)
+	class := 2
+	for frame := 60; frame < 70; frame++ {
+		class = update(frame, 100+float32(frame), 0.2, 1).Class
+	}
+	require.Equal(t, 1, class)
+}

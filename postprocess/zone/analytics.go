@@ -18,6 +18,9 @@ type Analytics struct {
 	Keypoints []string // keypoint names of the model
 	// Width and Height are the size of the source image in pixels.
 	Width, Height int
+	// Confidence is the lowest score of a reported detection; it may change between two Updates. Weaker detections keep an object's track
+	// alive and update its velocity. They do not move the object, count it or cause events.
+	Confidence float32
 
 	// Set by Open.
 	zones           []area
@@ -35,6 +38,7 @@ type Analytics struct {
 	merged   []*objectState // second half of the double buffer
 	free     []*objectState
 	ended    []*objectState
+	last     time.Time // of the latest Update
 	day      int
 	counts   counts
 	result   Result
@@ -60,6 +64,8 @@ type objectState struct {
 	Object
 	announced       bool
 	changed         bool
+	unreported      time.Duration // time of the Updates since the latest reported detection
+	whole           wholeSize
 	lastUpdate      time.Time
 	scores          history
 	stays           []stay
@@ -98,6 +104,7 @@ func (a *Analytics) Open() error {
 	a.ended = nil
 	a.free = nil
 	a.day = 0
+	a.last = time.Time{}
 	a.counts.open(len(a.Labels), len(a.zones), len(a.lines))
 	return nil
 }
@@ -193,7 +200,7 @@ func (a *Analytics) Update(seq uint64, at time.Time, tracks []postprocess.Track)
 				a.endObject(o, seq, at)
 				continue
 			}
-		case track.Matched() && track.State != postprocess.Ended:
+		case a.reported(track) && track.State != postprocess.Ended:
 			o = a.newObject(track)
 		default:
 			continue
@@ -207,8 +214,14 @@ func (a *Analytics) Update(seq uint64, at time.Time, tracks []postprocess.Track)
 	for line := range a.lines {
 		a.reportCrossings(line, seq, at)
 	}
+	a.last = at
 	a.counts.report(a)
 	return &a.result
+}
+
+// reported reports whether a detection of this frame that subscribers see belongs to the track.
+func (a *Analytics) reported(t *postprocess.Track) bool {
+	return t.Matched() && t.Score >= a.Confidence
 }
 
 // Finish ends all objects, at the end of a source or of the program.
@@ -260,14 +273,17 @@ func (a *Analytics) newObject(track *postprocess.Track) *objectState {
 	return o
 }
 
-// updateObject updates an object from its track. Only detections move an object: a prediction could overrun a line or leave a zone.
+// updateObject updates an object from its track. Only reported detections move an object: a prediction could overrun a line or leave a
+// zone, and weak boxes are seen by no subscriber.
 func (a *Analytics) updateObject(o *objectState, track *postprocess.Track, seq uint64, at time.Time) {
 	o.VX, o.VY = track.VX, track.VY
 	if o.Class != track.Class {
 		o.Class, o.changed = track.Class, true
 	}
-	if track.Matched() {
-		o.Detection, o.LastSeen = track.Detection, at
+	reported := a.reported(track)
+	if reported {
+		o.whole.update(track.Box, at.Sub(o.LastSeen)) // LastSeen is still the previous time
+		o.Detection, o.LastSeen, o.unreported = track.Detection, at, 0
 		if a.needFeet {
 			o.feet = a.feet(&track.Detection)
 		}
@@ -278,12 +294,15 @@ func (a *Analytics) updateObject(o *objectState, track *postprocess.Track, seq u
 		o.extendPath(foot, a.pathStep)
 		a.updateStationary(o, foot, at)
 		a.updateSpeed(o, foot, at)
+	} else {
+		o.unreported += min(at.Sub(a.last), maxUpdateStep)
 	}
-	if !o.announced && track.State == postprocess.Active && o.MedianScore >= a.minScore(o.Class) {
+	credible := o.Score >= a.Confidence // not if the confidence was raised since
+	if !o.announced && credible && track.State == postprocess.Active && o.MedianScore >= a.minScore(o.Class) {
 		o.announced, o.changed, o.lastUpdate = true, false, at
 		a.emit(Event{Kind: New, Seq: seq, Time: at, Object: &o.Object, Zone: -1, Line: -1})
 	}
-	if track.Matched() {
+	if reported {
 		for i := range a.zones {
 			a.updateZone(o, i, &track.Detection, seq, at)
 		}
@@ -292,7 +311,7 @@ func (a *Analytics) updateObject(o *objectState, track *postprocess.Track, seq u
 		}
 		a.updateSnapshot(o, seq, at)
 	}
-	if !o.announced {
+	if !o.announced || !credible {
 		return
 	}
 	// Updates are at least half a second apart, so that a flickering object does not flood subscribers.

@@ -33,6 +33,13 @@ type ZoneCount struct {
 // LineCount holds the counts of a line by class.
 type LineCount struct{ In, Out []int }
 
+// maxUnreported is how long an object is present without a reported detection, as long as the tracker keeps a lost track. Time without
+// Updates, when nothing moves, counts as maxUpdateStep.
+const (
+	maxUnreported = time.Second
+	maxUpdateStep = 250 * time.Millisecond
+)
+
 // counts keeps the current and the last reported values, one row per counter.
 type counts struct {
 	classes, zones, lines int
@@ -54,9 +61,29 @@ func (c *counts) occupied(z int) int { return 1 + 2*z }
 func (c *counts) inward(l int) int   { return 1 + 2*c.zones + 2*l }
 
 func (c *counts) add(row, class int) {
-	if class >= 0 && class < c.classes {
-		c.current[row*c.classes+class]++
+	if class < 0 || class >= maxUnnamed {
+		return
 	}
+	if class >= c.classes {
+		c.grow(class + 1)
+	}
+	c.current[row*c.classes+class]++
+}
+
+// maxUnnamed bounds the class numbers beyond the labels that are counted.
+const maxUnnamed = 1 << 12
+
+// grow makes room for more classes than there are labels.
+func (c *counts) grow(classes int) {
+	more := func(old []int) []int {
+		wide := make([]int, (1+2*c.zones+2*c.lines)*classes)
+		for row := range 1 + 2*c.zones + 2*c.lines {
+			copy(wide[row*classes:], old[row*c.classes:(row+1)*c.classes])
+		}
+		return wide
+	}
+	c.current, c.reported = more(c.current), more(c.reported)
+	c.classes = classes
 }
 
 func (c *counts) enter(zone, class int) { c.add(c.occupied(zone)+1, class) }
@@ -94,10 +121,11 @@ func (c *counts) report(a *Analytics) {
 		clear(c.row(c.occupied(z)))
 	}
 	for _, o := range a.objects {
-		if !o.announced {
+		// An object that is not reported counts for a while: it is occluded, and the number would flicker. Weak boxes, which may keep
+		// its track alive for longer, do not count.
+		if !o.announced || o.unreported > maxUnreported || o.Score < a.Confidence {
 			continue
 		}
-		// A lost object counts until its track ends: it is occluded, and the number would flicker.
 		c.add(0, o.Class)
 		for _, z := range o.Zones {
 			c.add(c.occupied(z), o.Class)

@@ -63,7 +63,7 @@ func (a *Analytics) updateLine(o *objectState, line int, f *postprocess.Detectio
 		s.step = anchor.minus(s.point)
 		s.point = anchor
 	}
-	clearly := max(hysteresisPixels, hysteresisShare*float64(min(o.Width(), o.Height())))
+	clearly := max(hysteresisPixels, hysteresisShare*float64(min(o.Width(), o.Height()))) + a.hidden(o, g)
 	if sign != 0 && sign != s.sign && math.Abs(distance) >= clearly {
 		s.sign = sign
 		direction := Out
@@ -74,6 +74,28 @@ func (a *Analytics) updateLine(o *objectState, line int, f *postprocess.Detectio
 			s.now = direction
 		}
 	}
+}
+
+// hidden returns how far across the line the anchor of the whole object may be from that of its box, in pixels: the box of an object behind
+// a post shows its left side, then its right side, and must not cross the line with each. A box that the image's edge cuts is where the
+// object leaves.
+func (a *Analytics) hidden(o *objectState, g *countingLine) float64 {
+	x, y := o.whole.missing(o.Box)
+	const edge = 2
+	if o.X1 < edge || o.X2 > float32(a.Width)-edge {
+		x = 0
+	}
+	if o.Y1 < edge || o.Y2 > float32(a.Height)-edge {
+		y = 0
+	}
+	switch g.anchor {
+	case Centre:
+		y /= 2
+	case Bottom, Top, Feet:
+	default:
+		return 0 // a keypoint is where it is
+	}
+	return math.Abs(g.along.Y)*x/2 + math.Abs(g.along.X)*y
 }
 
 // reportCrossings counts the crossings of a line since the last call, when all objects of a frame have been updated.

@@ -18,11 +18,12 @@ type Tracker struct {
 	Config    zone.Config
 	Labels    []string
 	Keypoints []string // names of the network's keypoints
-	// Confidence is the reported threshold. The tracker is given weaker detections too, which carry objects through occlusion.
+	// Confidence is the reported threshold at first. The tracker is given weaker detections too, which carry objects through occlusion and
+	// are not counted.
 	Confidence float32
 	// Profile is the kind of camera; empty is track.Static.
 	Profile track.Profile
-	// MaxLostAge and Alike are the fields of the same names of track.Tracker.
+	// MaxLostAge and AppearanceThreshold configure re-identification; see track.Tracker.
 	MaxLostAge          time.Duration
 	AppearanceThreshold float32
 
@@ -32,6 +33,7 @@ type Tracker struct {
 	analytics     zone.Analytics
 	width, height int // the image that analytics is open for
 	ids           []uint64
+	confidence    float32 // of the latest frame
 	seq           uint64
 	last          time.Time
 }
@@ -45,6 +47,7 @@ func (t *Tracker) Open() error {
 		HighThreshold: t.Confidence, LowThreshold: float32(MinScore(float64(t.Confidence))),
 		MaxLostAge: t.MaxLostAge, AppearanceThreshold: t.AppearanceThreshold,
 	}
+	t.confidence = t.Confidence
 	t.camera.Reset()
 	return t.tracker.Open()
 }
@@ -71,6 +74,7 @@ func (t *Tracker) track(in *Result, img *engine.Image, settings *Settings, secon
 	in.Detections = slices.DeleteFunc(in.Detections, func(d postprocess.Detection) bool { return !settings.wantsClass(d.Class) })
 	detections := t.analytics.Filter(in.Detections)
 	t.compensate(img)
+	t.follow(settings.Confidence)
 	in.Tracks = t.tracker.Update(in.Time, detections)
 	t.moving = t.moving[:0]
 	for i := range in.Tracks {
@@ -88,6 +92,15 @@ func (t *Tracker) track(in *Result, img *engine.Image, settings *Settings, secon
 	in.Events = t.analytics.Update(in.Seq, in.Time, in.Tracks)
 	in.Detections, in.IDs = report(detections, t.ids, settings)
 	return nil
+}
+
+// follow applies the confidence of a frame, which may have changed, to tracks, zones and lines.
+func (t *Tracker) follow(confidence float32) {
+	t.analytics.Confidence = confidence
+	if confidence != t.confidence {
+		t.confidence = confidence
+		t.tracker.SetThresholds(float32(MinScore(float64(confidence))), confidence)
+	}
 }
 
 // Track is for callers without a Pipeline: it tracks the detections of a frame. The caller sets Camera, Seq, Time, Width, Height and

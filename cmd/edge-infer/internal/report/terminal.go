@@ -110,6 +110,14 @@ func (t *Terminal) events(in *pipeline.Result) {
 	}
 }
 
+// classCount returns the count of a class, 0 for a class number too high to be counted.
+func classCount(counts []int, class int) int {
+	if class < len(counts) {
+		return counts[class]
+	}
+	return 0
+}
+
 // eventText returns an event for a line of output, empty for one that is not shown.
 func eventText(in *pipeline.Result, e *zone.Event) string {
 	configuration := &in.Tracker.Config
@@ -118,7 +126,7 @@ func eventText(in *pipeline.Result, e *zone.Event) string {
 	case zone.Cross:
 		count := in.Tracker.LineCount(e.Line)
 		return fmt.Sprintf("line %s: %s crosses %s, now %d in %d out", configuration.Lines[e.Line].Name, object, e.Direction,
-			count.In[e.Object.Class], count.Out[e.Object.Class])
+			classCount(count.In, e.Object.Class), classCount(count.Out, e.Object.Class))
 	case zone.Enter:
 		return fmt.Sprintf("zone %s: %s enters", configuration.Zones[e.Zone].Name, object)
 	case zone.Leave:
