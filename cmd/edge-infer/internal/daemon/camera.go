@@ -150,7 +150,7 @@ func (f *fleet) readOnce(uri capture.URI) bool {
 
 // finite reports whether all cameras are files. Then an unreadable one is an error; next to a live camera it may still appear.
 func (f *fleet) finite() bool {
-	for _, c := range f.site.Cameras() {
+	for _, c := range f.site.Load().Cameras() {
 		if uri, err := capture.ParseURI(c.URI); err != nil || !f.readOnce(uri) {
 			return false
 		}
@@ -175,7 +175,7 @@ func (f *fleet) logDemoModel(model string, uri capture.URI) {
 func (f *fleet) newTracker(c site.Camera, uri capture.URI, at *device.Device) (*pipeline.Tracker, error) {
 	model := at.Running().Model()
 	f.logDemoModel(model.Path, uri)
-	if !f.site.Track || !model.Recognised.Task.FindsObjects() {
+	if !f.site.Load().Track || !model.Recognised.Task.FindsObjects() {
 		return nil, nil
 	}
 	tracker := &pipeline.Tracker{

@@ -13,14 +13,14 @@ import (
 
 // openCascade opens the configured secondary networks.
 func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error {
-	if len(f.site.Cascade) == 0 {
+	if len(f.site.Load().Cascade) == 0 {
 		return nil
 	}
 	model := f.devices.Model()
 	if !model.Recognised.Task.FindsObjects() {
 		return config.Usagef("cascade: model %s classifies whole images: there are no objects for secondary networks", model.Path)
 	}
-	stages, err := network.OpenCascade(ctx, &f.site.Groups[0].Network.Engine, f.site.Cascade, steps, true, f.logger)
+	stages, err := network.OpenCascade(ctx, &f.site.Load().Groups[0].Network.Engine, f.site.Load().Cascade, steps, true, f.logger)
 	if err != nil {
 		return err
 	}

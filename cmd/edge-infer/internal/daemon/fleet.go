@@ -44,20 +44,20 @@ type fleet struct {
 	verdict     atomic.Pointer[quantize.Verdict] // on the model that runs, nil for none
 	demoWarning atomic.Bool                      // was logged
 
-	mu   sync.Mutex // held while cameras, settings or predictors change
-	site site.Site
+	mu   sync.Mutex // held while cameras, settings or predictors change, which a network that hangs prolongs
+	site atomic.Pointer[site.Site]
 }
 
 // Open opens the predictors of a site, and its secondary networks.
 func (f *fleet) Open(ctx context.Context, s site.Site, steps progress.Reporter) error {
-	f.site = s
+	f.site.Store(&s)
 	f.devices.ProbeSizes = func(cameras []site.Camera) []engine.Size {
 		return f.images.Sizes(ctx, aspectCameras(cameras), f.logger)
 	}
 	f.devices.SetupThread = f.process.Capture.SetupLoopThread
 	f.devices.Swap = f.swap
 	f.devices.Restart = f.restart
-	if err := f.devices.Open(ctx, &f.site, steps, f.logger); err != nil {
+	if err := f.devices.Open(ctx, &s, steps, f.logger); err != nil {
 		return err
 	}
 	return f.openCascade(ctx, steps)
@@ -70,24 +70,20 @@ func (f *fleet) OpenCameras() error {
 	f.cameras.Make = f.newCamera
 	f.cameras.Settings = f.settings
 	f.cameras.Logger = f.logger
-	cameras := f.site.Cameras()
+	cameras := f.site.Load().Cameras()
 	f.process.Capture.SetCameraCount(len(cameras))
 	return f.cameras.Open(cameras)
 }
 
-// Site returns what runs.
-func (f *fleet) Site() site.Site {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.site
-}
+// Site returns what runs. It never waits for a change.
+func (f *fleet) Site() site.Site { return *f.site.Load() }
 
 // SetCamera puts the settings of one camera in force, from a site that differs in nothing else. With strict a class that the model lacks is
 // an error. An error changes nothing.
 func (f *fleet) SetCamera(next site.Site, name string, strict bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	wanted, before := next.Camera(name), f.site.Camera(name)
+	wanted, before := next.Camera(name), f.site.Load().Camera(name)
 	settings := pipelineSettings(wanted)
 	if !strict {
 		settings = f.settings(wanted)
@@ -95,10 +91,10 @@ func (f *fleet) SetCamera(next site.Site, name string, strict bool) error {
 	if err := f.devices.SetSettings(name, *settings); err != nil {
 		return err
 	}
-	if err := f.devices.Tune(&next, &f.site); err != nil {
+	if err := f.devices.Tune(&next, f.site.Load()); err != nil {
 		return errors.Join(err, f.devices.SetSettings(name, *f.settings(before)))
 	}
-	f.site = next
+	f.site.Store(&next)
 	if before.Settings.Detect && !wanted.Settings.Detect {
 		f.devices.EndObjects(name)
 	}
@@ -110,17 +106,17 @@ func (f *fleet) SetCamera(next site.Site, name string, strict bool) error {
 func (f *fleet) Apply(ctx context.Context, next site.Site) (kept int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	was := f.site
-	if err := f.devices.Tune(&next, &was); err != nil { // before any camera is touched
+	was := f.site.Load()
+	if err := f.devices.Tune(&next, was); err != nil { // before any camera is touched
 		return 0, err
 	}
-	f.site = next
+	f.site.Store(&next)
 	cameras := next.Cameras()
 	f.process.Capture.SetCameraCount(len(cameras))
 	kept, err = f.cameras.Change(cameras, func(inLoop []pipeline.Camera) error { return f.devices.Arrange(ctx, inLoop) })
 	if err != nil {
-		f.site = was
-		_ = f.devices.Tune(&was, &next) // it worked before
+		f.site.Store(was)
+		_ = f.devices.Tune(was, &next) // it worked before
 	}
 	return kept, err
 }

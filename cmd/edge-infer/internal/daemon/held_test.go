@@ -12,43 +12,82 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
 
-// TestANetworkThatDoesNotReturnLeavesTheOthersAlone: while a request of one network takes for ever, the camera of the other network, on the
-// same GPU, goes on. The network is opened again, and the program ends whatever hangs.
-func TestANetworkThatDoesNotReturnLeavesTheOthersAlone(t *testing.T) {
-	t.Parallel()
+// heldProgram is a program with a healthy and a hanging network on one GPU: the latter hangs while a file exists.
+type heldProgram struct {
+	*programtest.Program
+	t    *testing.T
+	file string
+}
+
+func startHeld(t *testing.T, variable string, held bool) *heldProgram {
 	environment, model := programtest.StandInGPU(t)
 	dir := t.TempDir()
-	held, file := filepath.Join(dir, "held"), filepath.Join(dir, "edge-infer.yaml")
+	g := &heldProgram{t: t, file: filepath.Join(dir, "held")}
+	if held {
+		g.hold()
+	}
+	file := filepath.Join(dir, "edge-infer.yaml")
 	text := "mqtt: {url: 'off'}\nengine: {backend: tensorrt}\ncameras:\n"
 	for camera, path := range map[string]string{"healthy": model, "hanging": programtest.StandInModel(t, "held")} {
 		text += fmt.Sprintf("  - {name: %s, uri: 'demo?width=320&height=240&fps=20', model: {path: %s}}\n", camera, path)
 	}
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	p := programtest.StartWith(t, append(environment, "FAKE_TRT_REQUEST_HELD="+held), "run", "--config", file, "--json")
-	results := func(camera string, n int) {
-		t.Helper()
-		for n > 0 {
-			f, more := p.Frame()
-			require.True(t, more, "%s", p.Stderr)
-			if f.Camera == camera {
-				n--
-			}
+	g.Program = programtest.StartWith(t, append(environment, variable+"="+g.file), "run", "--config", file, "--json")
+	return g
+}
+
+func (g *heldProgram) hold() { require.NoError(g.t, os.WriteFile(g.file, nil, 0o600)) }
+
+func (g *heldProgram) letGo() { require.NoError(g.t, os.Remove(g.file)) }
+
+// results reads so many results of a camera.
+func (g *heldProgram) results(camera string, n int) {
+	g.t.Helper()
+	for n > 0 {
+		f, more := g.Frame()
+		require.True(g.t, more, "%s", g.Stderr)
+		if f.Camera == camera {
+			n--
 		}
 	}
-	results("hanging", 3)
-	require.NoError(t, os.WriteFile(held, nil, 0o600))
-	results("healthy", 60) // three seconds; at most two requests of the other camera were in flight
-	require.NoError(t, os.Remove(held))
-	results("hanging", 3)
+}
 
-	require.NoError(t, os.WriteFile(held, nil, 0o600))
-	p.Logged(`"network failed" cameras=hanging error="the network hangs: a request has not returned for`)
-	results("healthy", 60)
-	require.NoError(t, os.Remove(held))
-	p.Logged(`"network opened" cameras=hanging`)
-	results("hanging", 3)
+// TestANetworkThatDoesNotReturnLeavesTheOthersAlone: while a request of one network takes for ever, the camera of the other network, on the
+// same GPU, goes on. The network is opened again, and the program ends whatever hangs.
+func TestANetworkThatDoesNotReturnLeavesTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	g := startHeld(t, "FAKE_TRT_REQUEST_HELD", false)
+	g.results("hanging", 3)
+	g.hold()
+	g.results("healthy", 60) // three seconds; at most two requests of the other camera were in flight
+	g.letGo()
+	g.results("hanging", 3)
 
-	require.NoError(t, os.WriteFile(held, nil, 0o600))
-	results("healthy", 20)
-	require.NoError(t, p.Stop(syscall.SIGTERM), "the program ends although a request hangs")
+	g.hold()
+	g.Logged(`"network failed" cameras=hanging error="the network hangs: a request has not returned for`)
+	g.results("healthy", 60)
+	g.letGo()
+	g.Logged(`"network opened" cameras=hanging`)
+	g.results("hanging", 3)
+
+	g.hold()
+	g.results("healthy", 20)
+	require.NoError(t, g.Stop(syscall.SIGTERM), "the program ends although a request hangs")
+}
+
+// TestANetworkThatIsOpenedLate: opening one takes for ever. The camera of the other one starts without it, and it is used once it is open;
+// the program also ends while it is not.
+func TestANetworkThatIsOpenedLate(t *testing.T) {
+	t.Parallel()
+	for _, opens := range []bool{true, false} {
+		g := startHeld(t, "FAKE_TRT_OPENING_HELD", true)
+		g.results("healthy", 20)
+		g.Logged(`"the cameras start without a network that is still being opened" cameras=hanging`)
+		if opens {
+			g.letGo()
+			g.Logged(`"network opened" cameras=hanging`)
+			g.results("hanging", 3)
+		}
+		require.NoError(t, g.Stop(syscall.SIGTERM), "%s", g.Stderr)
+	}
 }

@@ -50,8 +50,10 @@ func TestARemoteRestartIsLookedAtBefore(t *testing.T) {
 	d := &Daemon{Settings: config.Sources{File: path}}
 	c, err := d.load()
 	require.NoError(t, err)
+	running, resolved := new(fleet), site.Resolve(c, nil)
+	running.site.Store(&resolved)
 	r := &control{
-		load: d.load, runner: &fleet{site: site.Resolve(c, nil)}, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c),
+		load: d.load, runner: running, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c),
 		logger: slog.New(slog.DiscardHandler),
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

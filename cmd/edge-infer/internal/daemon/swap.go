@@ -15,7 +15,7 @@ func (f *fleet) swap(ctx context.Context, d *device.Device, next predict.Predict
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	waited := d.Waits()
-	err := next.Tune(d.Decoding(&f.site)) // it may have changed since the predictor was opened
+	err := next.Tune(d.Decoding(f.site.Load())) // it may have changed since the predictor was opened
 	switch {
 	case err != nil:
 	case waited:

@@ -71,7 +71,8 @@ func StandInGPU(t testing.TB) (environment []string, model string) {
 }
 
 // StandInModel returns a model for the machine of StandInGPU: the demo model for ONNX Runtime, and for the fake TensorRT one of its
-// networks with that model's tensors. The network "held" returns no result while the file exists that FAKE_TRT_REQUEST_HELD names.
+// networks with that model's tensors. The network "held" returns no result while the file exists that FAKE_TRT_REQUEST_HELD names,
+// and is not opened while that of FAKE_TRT_OPENING_HELD exists.
 func StandInModel(t testing.TB, network string) string {
 	file := append([]byte(nil), demo.Model()...)
 	file = append(file, fake.Model{

@@ -404,6 +404,8 @@ struct Runtime : Object<Runtime> {
             say(1, why);
             return nullptr;
         }
+        const char* held = getenv("FAKE_TRT_OPENING_HELD");  // a file: the held network is opened when it does not exist
+        while (model.network == "held" && held != nullptr && access(held, F_OK) == 0) usleep(1000);
         return new Engine(self, std::move(model));
     }
     static void methods(Table& t) {
