@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // maxSidecar limits the size in bytes of the file beside a model: the YAML parser needs memory in proportion to the square of the nesting
@@ -25,15 +26,10 @@ func PreprocessFile(model string) string {
 // ReadPreprocess reads the preprocessing file beside a model. It returns the zero value if there is none.
 func ReadPreprocess(model string) (Preprocess, error) {
 	path := PreprocessFile(model)
-	file, err := os.Open(path)
+	data, err := boundedfile.Read(path, boundedfile.Small)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Preprocess{}, nil
 	}
-	if err != nil {
-		return Preprocess{}, fmt.Errorf("preprocess: %w", err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxSidecar+1))
 	if err != nil {
 		return Preprocess{}, fmt.Errorf("preprocess: %w", err)
 	}

@@ -7,8 +7,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
+
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // insecure accepts any certificate.
@@ -43,7 +44,7 @@ func newTrust(certificate string) (trust, error) {
 	case insecure:
 		return trust{insecure: true}, nil
 	}
-	data, err := os.ReadFile(certificate)
+	data, err := boundedfile.Read(certificate, boundedfile.Small)
 	if err != nil {
 		return trust{}, errors.Unwrap(err) // without the path, which is in the message
 	}

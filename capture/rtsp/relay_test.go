@@ -208,6 +208,8 @@ func TestCertificate(t *testing.T) {
 		assert.Contains(t, err.Error(), "its certificate is not trusted: ")
 		assert.Contains(t, err.Error(), "#certificate=sha256:"+fingerprint+" to the address if this is your camera")
 	}
+	_, err = open(t, uri+"#certificate=/dev/zero")
+	require.ErrorContains(t, err, "the file with the camera's CA cannot be read: a pipe or a device, not a regular file")
 	_, err = open(t, uri+"#certificate=/no/such/file")
 	require.ErrorContains(t, err, "the file with the camera's CA cannot be read: no such file or directory")
 	require.NoError(t, os.WriteFile(file, []byte("no PEM"), 0o600))

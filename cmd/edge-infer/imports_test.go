@@ -30,11 +30,11 @@ capture/gstreamer: capture engine engine/cuda
 capture/motion: engine
 capture/scene:
 capture/nvdec: capture engine engine/cuda
-capture/rtsp: capture
+capture/rtsp: internal/boundedfile capture
 capture/rtsp/rtsptest:
 capture/source: capture capture/gstreamer capture/nvdec capture/rtsp capture/scene engine engine/isolate
 cross:
-engine:
+engine: internal/boundedfile
 engine/*: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess
 engine/auto: engine engine/* engine/cuda engine/onnxruntime engine/tensorrt engine/triton
 engine/cuda: engine
@@ -62,16 +62,19 @@ internal/bench: capture capture/scene engine internal/atomicfile engine/onnx eng
 internal/atomicfile:
 internal/audit:
 internal/backoff:
+internal/boundedfile:
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
-internal/bundle: engine engine/onnx engine/quantize engine/tensorrt internal/atomicfile internal/catalogue internal/progress
+internal/bundle: internal/boundedfile engine engine/onnx engine/quantize engine/tensorrt internal/atomicfile internal/catalogue
+	internal/progress
 internal/catalogue: engine internal/atomicfile internal/progress
 internal/clock:
-internal/config: capture engine internal/atomicfile internal/redact internal/spelling internal/yamldepth engine/triton internal/process mqtt/address mqtt/payload mqtt/spool
+internal/config: capture engine internal/atomicfile internal/boundedfile internal/redact internal/spelling internal/yamldepth engine/triton internal/process mqtt/address mqtt/payload mqtt/spool
 	postprocess/head postprocess/predict/ensemble postprocess/predict/tile postprocess/track postprocess/zone
 internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
-internal/daemon: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/audit internal/broker
+internal/daemon: internal/boundedfile capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect
+	internal/audit internal/broker
 	internal/config internal/daemon/camera internal/daemon/device internal/history internal/network internal/pipeline internal/diagnose
 	internal/process internal/progress internal/record internal/report internal/sink internal/site internal/stage internal/store
 	internal/telemetry internal/terminal
@@ -82,7 +85,8 @@ internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
 	internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
 internal/config/manual: internal/config
-internal/diagnose: internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec capture/rtsp/rtsptest capture/scene capture/source engine
+internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec
+	capture/rtsp/rtsptest capture/scene capture/source engine
 	internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime engine/preprocess engine/tensorrt internal/broker
 	internal/config internal/network internal/process internal/progress internal/telemetry internal/upload internal/web internal/webhook mqtt
 	mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
@@ -110,7 +114,8 @@ internal/mp4/mp4test: capture internal/mp4
 internal/record: capture internal/atomicfile internal/jpegimage internal/mp4 internal/pipeline postprocess postprocess/zone
 internal/repository: engine internal/atomicfile engine/kserve engine/onnx engine/tensorrt internal/config internal/network
 	postprocess/predict
-internal/serve: engine engine/kserve internal/access internal/config internal/network internal/process internal/progress internal/terminal
+internal/serve: internal/boundedfile engine engine/kserve internal/access internal/config internal/network internal/process
+	internal/progress internal/terminal
 	postprocess/predict
 internal/sink: capture internal/jpegimage internal/pipeline internal/report internal/stage internal/store internal/webhook mqtt mqtt/payload mqtt/topic postprocess
 	postprocess/predict/cascade postprocess/zone
@@ -124,9 +129,10 @@ internal/inflight:
 internal/meminfo:
 internal/terminal:
 internal/tritoncheck:
-internal/web: capture internal/access internal/audit internal/backoff internal/history internal/inflight internal/pipeline internal/stage internal/store
+internal/web: internal/boundedfile capture internal/access internal/audit internal/backoff internal/history internal/inflight
+	internal/pipeline internal/stage internal/store
 	internal/web/live internal/upload internal/webhook postprocess/zone
-internal/upload: internal/backoff internal/config internal/httperror internal/store mqtt/spool
+internal/upload: internal/boundedfile internal/backoff internal/config internal/httperror internal/store mqtt/spool
 internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror mqtt/credentials mqtt/payload mqtt/spool
 internal/web/live: capture internal/inflight internal/jpegimage internal/mp4 internal/pipeline internal/report internal/stage mqtt/payload postprocess
 	postprocess/zone
@@ -136,7 +142,7 @@ mqtt: internal/atomicfile internal/backoff mqtt/address mqtt/command mqtt/creden
 mqtt/address: internal/redact mqtt/credentials
 mqtt/broker: mqtt/credentials
 mqtt/command:
-mqtt/credentials:
+mqtt/credentials: internal/boundedfile
 mqtt/homeassistant: mqtt/topic
 mqtt/ledger:
 mqtt/payload:
@@ -148,7 +154,8 @@ postprocess/draw: postprocess
 postprocess/evaluate: engine internal/yamldepth postprocess
 postprocess/format: postprocess
 postprocess/head: engine postprocess postprocess/scan
-postprocess/predict: engine engine/auto engine/demo engine/onnx engine/standby engine/tensorrt postprocess postprocess/head
+postprocess/predict: internal/boundedfile engine engine/auto engine/demo engine/onnx engine/standby engine/tensorrt postprocess
+	postprocess/head
 postprocess/predict/cascade: engine postprocess postprocess/predict
 postprocess/predict/ensemble: engine postprocess postprocess/head postprocess/predict
 postprocess/predict/window: engine

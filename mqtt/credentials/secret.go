@@ -4,8 +4,9 @@ package credentials
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
+
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // Secret is a string that is replaced by a mark in formatting, logging and marshalling.
@@ -36,7 +37,7 @@ func ReadSecret(value Secret, file string) (string, error) {
 	if file == "" {
 		return string(value), nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := boundedfile.Read(file, boundedfile.Small)
 	if err != nil {
 		return "", fmt.Errorf("read password file: %w", err)
 	}

@@ -5,7 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // TLS configures a connection's certificates (PEM files). The zero value trusts the system's authorities and presents no certificate. The
@@ -23,7 +24,7 @@ type TLS struct {
 func (t TLS) Load() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
 	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
+		pem, err := boundedfile.Read(t.CAFile, boundedfile.Small)
 		if err != nil {
 			return nil, fmt.Errorf("read CA certificates: %w", err)
 		}
@@ -36,7 +37,7 @@ func (t TLS) Load() (*tls.Config, error) {
 		return nil, errors.New("a client certificate needs its key: name both files or neither")
 	}
 	if t.CertificateFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertificateFile, t.KeyFile)
+		pair, err := boundedfile.KeyPair(t.CertificateFile, t.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("load certificate %s: %w", t.CertificateFile, err)
 		}

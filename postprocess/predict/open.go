@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // Demo is the name of the embedded model.
@@ -129,7 +131,7 @@ func (o *Options) labels() error {
 		o.loaded = true
 		return nil
 	}
-	file, err := os.Open(o.LabelsFile)
+	text, err := boundedfile.Read(o.LabelsFile, boundedfile.Small)
 	if errors.Is(err, fs.ErrNotExist) {
 		if known := engine.KnownLabels(o.LabelsFile); known != nil {
 			o.Metadata.Labels = known
@@ -140,8 +142,7 @@ func (o *Options) labels() error {
 	if err != nil {
 		return fmt.Errorf("labels: %w", err)
 	}
-	defer file.Close()
-	if o.Metadata.Labels, err = engine.ReadLabels(file); err != nil {
+	if o.Metadata.Labels, err = engine.ReadLabels(bytes.NewReader(text)); err != nil {
 		return fmt.Errorf("labels %s: %w", o.LabelsFile, err)
 	}
 	o.loaded = true
@@ -161,7 +162,7 @@ func (o *Options) read() error {
 		o.Bytes = demo.Model()
 		return nil
 	}
-	if info, err := os.Stat(o.Model); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // reading might block
+	if info, err := boundedfile.Stat(o.Model); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // reading might block
 		return fmt.Errorf("model %s: a pipe or a device (copy it into a file)", o.Model)
 	}
 	data, err := os.ReadFile(o.Model)

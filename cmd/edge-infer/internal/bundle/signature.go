@@ -13,6 +13,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	oci "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // emptyConfig is the config of a signature's manifest.
@@ -65,7 +67,7 @@ func ReadKeys(list []string) (Keys, error) {
 			keys = append(keys, key)
 			continue
 		}
-		data, err := os.ReadFile(text)
+		data, err := boundedfile.Read(text, boundedfile.Small)
 		if err == nil {
 			err = key.UnmarshalText([]byte(strings.TrimRight(string(data), "\r\n")))
 		}

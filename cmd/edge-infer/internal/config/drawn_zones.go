@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -35,7 +36,10 @@ const drawnComment = "# Zones and lines drawn on the web page. Each replaces tho
 // readDrawnZones reads a file; nothing for a missing file or an empty path.
 func readDrawnZones(path string) (*drawnZones, error) {
 	z := &drawnZones{path: path}
-	data, err := os.ReadFile(path)
+	if path == "" {
+		return &drawnZones{Cameras: map[string]drawnCamera{}}, nil
+	}
+	data, err := boundedfile.Read(path, maxFile)
 	if err == nil {
 		err = yaml.UnmarshalWithOptions(data, z, yaml.Strict())
 	}
@@ -43,7 +47,7 @@ func readDrawnZones(path string) (*drawnZones, error) {
 		z.Cameras = map[string]drawnCamera{}
 	}
 	switch {
-	case path == "" || errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
 		return z, nil
 	case err != nil:
 		line, _, _ := strings.Cut(err.Error(), "\n")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,9 +14,13 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 	"github.com/edge-infer/edge-infer/internal/redact"
 	"github.com/edge-infer/edge-infer/internal/yamldepth"
 )
+
+// maxFile limits a file in bytes.
+const maxFile = 16 << 20
 
 // byteOrderMark begins files of some Windows editors.
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -41,7 +44,7 @@ func (l *layers) file(whole location) {
 	before := map[string]int{"cameras": len(cameras), "cascade": len(cascade), "webhooks": len(webhooks)}
 	key := func(own string) string { return shifted(own, before) }
 	l.Cameras, l.Cascade, l.Webhooks = nil, nil, nil
-	data, err := os.ReadFile(whole.name)
+	data, err := boundedfile.Read(whole.name, maxFile)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		err = fmt.Errorf("config: %w (sudo, or be in the group that may read it)", err)

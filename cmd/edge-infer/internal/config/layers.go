@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // fragments is the directory next to the configuration file whose *.yaml files are read after it.
@@ -20,7 +22,10 @@ func (s *Sources) Files() ([]string, error) {
 	if s.File == "" {
 		return nil, nil
 	}
-	more, err := filepath.Glob(filepath.Join(literal(filepath.Dir(s.File)), fragments, "*.yaml"))
+	dir := filepath.Dir(s.File)
+	more, err := boundedfile.Call(dir, func() ([]string, error) {
+		return filepath.Glob(filepath.Join(literal(dir), fragments, "*.yaml"))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestReferencesToNothing(t *testing.T) {
 	dir := t.TempDir()
 	empty := write(t, filepath.Join(dir, "empty"), "\n")
 	path := write(t, filepath.Join(dir, "edge-infer.yaml"), "name: ${NOBODY_SET_THIS}\nmqtt:\n  user: ${file:"+empty+
-		"}\n  ca: ${file:/nowhere/ca}\n")
+		"}\n  ca: ${file:/nowhere/ca}\n  key: ${file:/dev/zero}\n")
 	_, mistakes := (&Sources{File: path}).Check()
 	var told []string
 	for _, mistake := range mistakes {
@@ -56,7 +57,25 @@ func TestReferencesToNothing(t *testing.T) {
 			"(set it, or write ${file:PATH}, or $${ for a plain ${)",
 		"config " + path + " line 3: mqtt.user: ${file:" + empty + "}: the file is empty",
 		"config " + path + " line 4: mqtt.ca: ${file:/nowhere/ca}: no such file or directory (name a file that this user can read)",
+		"config " + path + " line 5: mqtt.key: ${file:/dev/zero}: a pipe or a device, not a regular file (name a file that this user can read)",
 	}, told)
+}
+
+// A file that is a pipe is a mistake: reading it would not end.
+func TestAPipeIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	path, pipe := write(t, filepath.Join(dir, "edge-infer.yaml"), "name: gate\n"), filepath.Join(dir, "conf.d", "pipe.yaml")
+	require.NoError(t, os.Mkdir(filepath.Dir(pipe), 0o755))
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, err := (&Sources{File: path}).Load()
+	require.ErrorContains(t, err, "config: read "+pipe+": a pipe or a device, not a regular file")
+	_, err = (&Sources{File: pipe}).Load()
+	require.ErrorContains(t, err, "config: read "+pipe+": a pipe or a device, not a regular file")
+	for _, text := range (&Sources{File: path}).Secrets(&Config{Web: Web{TokenFile: pipe}, Upload: Upload{CredentialsFile: pipe}}) {
+		require.Empty(t, text)
+	}
+	_, err = readDrawnZones(pipe)
+	require.ErrorContains(t, err, "a pipe or a device, not a regular file")
 }
 
 // Files of conf.d come after the file itself, in the order of their names: a later setting wins, cameras add up, and a mistake names its

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // A reference is a placeholder for a secret: ${NAME} for an environment variable, ${file:PATH} for the content of a file, both anywhere in
@@ -107,7 +109,7 @@ func (r *resolver) secret(name string) (string, error) {
 		}
 		return value, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := boundedfile.Read(path, boundedfile.Small)
 	if err != nil {
 		var place *os.PathError
 		if errors.As(err, &place) {

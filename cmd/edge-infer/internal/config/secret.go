@@ -4,8 +4,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
+
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // Secrets reads the files with the page's token and password; values without a file are empty.
@@ -27,7 +28,7 @@ func (r *Remote) Authorization() (string, error) {
 		if f.path == "" {
 			continue
 		}
-		text, err := os.ReadFile(f.path)
+		text, err := boundedfile.Read(f.path, boundedfile.Small)
 		if err != nil {
 			return "", fmt.Errorf("remote: %w", err)
 		}
@@ -50,7 +51,7 @@ func readSecret(kind, path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := boundedfile.Read(path, boundedfile.Small)
 	if err != nil {
 		return "", fmt.Errorf("web %s: %w (web.%s_file names a file that this user can read)", kind, err, kind)
 	}
@@ -86,7 +87,10 @@ func (s *Sources) Secrets(c *Config) []string {
 		}
 	}
 	for _, file := range files {
-		if text, err := os.ReadFile(file); file != "" && err == nil {
+		if file == "" {
+			continue
+		}
+		if text, err := boundedfile.Read(file, boundedfile.Small); err == nil {
 			add(string(text))
 			for line := range strings.Lines(string(text)) { // a role may precede a token, and a name follow
 				if fields := strings.Fields(line); len(fields) > 1 {
@@ -102,7 +106,8 @@ func (s *Sources) Secrets(c *Config) []string {
 		value, _ := s.lookup()(name)
 		add(value)
 	}
-	if text, err := os.ReadFile(c.Upload.CredentialsFile); c.Upload.CredentialsFile != "" && err == nil {
+	if c.Upload.CredentialsFile != "" {
+		text, _ := boundedfile.Read(c.Upload.CredentialsFile, boundedfile.Small)
 		for line := range strings.Lines(string(text)) {
 			_, value, _ := strings.Cut(line, "=")
 			add(value)

@@ -1,9 +1,9 @@
 package config
 
 import (
-	"os"
 	"path/filepath"
 
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
@@ -28,13 +28,13 @@ func (c *Config) applyService(lookup func(string) (string, bool)) {
 	c.Remote.Token, c.Remote.Password = value(tokenVariable), value(remotePasswordVariable)
 	if credentials := value("CREDENTIALS_DIRECTORY"); m.PasswordFile == "" && credentials != "" {
 		path := filepath.Join(credentials, "mqtt-password")
-		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		if info, err := boundedfile.Stat(path); err == nil && info.Size() > 0 {
 			m.PasswordFile = path
 		}
 	}
 	if credentials := value("CREDENTIALS_DIRECTORY"); c.Remote.TokenFile == "" && c.Remote.User == "" && credentials != "" {
 		path := filepath.Join(credentials, "remote-token")
-		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		if info, err := boundedfile.Stat(path); err == nil && info.Size() > 0 {
 			c.Remote.TokenFile = path
 		}
 	}

@@ -2,11 +2,11 @@ package daemon
 
 import (
 	"maps"
-	"os"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // version distinguishes versions of a file; zero if there is none.
@@ -16,7 +16,7 @@ type version struct {
 }
 
 func stamp(path string) (s version) {
-	if info, err := os.Stat(path); err == nil {
+	if info, err := boundedfile.Stat(path); err == nil {
 		s.modified, s.size = info.ModTime(), info.Size()
 	}
 	return s

@@ -10,6 +10,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // restartsVariable is the environment variable that counts restarts in place.
@@ -82,7 +83,7 @@ func expiry(path string) (first time.Time, ok bool) {
 	if path == "" {
 		return time.Time{}, false
 	}
-	text, err := os.ReadFile(path)
+	text, err := boundedfile.Read(path, boundedfile.Small)
 	if err != nil {
 		return time.Time{}, false
 	}

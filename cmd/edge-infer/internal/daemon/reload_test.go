@@ -142,6 +142,37 @@ func TestAConfigurationThatCannotBeOpenedChangesNothing(t *testing.T) {
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 }
 
+// TestAPipeInTheTokensPlaceBlocksNoReload: the reload is refused, the next one works, and SIGTERM ends the program.
+func TestAPipeInTheTokensPlaceBlocksNoReload(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, token, kept := filepath.Join(dir, "edge-infer.yaml"), filepath.Join(dir, "token"), filepath.Join(dir, "kept")
+	const cameras = "mqtt: {url: 'off'}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=10'}]\n"
+	text := cameras + "web: {listen: '127.0.0.1:0', token_file: " + token + "}\n"
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
+	p := programtest.Start(t, "--config", path)
+	p.PrintedAfter("web page at ")
+	p.Discard()
+	logged := func(text string, times int) {
+		require.Eventually(t, func() bool { return strings.Count(p.Stderr.String(), text) == times }, programtest.Patience, 20*time.Millisecond,
+			"%s", p.Stderr)
+	}
+	for refused := 1; refused <= 2; refused++ {
+		require.NoError(t, os.Rename(token, kept))
+		require.NoError(t, syscall.Mkfifo(token, 0o600))
+		require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+		logged(`msg="configuration kept as it is" error="web token: read `+token+": a pipe or a device, not a regular file ", refused)
+		if refused == 1 {
+			require.NoError(t, os.Rename(kept, token))
+			require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+			logged("configuration unchanged", 1)
+		}
+	}
+	require.NotContains(t, p.Stderr.String(), "restarting")
+	require.NoError(t, p.Stop(syscall.SIGTERM))
+}
+
 // TestSignalsDuringARestartAreNoEnd: SIGHUP comes while one process takes the other's place.
 func TestSignalsDuringARestartAreNoEnd(t *testing.T) {
 	t.Parallel()

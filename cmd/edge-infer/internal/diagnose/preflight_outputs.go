@@ -16,6 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // mqtt checks the client and the embedded broker.
@@ -101,7 +102,7 @@ func (p *Preflight) cameras() (mistakes []error) {
 		}
 		uri, err := capture.ParseURI(camera.URI)
 		if err == nil && uri.Kind == capture.File {
-			_, err = os.Stat(uri.Address)
+			_, err = boundedfile.Stat(uri.Address)
 		}
 		if err != nil {
 			mistakes = append(mistakes, fmt.Errorf("camera %s: %w", camera.Name, err))
@@ -137,7 +138,7 @@ func (p *Preflight) directory(key, dir, own string) []error {
 		return nil
 	}
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
-		info, err := os.Stat(at)
+		info, err := boundedfile.Stat(at)
 		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
 			continue
 		}
@@ -145,7 +146,7 @@ func (p *Preflight) directory(key, dir, own string) []error {
 			err = fmt.Errorf("%s is a file", at)
 		}
 		if err == nil {
-			err = tryDirectory(at)
+			_, err = boundedfile.Call(at, func() (string, error) { return tryDirectory(at) })
 		}
 		if err != nil {
 			return []error{fmt.Errorf("%s %q cannot be used: %w", key, dir, err)}
@@ -154,11 +155,11 @@ func (p *Preflight) directory(key, dir, own string) []error {
 	}
 }
 
-// tryDirectory creates a directory in another one and removes it.
-func tryDirectory(parent string) error {
-	trial, err := os.MkdirTemp(parent, ".edge-infer-check-")
+// tryDirectory creates a directory in another one, removes it and returns its path.
+func tryDirectory(parent string) (trial string, err error) {
+	trial, err = os.MkdirTemp(parent, ".edge-infer-check-")
 	if err != nil {
-		return err
+		return "", err
 	}
-	return os.Remove(trial)
+	return trial, os.Remove(trial)
 }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // credentials are the token file and the certificate of a server. Load reads them, also again; its other methods may be called from any
@@ -26,7 +26,7 @@ type credentials struct {
 func (c *credentials) Load() error {
 	control := &access.Control{Logger: c.logger}
 	if c.tokenFile != "" {
-		text, err := os.ReadFile(c.tokenFile)
+		text, err := boundedfile.Read(c.tokenFile, boundedfile.Small)
 		if err != nil {
 			return fmt.Errorf("token: %w", err)
 		}
@@ -44,7 +44,7 @@ func (c *credentials) Load() error {
 		return err
 	}
 	if c.certificate != "" {
-		pair, err := tls.LoadX509KeyPair(c.certificate, c.key)
+		pair, err := boundedfile.KeyPair(c.certificate, c.key)
 		if err != nil {
 			return fmt.Errorf("certificate %s: %w", c.certificate, err)
 		}

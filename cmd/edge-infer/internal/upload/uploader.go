@@ -84,7 +84,7 @@ func (u *Uploader) Open() error {
 	}
 	secrets := credentials.NewEnvAWS()
 	if u.CredentialsFile != "" {
-		secrets = credentials.NewFileAWSCredentials(u.CredentialsFile, "")
+		secrets = credentials.New(&awsFile{credentials.FileAWSCredentials{Filename: u.CredentialsFile}})
 	}
 	transport, err := minio.DefaultTransport(address.Scheme == "https")
 	if err != nil {

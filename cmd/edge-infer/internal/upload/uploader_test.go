@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -228,6 +229,11 @@ func TestWrongCredentials(t *testing.T) {
 	other := &Uploader{Endpoint: to.URL, Bucket: "other", CredentialsFile: credentialsFile(t, secretKey)}
 	require.NoError(t, other.Open())
 	assert.ErrorContains(t, other.Check(t.Context()), `no bucket "other"`)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	piped := &Uploader{Endpoint: to.URL, Bucket: bucket, CredentialsFile: pipe}
+	require.NoError(t, piped.Open())
+	assert.ErrorContains(t, piped.Check(t.Context()), pipe+": a pipe or a device, not a regular file")
 }
 
 // A file that is gone is counted, and holds nothing up.

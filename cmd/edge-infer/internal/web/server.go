@@ -22,6 +22,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web/live"
 	"github.com/edge-infer/edge-infer/internal/backoff"
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
@@ -224,7 +225,7 @@ func (s *Server) encryption() (*tls.Config, error) {
 	if s.CertificateFile == "" || s.KeyFile == "" {
 		return nil, errors.New("web: certificate and key must be set together")
 	}
-	pair, err := tls.LoadX509KeyPair(s.CertificateFile, s.KeyFile)
+	pair, err := boundedfile.KeyPair(s.CertificateFile, s.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("web: certificate %s: %w", s.CertificateFile, err)
 	}
