@@ -59,10 +59,14 @@ cameras:
 		for name, image := range images {
 			contrast := jpegtest.Contrast(t, image, jpegtest.Size(t, image))
 			t.Logf("%s, %s: %.2f", camera, name, contrast)
+			bound := 1.0
+			if strings.Contains(name, "snapshot") || strings.Contains(name, "crop") || strings.Contains(name, "thumbnail") {
+				bound = 2 // the edges of the mosaic's cells are a larger part of a crop
+			}
 			if camera == "private" {
-				require.Less(t, contrast, 1.0, name)
+				require.Less(t, contrast, bound, name)
 			} else {
-				require.Greater(t, contrast, 1.0, name)
+				require.Greater(t, contrast, bound, name)
 			}
 		}
 	}
