@@ -113,6 +113,7 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 		Started: now.Add(-time.Hour), Engine: time.Millisecond,
 		Temperatures: []payload.Reading{{Name: "tj", Value: 51.25}, {Name: "gpu", Value: -3}},
 		Power:        []payload.Reading{{Name: "VDD_IN", Value: 7.5}},
+		Secondary:    []payload.SecondaryStats{{Name: "colour", Crops: 9, Missed: 2, Slow: true, Last: now}, {Name: "kind", Hangs: true}},
 		Loads:        []payload.Reading{{Name: "cpu", Value: 12.5}}, PowerMode: "MAXN", Throttled: []string{"VDD_IN: over-current", "cpu: heat"},
 		Cameras: []payload.CameraStats{
 			{Name: "a", Captured: 30, Inferred: 29.97, LatencyP50: time.Millisecond, LatencyP99: time.Second, Queue: 1}, {Name: "b"},

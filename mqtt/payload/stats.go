@@ -10,6 +10,7 @@ type Stats struct {
 	Started      time.Time
 	Cameras      []CameraStats
 	Stages       []StageStats
+	Secondary    []SecondaryStats
 	Engine       time.Duration // mean time of one inference
 	Temperatures []Reading     // degrees Celsius by thermal zone
 	Power        []Reading     // watts by rail
@@ -34,6 +35,30 @@ type CameraStats struct {
 type StageStats struct {
 	Name                string
 	P50, P99, P999, Max time.Duration
+}
+
+// SecondaryStats is the state of a network that classifies tracked objects. Counters run from the start.
+type SecondaryStats struct {
+	Name                  string
+	Crops, Failed, Missed uint64
+	Hangs, Slow           bool
+	Last                  time.Time // of the newest result; zero for none
+}
+
+func (s *SecondaryStats) appendJSON(buf []byte, now time.Time) []byte {
+	buf = AppendString(buf, s.Name)
+	for _, field := range [...]struct {
+		key   string
+		value uint64
+	}{{`:{"crops":`, s.Crops}, {`,"failed":`, s.Failed}, {`,"missed":`, s.Missed}} {
+		buf = strconv.AppendUint(append(buf, field.key...), field.value, 10)
+	}
+	buf = strconv.AppendBool(append(buf, `,"hangs":`...), s.Hangs)
+	buf = strconv.AppendBool(append(buf, `,"slow":`...), s.Slow)
+	if !s.Last.IsZero() {
+		buf = AppendDecimal(append(buf, `,"last_result_s":`...), max(0, now.Sub(s.Last).Seconds()))
+	}
+	return append(buf, '}')
 }
 
 func (s *StageStats) appendJSON(buf []byte) []byte {
@@ -75,6 +100,15 @@ func (s *Stats) AppendJSON(buf []byte, device string, now time.Time, client func
 			buf = append(buf, ',')
 		}
 		buf = s.Stages[i].appendJSON(buf)
+	}
+	if len(s.Secondary) > 0 {
+		buf = append(buf, `},"secondary":{`...)
+		for i := range s.Secondary {
+			if i > 0 {
+				buf = append(buf, ',')
+			}
+			buf = s.Secondary[i].appendJSON(buf, now)
+		}
 	}
 	buf = append(buf, `},"temperature_c":`...)
 	buf = appendReadings(buf, s.Temperatures)

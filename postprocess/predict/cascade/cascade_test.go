@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -449,5 +450,132 @@ func TestAHangingNetworkIsAFailure(t *testing.T) {
 		close(gate.begun)
 		require.Equal(t, 1, strings.Count(log.String(), "no result for 10s"))
 		require.Equal(t, 1, strings.Count(log.String(), "secondary network works again"))
+	})
+}
+
+// requireCount requires how often a text is in a log.
+func requireCount(t *testing.T, count int, log *bytes.Buffer, text string) {
+	t.Helper()
+	require.Equal(t, count, strings.Count(log.String(), text), "%s: %s", text, log)
+}
+
+// TestASlowNetworkIsReported: while it takes longer for a request than objects may wait, crops are missed and counted; it is logged once,
+// and once when it keeps up again.
+func TestASlowNetworkIsReported(t *testing.T) {
+	network := colours(t, 8) // its goroutines must not be in the bubble
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		gate := &gated{Predictor: network, begun: make(chan int), goOn: make(chan struct{})}
+		var pause atomic.Int64
+		pause.Store(int64(5 * time.Second))
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for range gate.begun {
+				time.Sleep(time.Duration(pause.Load()))
+				gate.goOn <- struct{}{}
+			}
+		}()
+		a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), cascade.Stage{Name: "colour", Predictor: gate, Interval: time.Second})
+		f := newVideo("gate", 2)
+		f.frame.Wait = false
+		f.show(0, "red")
+		f.show(1, "green")
+		frames := func(count int) {
+			for range count {
+				begun := time.Now()
+				f.next(a, 100*time.Millisecond)
+				require.Zero(t, time.Since(begun), "the frame loop waits")
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		frames(305)
+		stats := a.Stats()[0]
+		require.True(t, stats.Slow)
+		require.False(t, stats.Hangs)
+		require.Empty(t, stats.Error)
+		require.InDelta(t, 2*30/5, stats.Crops, 2)
+		require.Greater(t, stats.Missed, stats.Crops, "of five crops of an object three or four")
+		require.Less(t, time.Since(stats.Last), 6*time.Second)
+		requireCount(t, 1, &log, "secondary network is too slow, crops are missed")
+		pause.Store(int64(100 * time.Millisecond))
+		frames(250)
+		require.False(t, a.Stats()[0].Slow)
+		require.Zero(t, a.Stats()[0].Failed)
+		requireCount(t, 1, &log, "secondary network is too slow, crops are missed")
+		requireCount(t, 1, &log, "secondary network keeps up again")
+		require.NoError(t, a.Close())
+		close(gate.begun)
+		<-ended
+	})
+}
+
+// TestCloseAbandonsWhatHangs: Close takes two seconds although two networks do not return, and closes the one that does.
+func TestCloseAbandonsWhatHangs(t *testing.T) {
+	networks := []*predict.Network{colours(t, 8), colours(t, 8), colours(t, 8)} // their goroutines must not be in the bubble
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		goOn := make(chan struct{})
+		var stages []cascade.Stage
+		for i, name := range []string{"colour", "state", "kind"} {
+			s := cascade.Stage{Name: name, Predictor: networks[i], Interval: time.Second}
+			if i < 2 {
+				s.Predictor = &gated{Predictor: networks[i], begun: make(chan int, 1), goOn: goOn}
+			}
+			stages = append(stages, s)
+		}
+		a := attend(t, slog.New(slog.NewTextHandler(&log, nil)), stages...)
+		f := newVideo("gate", 1)
+		f.frame.Wait = false
+		f.show(0, "red")
+		f.next(a, 0)
+		require.Eventually(t, func() bool { return a.Stats()[2].Crops == 1 }, time.Second, time.Millisecond)
+		begun := time.Now()
+		require.NoError(t, a.Close())
+		require.Equal(t, 2*time.Second, time.Since(begun))
+		requireCount(t, 2, &log, "secondary network hangs, it is not closed")
+		require.ErrorIs(t, networks[2].Submit(0, []engine.Image{f.img}), engine.ErrClosed)
+		require.NoError(t, a.Close())
+		close(goOn)
+		synctest.Wait()
+		require.ErrorIs(t, networks[0].Submit(0, []engine.Image{f.img}), engine.ErrClosed, "closed when it returns")
+	})
+}
+
+// TestAVideoDoesNotWaitForAHangingNetwork: a frame that waits goes on after ten seconds, and the next ones at once.
+func TestAVideoDoesNotWaitForAHangingNetwork(t *testing.T) {
+	network := colours(t, 8) // its goroutines must not be in the bubble
+	synctest.Test(t, func(t *testing.T) {
+		gate := &gated{Predictor: network, begun: make(chan int, 10), goOn: make(chan struct{})}
+		a := attend(t, slog.New(slog.DiscardHandler), cascade.Stage{Name: "colour", Predictor: gate, Interval: time.Second})
+		f := newVideo("gate", 1)
+		f.show(0, "red")
+		begun := time.Now()
+		f.next(a, 0)
+		require.Equal(t, 10*time.Second, time.Since(begun))
+		for range 5 {
+			f.next(a, time.Second)
+		}
+		require.Equal(t, 10*time.Second, time.Since(begun))
+		require.Positive(t, a.Stats()[0].Missed)
+		close(gate.goOn)
+		synctest.Wait()
+		require.False(t, a.Stats()[0].Hangs)
+		require.Equal(t, []uint64{1}, f.next(a, time.Second), "results count again")
+		require.NoError(t, a.Close())
+	})
+
+	network = colours(t, 8)
+	synctest.Test(t, func(t *testing.T) { // the end of the run
+		gate := &gated{Predictor: network, begun: make(chan int, 10), goOn: make(chan struct{})}
+		a := attend(t, slog.New(slog.DiscardHandler), cascade.Stage{Name: "colour", Predictor: gate, Interval: time.Second})
+		f := newVideo("gate", 1)
+		f.show(0, "red")
+		begun := time.Now()
+		time.AfterFunc(time.Second, a.StopWaiting)
+		f.next(a, 0)
+		require.Equal(t, time.Second, time.Since(begun))
+		close(gate.goOn)
+		require.NoError(t, a.Close())
 	})
 }

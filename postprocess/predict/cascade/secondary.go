@@ -15,7 +15,8 @@ import (
 
 // Secondary runs secondary networks on the tracked objects of cameras, on each at most as often as its stages specify, and keeps the
 // results. The networks run concurrently with the caller: a result is available with a later frame. While a request runs, the objects of
-// new frames gather for the next one, so that many cameras make few large requests.
+// new frames gather for the next one, so that many cameras make few large requests. The caller never waits for a network, except with
+// Frame.Wait for one that does not hang; it calls nothing of a network that may not return.
 //
 // Set the fields, call Open, then Process for every frame and Attributes as needed, both from one goroutine. It allocates nothing once it
 // has seen the largest number of objects.
@@ -26,7 +27,8 @@ type Secondary struct {
 	// Logger logs when a network starts to fail, and when it works again; nil for slog.Default.
 	Logger *slog.Logger
 
-	workers []*worker
+	workers []*worker     // those of Open, also after Close
+	stop    chan struct{} // closed by Close
 	changed []uint64
 	scratch []postprocess.Attribute
 	vector  []float32
@@ -39,7 +41,11 @@ type Stats struct {
 	Crops    uint64 // classified
 	Requests uint64 // of the network
 	Failed   uint64 // crops that the engine rejected or lost, or for which its output was invalid
+	Missed   uint64 // crops of objects that waited for another interval, because the network was not free
 	Busy     time.Duration
+	Hangs    bool      // there has been no result for hangTimeout
+	Slow     bool      // it does not keep up: crops are missed
+	Last     time.Time // of the newest result; zero for none
 }
 
 // worker runs one stage.
@@ -57,10 +63,13 @@ type worker struct {
 	unused  []*track
 	stats   Stats
 	due     []candidate // goroutine of Process only
+	batch   int         // maximum of the network
+	room    int         // bytes that crops need; the worker allocates them, because the engine may hang
+	hurried bool        // nobody waits any more
 
 	running *request  // nil between requests
 	begun   time.Time // of running
-	hangs   bool      // running has been reported as a failure
+	window  Stats     // at the begin of the window for which watch checks whether the network keeps up
 }
 
 // request is a batch of objects.
@@ -88,13 +97,28 @@ func (a *Secondary) Open() error {
 	for i := range a.Stages {
 		s := &worker{
 			Stage: &a.Stages[i], logger: cmp.Or(a.Logger, slog.Default()), done: make(chan struct{}), cameras: map[string]map[uint64]*track{},
+			batch: a.Stages[i].Model().MaxBatch, room: minRoom,
 		}
 		s.changed.L = &s.mu
-		s.pending = &request{cropBatch: cropBatch{stage: s.Stage}}
-		s.spare = &request{cropBatch: cropBatch{stage: s.Stage}}
+		s.pending = &request{cropBatch: cropBatch{stage: s.Stage, fixed: true}}
+		s.spare = &request{cropBatch: cropBatch{stage: s.Stage, fixed: true}}
 		a.workers = append(a.workers, s)
+	}
+	for _, s := range a.workers {
+		if err := errors.Join(s.pending.grow(s.room), s.spare.grow(s.room)); err != nil {
+			for _, s := range a.workers {
+				s.pending.free()
+				s.spare.free()
+			}
+			a.workers = nil
+			return err
+		}
+	}
+	for _, s := range a.workers {
 		go s.work()
 	}
+	a.stop = make(chan struct{})
+	go a.watch()
 	return nil
 }
 
@@ -105,7 +129,8 @@ type Frame struct {
 	// Image is read during Process only. Objects of an image without Data are not processed.
 	Image  engine.Image
 	Tracks []postprocess.Track
-	// Wait makes Process wait for the results of this frame: for videos, whose results must not depend on the speed of processing.
+	// Wait makes Process wait for the results of this frame: for videos, whose results must not depend on the speed of processing. It does
+	// not wait for a network that hangs.
 	Wait bool
 	// OnEmbedding is called with a new embedding of a track of this frame, a vector of length 1 that is valid during the call. It may be
 	// nil.
@@ -162,7 +187,6 @@ func (a *Secondary) Embedder() *Stage {
 func (a *Secondary) Stats() (all []Stats) {
 	for _, s := range a.workers {
 		s.mu.Lock()
-		s.reportHang()
 		all = append(all, s.stats)
 		all[len(all)-1].Name = s.Name
 		s.mu.Unlock()
@@ -170,23 +194,61 @@ func (a *Secondary) Stats() (all []Stats) {
 	return all
 }
 
-// Close stops the stages and closes their predictors.
-func (a *Secondary) Close() error {
-	var errs []error
+// StopWaiting ends the waiting of Process for all frames: the run ends. Any goroutine may call it after Open.
+func (a *Secondary) StopWaiting() {
 	for _, s := range a.workers {
+		s.mu.Lock()
+		s.hurried = true
+		s.changed.Broadcast()
+		s.mu.Unlock()
+	}
+}
+
+// closeLimit bounds how long Close waits for all networks together.
+const closeLimit = 2 * time.Second
+
+// Close stops the stages and closes their predictors. A network that hangs is abandoned with its predictor and its goroutine.
+func (a *Secondary) Close() error {
+	if a.stop == nil || len(a.Stages) == 0 {
+		return nil
+	}
+	a.Stages = nil
+	close(a.stop)
+	closed := make([]chan error, len(a.workers))
+	for i, s := range a.workers {
 		s.mu.Lock()
 		s.closed = true
 		s.changed.Broadcast()
 		s.mu.Unlock()
-		<-s.done
-		s.pending.free()
-		s.spare.free()
+		closed[i] = make(chan error, 1)
+		go func() {
+			<-s.done
+			s.pending.free()
+			s.spare.free()
+			closed[i] <- s.Stage.Close()
+		}()
 	}
-	a.workers = nil
-	for i := range a.Stages {
-		errs = append(errs, a.Stages[i].Close())
+	limit := time.NewTimer(closeLimit)
+	defer limit.Stop()
+	var errs []error
+	over := false
+	for i, s := range a.workers {
+		if !over {
+			select {
+			case err := <-closed[i]:
+				errs = append(errs, err)
+				continue
+			case <-limit.C:
+				over = true
+			}
+		}
+		select {
+		case err := <-closed[i]:
+			errs = append(errs, err)
+		default:
+			s.logger.Warn("secondary network hangs, it is not closed", "cascade", s.Name)
+		}
 	}
-	a.Stages = nil
 	return errors.Join(errs...)
 }
 
@@ -210,13 +272,11 @@ func (s *worker) process(f *Frame, changed []uint64) []uint64 {
 		}
 	}
 	s.findDue(f, known)
-	for f.Wait && !s.closed && (s.spare == nil || len(s.pending.subjects) > 0) { // earlier frames must not take its place
-		s.changed.Wait()
+	s.waitUntilIdle(f)                                              // earlier frames must not take its place
+	for tries := len(s.due); s.addCrops(f) && tries >= 0; tries-- { // each makes room for another crop
+		s.waitUntilIdle(f)
 	}
-	s.addCrops(f)
-	for f.Wait && !s.closed && (s.spare == nil || len(s.pending.subjects) > 0) {
-		s.changed.Wait()
-	}
+	s.waitUntilIdle(f)
 	for i := range f.Tracks {
 		if v := known[f.Tracks[i].ID]; v != nil {
 			if s.embeds {
@@ -235,6 +295,20 @@ func (s *worker) process(f *Frame, changed []uint64) []uint64 {
 	return changed
 }
 
+// waitUntilIdle waits until no crop is pending and the next request has the room that it needs, if the frame waits at all. The lock is
+// held.
+func (s *worker) waitUntilIdle(f *Frame) {
+	for s.waits(f) && (s.spare == nil || s.hasWork()) {
+		s.changed.Wait()
+	}
+}
+
+// waits reports whether a frame waits for the network. The lock is held.
+func (s *worker) waits(f *Frame) bool { return f.Wait && !s.closed && !s.hurried && !s.stats.Hangs }
+
+// hasWork reports whether crops are pending, or room for them. The lock is held.
+func (s *worker) hasWork() bool { return len(s.pending.subjects) > 0 || s.pending.room() < s.room }
+
 // findDue finds the objects whose next crop is due, those that have waited longest first.
 func (s *worker) findDue(f *Frame, known map[uint64]*track) {
 	s.due = s.due[:0]
@@ -252,13 +326,28 @@ func (s *worker) findDue(f *Frame, known map[uint64]*track) {
 			v.due = f.Time
 			known[t.ID] = v
 		}
-		if ahead := v.due.Sub(f.Time); !v.inFlight && (ahead <= 0 || ahead > s.Interval) { // the clock may have been set back
+		switch ahead := v.due.Sub(f.Time); {
+		case ahead > 0 && ahead <= s.Interval: // else the clock has been set back
+		case v.inFlight:
+			s.miss(v, f.Time)
+		default:
 			s.due = append(s.due, candidate{i, v})
 		}
 	}
 	slices.SortFunc(s.due, func(x, y candidate) int {
 		return cmp.Or(x.state.due.Compare(y.state.due), cmp.Compare(x.track, y.track))
 	})
+}
+
+// miss counts a crop that is due and cannot be taken, once for each interval that it waits.
+func (s *worker) miss(v *track, now time.Time) {
+	switch {
+	case v.waiting.IsZero() || now.Before(v.waiting):
+		v.waiting = now
+	case now.Sub(v.waiting) >= s.Interval:
+		v.waiting = now
+		s.stats.Missed++
+	}
 }
 
 func (s *worker) newTrack() *track {
@@ -271,30 +360,41 @@ func (s *worker) newTrack() *track {
 	return v
 }
 
-// addCrops adds what is due to the next request; objects without room remain due.
-func (s *worker) addCrops(f *Frame) {
-	most := max(s.Model().MaxBatch, maxObjects)
-	for _, c := range s.due {
+// addCrops adds what is due to the next request, and removes it from due; objects without room remain due. It returns true if the frame
+// waits and more crops find room when the request is done.
+func (s *worker) addCrops(f *Frame) (again bool) {
+	most := max(s.batch, maxObjects)
+	s.pending.wanted = 0
+	done := 0
+	for ; done < len(s.due) && len(s.pending.subjects) < most; done++ {
+		c := s.due[done]
 		t := &f.Tracks[c.track]
-		if len(s.pending.subjects) == most {
-			break
-		}
 		added, err := s.pending.add(&f.Image, t.Box)
-		if err != nil {
-			if !errors.Is(err, errFull) {
-				s.fail(1, err)
-			}
+		if errors.Is(err, errFull) {
 			break
 		}
 		c.state.due = f.Time.Add(s.Interval)
+		c.state.waiting = time.Time{}
+		if err != nil {
+			s.fail(1, err)
+		}
 		if added {
 			c.state.inFlight = true
 			s.pending.subjects = append(s.pending.subjects, subject{f.Camera, t.ID})
 		}
 	}
-	if len(s.pending.subjects) > 0 {
+	s.due = slices.Delete(s.due, 0, done)
+	s.room = max(s.room, s.pending.wanted)
+	if s.hasWork() {
 		s.changed.Broadcast()
 	}
+	if s.waits(f) && s.pending.wanted > 0 {
+		return true
+	}
+	for _, c := range s.due {
+		s.miss(c.state, f.Time)
+	}
+	return false
 }
 
 // maxObjects bounds the objects that gather while a request runs, for networks with smaller batches.
@@ -306,7 +406,7 @@ func (s *worker) work() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		for len(s.pending.subjects) == 0 && !s.closed {
+		for !s.hasWork() && !s.closed {
 			s.changed.Wait()
 		}
 		if s.closed {
@@ -315,13 +415,29 @@ func (s *worker) work() {
 		r := s.pending
 		s.pending = s.spare
 		s.spare = nil
-		s.running, s.begun, s.hangs = r, time.Now(), false
+		s.running, s.begun = r, time.Now()
+		room := s.room
 		s.mu.Unlock()
 		err := r.run()
+		var noRoom error
+		if r.room() < room {
+			r.clear()
+			noRoom = r.grow(room)
+		}
 		s.mu.Lock()
 		s.running = nil
 		s.stats.Busy += time.Since(s.begun)
-		s.record(r, err)
+		if len(r.subjects) > 0 {
+			s.record(r, err)
+		}
+		if s.stats.Hangs {
+			s.stats.Hangs = false
+			s.window = s.stats // what was missed meanwhile does not make it slow
+		}
+		if noRoom != nil {
+			s.room = 0 // until the next crop wants it
+			s.fail(1, noRoom)
+		}
 		r.clear()
 		r.vectors = r.vectors[:0]
 		r.subjects = r.subjects[:0]
@@ -334,6 +450,9 @@ func (s *worker) work() {
 func (s *worker) record(r *request, err error) {
 	batch := s.Model().MaxBatch
 	s.stats.Crops += uint64(len(r.predictions))
+	if len(r.predictions) > 0 {
+		s.stats.Last = time.Now()
+	}
 	s.stats.Requests += uint64((len(r.predictions) + batch - 1) / batch)
 	for i, of := range r.subjects {
 		v := s.cameras[of.camera][of.track]
@@ -347,7 +466,7 @@ func (s *worker) record(r *request, err error) {
 	}
 	if err != nil {
 		failed := len(r.subjects) - len(r.predictions) + r.invalid
-		if s.hangs { // they are counted
+		if s.stats.Hangs { // they are counted
 			failed = 0
 		}
 		s.fail(failed, err)
@@ -357,14 +476,60 @@ func (s *worker) record(r *request, err error) {
 	}
 }
 
-// hangTimeout is how long a request may take before the network counts as failed.
+// hangTimeout is how long a request may take before the network counts as hanging.
 const hangTimeout = 10 * time.Second
 
-// reportHang counts a request that does not end as a failure, once. The lock is held.
-func (s *worker) reportHang() {
-	if s.running != nil && !s.hangs && time.Since(s.begun) > hangTimeout {
-		s.hangs = true
-		s.fail(len(s.running.subjects), fmt.Errorf("no result for %s", hangTimeout))
+// slowWindow is the time over which watch checks whether a network keeps up.
+const slowWindow = 10 * time.Second
+
+// watch reports networks that hang or do not keep up, until Close.
+func (a *Secondary) watch() {
+	const pause = time.Second
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for tick := 1; ; tick++ {
+		select {
+		case <-a.stop:
+			return
+		case <-ticker.C:
+		}
+		for _, s := range a.workers {
+			s.mu.Lock()
+			s.checkHang()
+			if tick%int(slowWindow/pause) == 0 {
+				s.checkPace()
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// checkHang counts the crops of a request that does not end as failed and logs it, once. The lock is held.
+func (s *worker) checkHang() {
+	if s.running == nil || s.stats.Hangs || time.Since(s.begun) < hangTimeout {
+		return
+	}
+	err := fmt.Errorf("no result for %s", hangTimeout)
+	s.stats.Hangs = true
+	s.stats.Failed += uint64(len(s.running.subjects))
+	s.stats.Error = err.Error()
+	s.logger.Error("secondary network hangs, attributes are not updated", "cascade", s.Name, "error", err)
+	s.changed.Broadcast() // who waits for it goes on
+}
+
+// checkPace logs when the network begins to miss crops, and when it has missed none for a whole window. The lock is held.
+func (s *worker) checkPace() {
+	missed, crops := s.stats.Missed-s.window.Missed, s.stats.Crops-s.window.Crops
+	s.window = s.stats
+	switch {
+	case s.stats.Hangs:
+	case !s.stats.Slow && missed > crops/10:
+		s.stats.Slow = true
+		s.logger.Warn("secondary network is too slow, crops are missed", "cascade", s.Name, "missed", missed, "crops", crops,
+			"seconds", slowWindow.Seconds())
+	case s.stats.Slow && missed == 0:
+		s.stats.Slow = false
+		s.logger.Info("secondary network keeps up again", "cascade", s.Name)
 	}
 }
 

@@ -195,6 +195,8 @@ func (s *Stage) attribute(class int, spelled string, score float32, votes int) p
 type cropBatch struct {
 	stage       *Stage
 	memory      *engine.Buffer
+	fixed       bool // add does not allocate: it returns errFull, and wanted is the room that it needs
+	wanted      int  // 0 if no room would help
 	used        int
 	crops       []engine.Image // run sets Data, when the memory is final
 	starts      []int
@@ -251,7 +253,20 @@ func (s *cropBatch) reserve(size int) error {
 	if size > maxBytes && s.used > 0 {
 		return errFull
 	}
-	memory, err := s.stage.Alloc(max(2*size, 1<<20))
+	size = max(2*size, minRoom)
+	if s.fixed {
+		s.wanted = size
+		return errFull
+	}
+	return s.grow(size)
+}
+
+// minRoom is the least memory of a batch.
+const minRoom = 1 << 20
+
+// grow moves the crops into memory of another size.
+func (s *cropBatch) grow(size int) error {
+	memory, err := s.stage.Alloc(size)
 	if err != nil {
 		return fmt.Errorf("cascade %s: %w", s.stage.Name, err)
 	}
@@ -261,6 +276,14 @@ func (s *cropBatch) reserve(size int) error {
 	}
 	s.memory = memory
 	return nil
+}
+
+// room returns the size of the memory.
+func (s *cropBatch) room() int {
+	if s.memory == nil {
+		return 0
+	}
+	return len(s.memory.Data)
 }
 
 // run runs the network on all crops and fills in predictions. The error may be that of single crops, whose predictions have no class.

@@ -8,8 +8,9 @@ type track struct {
 	count    int // of all predictions
 	inFlight bool
 	due      time.Time
-	reported int // class reported last, -1 for none
-	missing  int // frames without the object
+	waiting  time.Time // since when the next crop is due and cannot be taken, or counted as missed; zero if it is not
+	reported int       // class reported last, -1 for none
+	missing  int       // frames without the object
 
 	// Of a text reader: the text of the last vote, its spelling, and how often it changed.
 	lastText    text

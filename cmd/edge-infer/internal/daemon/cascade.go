@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
@@ -28,10 +29,14 @@ func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error 
 	if err := secondary.Open(); err != nil {
 		return config.UsageError{Err: errors.Join(err, network.CloseCascade(stages))}
 	}
+	context.AfterFunc(ctx, func() { time.AfterFunc(videoEndLimit, secondary.StopWaiting) })
 	f.cascade = secondary
 	f.devices.Secondary = &pipeline.SecondaryStage{Networks: secondary, Labels: secondary.Labels}
 	return nil
 }
+
+// videoEndLimit is how long the last frames of a video may wait for secondary networks when the run ends.
+const videoEndLimit = time.Second
 
 // secondary returns the counters of the secondary networks.
 func (f *fleet) secondary() []cascade.Stats {
@@ -41,7 +46,22 @@ func (f *fleet) secondary() []cascade.Stats {
 	return f.cascade.Stats()
 }
 
-// closeCascade closes the secondary networks. The frame loops must have ended before.
+// secondaryTrouble lists the problems of secondary networks, each preceded by a semicolon; empty if there are none.
+func secondaryTrouble(all []cascade.Stats) (text string) {
+	for _, s := range all {
+		switch {
+		case s.Hangs:
+			text += "; secondary network " + s.Name + " hangs: " + s.Error
+		case s.Error != "":
+			text += "; secondary network " + s.Name + " fails: " + s.Error
+		case s.Slow:
+			text += "; secondary network " + s.Name + " is too slow: crops are missed"
+		}
+	}
+	return text
+}
+
+// closeCascade closes the secondary networks, within two seconds. The frame loops must have ended before.
 func (f *fleet) closeCascade() error {
 	if f.cascade == nil {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
+	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
 // page is the state of the run for the web page.
@@ -50,9 +51,9 @@ func (o page) Status() web.Status {
 	if v := o.verdict(); v != nil {
 		status.Engine.Accuracy = accuracy.Summary(v)
 	}
-	for _, s := range o.secondary() {
-		status.Secondary = append(status.Secondary, web.SecondaryNetwork{Name: s.Name, Crops: s.Crops, Failed: s.Failed, Error: s.Error})
-	}
+	secondary := o.secondary()
+	status.Secondary = shownSecondary(secondary)
+	status.Engine.Reason += secondaryTrouble(secondary)
 	status.Engine.Progress, _ = o.upgrade()
 	totals := map[string]pipeline.CameraStats{}
 	for _, t := range o.groups.Totals() {
@@ -80,6 +81,16 @@ func (o page) Status() web.Status {
 		status.Broker = broker.State(client)
 	}
 	return status
+}
+
+// shownSecondary returns the state of secondary networks as the API has it.
+func shownSecondary(all []cascade.Stats) (shown []web.SecondaryNetwork) {
+	for _, s := range all {
+		shown = append(shown, web.SecondaryNetwork{
+			Name: s.Name, Crops: s.Crops, Failed: s.Failed, Missed: s.Missed, Hangs: s.Hangs, Slow: s.Slow, Last: s.Last, Error: s.Error,
+		})
+	}
+	return shown
 }
 
 // units returns the newest access units of a camera; nil if it has none.

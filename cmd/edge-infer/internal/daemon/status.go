@@ -29,11 +29,7 @@ func (o *outputs) status() *payload.Status {
 		status.Reason += "; " + text
 	}
 	status.Reason += o.groups.Servers().Trouble()
-	for _, s := range o.secondary() {
-		if s.Error != "" {
-			status.Reason += "; secondary network " + s.Name + " fails: " + s.Error
-		}
-	}
+	status.Reason += secondaryTrouble(o.secondary())
 	if o.store != nil {
 		if problem := o.store.Stats().Error; problem != "" {
 			status.Reason += "; events are not stored: " + problem
@@ -104,6 +100,11 @@ func (o *outputs) publishStats(stats []pipeline.CameraStats) {
 			DroppedNewer:   max(0, camera.FPS-stats[i].FPS-stats[i].DroppedMotionFPS),
 			DeadlineMissed: stats[i].DeadlineMissed + stats[i].DroppedDeadline, Slowdown: stats[i].Slowdown,
 			LatencyP50: stats[i].P50, LatencyP99: stats[i].P99,
+		})
+	}
+	for _, s := range o.secondary() {
+		message.Secondary = append(message.Secondary, payload.SecondaryStats{
+			Name: s.Name, Crops: s.Crops, Failed: s.Failed, Missed: s.Missed, Hangs: s.Hangs, Slow: s.Slow, Last: s.Last,
 		})
 	}
 	for _, s := range o.stages.Recent() {
@@ -227,6 +228,9 @@ func (o *outputs) totals() map[string]any {
 	all := map[string]any{
 		"cameras": cameras, "seconds": time.Since(o.started).Seconds(), "first_frame_ms": milliseconds(o.groups.FirstFrame()),
 		"backend": o.groups.Model().Backend, "lines_dropped": o.lines.Dropped(),
+	}
+	if secondary := o.secondary(); secondary != nil {
+		all["secondary"] = shownSecondary(secondary)
 	}
 	if o.client != nil {
 		all["mqtt"] = o.client.Accounting()

@@ -145,6 +145,20 @@ func daemonMetrics() []daemonMetric {
 		}), "network"),
 		metric("secondary_failed_total", "Objects for which a secondary network gave no valid result.", counter,
 			forSecondary(func(n *SecondaryNetwork) float64 { return float64(n.Failed) }), "network"),
+		metric("secondary_missed_total", "Objects that waited for another interval, because a secondary network was not free.", counter,
+			forSecondary(func(n *SecondaryNetwork) float64 { return float64(n.Missed) }), "network"),
+		metric("secondary_hangs", "1 while a secondary network has given no result for ten seconds.", gauge,
+			forSecondary(func(n *SecondaryNetwork) float64 { return boolToFloat(n.Hangs) }), "network"),
+		metric("secondary_slow", "1 while a secondary network does not keep up.", gauge,
+			forSecondary(func(n *SecondaryNetwork) float64 { return boolToFloat(n.Slow) }), "network"),
+		metric("secondary_last_result_seconds", "Age of a secondary network's newest result.", gauge,
+			func(_ *Server, status *Status, emit emit) {
+				for _, n := range status.Secondary {
+					if !n.Last.IsZero() {
+						emit(max(0, time.Since(n.Last).Seconds()), n.Name)
+					}
+				}
+			}, "network"),
 		metric(
 			"mqtt_connected",
 			"1 while a broker is connected.",

@@ -66,7 +66,7 @@ func busy() *still {
 			}},
 			Retries: 3, Local: true, LocalRequests: 4, Changes: 5,
 		},
-		Secondary:  []SecondaryNetwork{{Name: "colour", Crops: 6, Failed: 2, Error: "NaN"}},
+		Secondary:  []SecondaryNetwork{{Name: "colour", Crops: 6, Failed: 2, Missed: 4, Slow: true, Last: time.Now(), Error: "NaN"}},
 		Webhooks:   []webhook.Status{{Name: "alarm", Delivered: 31, Dropped: 2, Queued: 5, Error: "refused"}},
 		Upload:     &upload.Status{Uploaded: 21, Bytes: 9000, Failures: 4, Lost: 1, Waiting: 6},
 		EventStore: &store.Stats{Stored: 41, Dropped: 2, Error: "full"},
@@ -104,6 +104,9 @@ edge_infer_frame_memory_bytes 691200
 edge_infer_frames_captured_total{camera="cam0"} 20
 edge_infer_secondary_crops_total{network="colour"} 6
 edge_infer_secondary_failed_total{network="colour"} 2
+edge_infer_secondary_missed_total{network="colour"} 4
+edge_infer_secondary_hangs{network="colour"} 0
+edge_infer_secondary_slow{network="colour"} 1
 edge_infer_server_up{server="gpu:8001"} 1
 edge_infer_server_requests_total{server="gpu:8001"} 10
 edge_infer_server_failures_total{server="gpu:8001"} 2

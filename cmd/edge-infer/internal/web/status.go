@@ -60,7 +60,12 @@ type SecondaryNetwork struct {
 	Name   string `json:"name"`
 	Crops  uint64 `json:"crops"`           // classified
 	Failed uint64 `json:"failed"`          // crops without a valid result
+	Missed uint64 `json:"missed"`          // crops that were due and not taken, because the network was not free
+	Hangs  bool   `json:"hangs"`           // there has been no result for ten seconds
+	Slow   bool   `json:"slow"`            // it misses crops
 	Error  string `json:"error,omitempty"` // why the newest request failed; empty after one that did not
+	// Last is the time of the newest result; zero for none.
+	Last time.Time `json:"last_result,omitzero"`
 }
 
 // Reload is the result of the last reload of the configuration.
