@@ -61,7 +61,7 @@ beside a model, are included. The same contents give the same digest.`,
 	flags.StringVar(&m.Name, "name", "", "name that devices use with --model (default: that of the model's file)")
 	flags.Int64Var(&m.Version, "version", 0, "whole number that grows with each bundle of the name; devices do not go back")
 	flags.StringVar(&m.Expires, "expires", "", "date, such as 2027-06-30, or RFC 3339 time from which devices do not install it")
-	flags.StringVar(&m.Labels, "labels", "", "file of class names, one per line, or coco")
+	flags.StringVar(&m.Labels, "labels", "", "file of class names (lines, YAML or JSON), or coco")
 	flags.StringVar(&m.Preprocess, "preprocess", "", "preset or YAML, as model.preprocess of the configuration")
 	flags.Float64Var(&m.Confidence, "confidence", 0, "recommended threshold, which bundle pull prints")
 	flags.StringVar(&m.Calibration, "calibration-cache", "", "calibration cache for edge-infer build on the device")

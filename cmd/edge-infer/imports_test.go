@@ -136,6 +136,7 @@ internal/upload: internal/boundedfile internal/backoff internal/config internal/
 internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror mqtt/credentials mqtt/payload mqtt/spool
 internal/web/live: capture internal/inflight internal/jpegimage internal/mp4 internal/pipeline internal/report internal/stage mqtt/payload postprocess
 	postprocess/zone
+internal/labelfile: engine internal/yamldepth
 internal/yamldepth:
 mqtt: internal/atomicfile internal/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
 	mqtt/transport

@@ -175,7 +175,7 @@ func (d *Dataset) Relabel(labels, only []string) error {
 		return nil
 	}
 	if len(labels) == 0 {
-		return errors.New("the model has no labels to match with those of the dataset (provide a file with one label per line)")
+		return errors.New("the model has no labels to match with those of the dataset (--labels FILE provides them)")
 	}
 	to := make([]int, len(d.Labels))
 	categories := make([]int64, len(labels))

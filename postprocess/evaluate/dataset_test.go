@@ -64,7 +64,7 @@ func TestReadCOCO(t *testing.T) {
 	assert.EqualError(t, dataset.Relabel([]string{"nut", "washer"}, nil),
 		`dataset has objects labelled "bolt", which the model does not have (its labels: nut, washer; --classes selects others)`)
 	assert.EqualError(t, dataset.Relabel(nil, nil),
-		"the model has no labels to match with those of the dataset (provide a file with one label per line)")
+		"the model has no labels to match with those of the dataset (--labels FILE provides them)")
 	dataset, err = ReadDataset(dir, "")
 	require.NoError(t, err)
 	require.NoError(t, dataset.Relabel([]string{"nut", "washer", "Bolt"}, nil))

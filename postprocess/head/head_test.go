@@ -54,6 +54,9 @@ func TestRFDETRNumbersItsClasses(t *testing.T) {
 			},
 			Width: 384, Height: 384, Metadata: engine.Metadata{Labels: make([]string, c.labels)},
 		}
+		if c.labels == cocoClasses {
+			m.Metadata.Labels = engine.KnownLabels("coco")
+		}
 		f, err := recognise(m, LayoutAuto)
 		if c.classes == nil {
 			require.ErrorContains(t, err, "none is the first for early versions and the last for later ones")
@@ -89,7 +92,8 @@ func TestTFLiteNumbersWithoutBackground(t *testing.T) {
 		{[]string{"cat", "dog"}, map[int]int{0: 0, 1: 1}},
 		{[]string{"???", "cat", "dog"}, map[int]int{0: 1, 1: 2}},
 		{make([]string, 91), map[int]int{0: 1, 89: 90}},
-		{make([]string, 80), map[int]int{0: 0, 11: -1, 89: 79}},
+		{engine.KnownLabels("coco"), map[int]int{0: 0, 11: -1, 89: 79}},
+		{make([]string, 80), map[int]int{0: 0, 11: 11, 79: 79}},
 	} {
 		m.Metadata.Labels = c.labels
 		f, err := recognise(m, LayoutAuto)

@@ -1,9 +1,15 @@
 package head
 
+import (
+	"strings"
+
+	"github.com/edge-infer/edge-infer/engine"
+)
+
 // numbering maps the class numbers of a network to the indices of its labels.
 type numbering struct {
 	first int  // the label of number 0; negative where the first numbers are background
-	coco  bool // the numbers are COCO ids, 1 to 90 with gaps, and there are labels for the 80 ids in use
+	coco  bool // the numbers are COCO ids, 1 to 90 with gaps, and the labels are those of the 80 ids in use
 }
 
 // COCO uses 80 classes with ids below 91.
@@ -11,6 +17,20 @@ const (
 	cocoClasses = 80
 	cocoIDs     = 91
 )
+
+// areCOCO reports whether labels are COCO's 80, by at least half of the names: lists differ in how they spell some.
+func areCOCO(labels []string) bool {
+	if len(labels) != cocoClasses {
+		return false
+	}
+	same := 0
+	for i, name := range engine.KnownLabels("coco") {
+		if strings.EqualFold(strings.TrimSpace(labels[i]), name) {
+			same++
+		}
+	}
+	return same >= cocoClasses/2
+}
 
 // cocoUnused lists the ids without a class.
 var cocoUnused = [...]int{12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
@@ -40,7 +60,7 @@ func (n numbering) class(number int) int {
 // classes as the network does.
 func (n *network) fromOne() numbering {
 	switch {
-	case n.labels == cocoClasses:
+	case n.coco:
 		return numbering{coco: true}
 	case n.labels == 0 || n.labels == cocoIDs || n.background:
 		return numbering{}
@@ -54,7 +74,7 @@ func (n *network) numbering(classes, first int, background bool) (numbering, boo
 	switch numbers := classes + first; {
 	case n.labels == 0 || n.labels == numbers:
 		return numbering{first: first}, true
-	case n.labels == cocoClasses && numbers == cocoIDs:
+	case n.coco && numbers == cocoIDs:
 		return numbering{first: first, coco: true}, true
 	case background && n.labels == numbers-1:
 		return numbering{first: first - 1}, true

@@ -76,6 +76,7 @@ func recognise(model *engine.Model, layout Layout) (match, error) {
 	n := &network{
 		outputs: model.Outputs, width: model.Width, height: model.Height, metadata: &model.Metadata, labels: len(model.Metadata.Labels),
 	}
+	n.coco = areCOCO(model.Metadata.Labels)
 	if n.labels > 0 {
 		n.background = slices.Contains(backgrounds[:], strings.ToLower(model.Metadata.Labels[0]))
 	}
@@ -104,6 +105,7 @@ type network struct {
 	metadata      *engine.Metadata
 	labels        int  // 0 when their number is not known
 	background    bool // the first label is no class
+	coco          bool // the labels are COCO's 80
 }
 
 // floats lists the floating point outputs one by one, for heads that read one of them.

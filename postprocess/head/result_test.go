@@ -17,6 +17,9 @@ func described(labels int, shapes ...[]int64) *engine.Model {
 	for i := range labels {
 		m.Metadata.Labels = append(m.Metadata.Labels, "class"+strconv.Itoa(i))
 	}
+	if labels == cocoClasses {
+		m.Metadata.Labels = engine.KnownLabels("coco")
+	}
 	for i, shape := range shapes {
 		m.Outputs = append(m.Outputs, engine.TensorInfo{Name: "output" + strconv.Itoa(i), Shape: shape})
 	}

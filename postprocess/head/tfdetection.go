@@ -52,7 +52,7 @@ func (tfDetection) numbering(n *network, _ *match) (numbering, bool) {
 		return n.fromOne(), true
 	}
 	switch { // class 0 is the first class, not background
-	case n.labels == cocoClasses:
+	case n.coco:
 		return numbering{first: 1, coco: true}, true
 	case n.labels == cocoIDs || n.background:
 		return numbering{first: 1}, true

@@ -800,7 +800,11 @@ func TestCorpus(t *testing.T) {
 			o.Threads, o.Slots = 1, 1
 			if c.labels > 0 {
 				o.LabelsFile = filepath.Join(t.TempDir(), "labels.txt")
-				require.NoError(t, os.WriteFile(o.LabelsFile, []byte(strings.Repeat("part\n", c.labels)), 0o600))
+				names := strings.Repeat("part\n", c.labels)
+				if c.labels == 80 {
+					names = engine.COCOLabels()
+				}
+				require.NoError(t, os.WriteFile(o.LabelsFile, []byte(names), 0o600))
 			}
 			d, err := Inspect(t.Context(), o)
 			require.NoError(t, err, "a network that is not understood is described all the same")

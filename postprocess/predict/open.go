@@ -15,6 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/internal/boundedfile"
+	"github.com/edge-infer/edge-infer/internal/labelfile"
 )
 
 // Demo is the name of the embedded model.
@@ -22,7 +23,7 @@ const Demo = "demo"
 
 // Options configures Open. The zero value opens the embedded model on the best backend.
 type Options struct {
-	// Model is an ONNX file or an engine plan; Demo or empty for the embedded model. LabelsFile has one label per line; they replace those
+	// Model is an ONNX file or an engine plan; Demo or empty for the embedded model. LabelsFile has the class names, see labelfile.Read; they replace those
 	// of the model.
 	Model, LabelsFile string
 	// ResolveModel returns the file of a Model that is a name, and its labels file if it has one; nil where models have no names.
@@ -142,7 +143,7 @@ func (o *Options) labels() error {
 	if err != nil {
 		return fmt.Errorf("labels: %w", err)
 	}
-	if o.Metadata.Labels, err = engine.ReadLabels(bytes.NewReader(text)); err != nil {
+	if o.Metadata.Labels, err = labelfile.Read(bytes.NewReader(text)); err != nil {
 		return fmt.Errorf("labels %s: %w", o.LabelsFile, err)
 	}
 	o.loaded = true

@@ -16,6 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
+	"github.com/edge-infer/edge-infer/internal/labelfile"
 )
 
 // Pull installs a bundle in the model store.
@@ -274,7 +275,7 @@ func checkContent(path string, data []byte) error {
 	case modelFile:
 		err = checkModel(data)
 	case labelsFile:
-		_, err = engine.ReadLabels(bytes.NewReader(data))
+		_, err = labelfile.Read(bytes.NewReader(data))
 	case preprocessFile:
 		_, err = engine.ParsePreprocess(data)
 	case calibrationFile:

@@ -38,7 +38,7 @@ func cascadeSettings() []ListSetting {
 			Key: "model", Example: "colour.onnx", Common: true,
 			Help: "classifier, text recognition (layout ctc) or embedding (layout embedding): ONNX file or TensorRT engine",
 		},
-		{Key: "labels", Example: "colours.txt", Help: "file of class names, one per line, or coco; empty: the model's own"},
+		{Key: "labels", Example: "colours.txt", Help: "file of class names (lines, YAML or JSON), or coco; empty: the model's own"},
 		{Key: "layout", Example: Auto, Help: "output layout, as model.layout"},
 		{Key: "on", Example: "[car, truck]", Help: "labels of the first model; empty: all", Common: true},
 		{Key: "min_size", Example: "16", Help: "shortest side of an object in pixels"},

@@ -66,7 +66,7 @@ func (m *Model) settings() []setting {
 			"model.path", "model", text(&m.Path), nil,
 			"ONNX file, TensorRT engine or name of a downloaded model; demo: the embedded one, as empty for demo cameras",
 		},
-		{"model.labels", "labels", text(&m.Labels), nil, "file of class names, one per line, or coco; empty: the model's own"},
+		{"model.labels", "labels", text(&m.Labels), nil, "file of class names (lines, YAML or JSON), or coco; empty: the model's own"},
 		{
 			"model.layout", "layout", text(&m.Layout), oneOf(&m.Layout, head.Layouts()...),
 			"output layout if it cannot be recognised: " + strings.Join(head.Layouts(), ", "),

@@ -31,7 +31,7 @@ type source struct {
 
 // ModelOptions describe a model where its file does not. They have the names of the configuration.
 type ModelOptions struct {
-	Labels     string // file of class names, one per line, or coco; empty: the model's own
+	Labels     string // file of class names (lines, YAML or JSON), or coco; empty: the model's own
 	Layout     string // output layout for the gate, if it cannot be recognised
 	Preprocess string // preprocessing; empty: the model's own
 	Size       string // SIDE or HEIGHTxWIDTH, for a model with dynamic height and width
@@ -39,7 +39,7 @@ type ModelOptions struct {
 }
 
 func (m *ModelOptions) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&m.Labels, "labels", "", "file of class names, one per line, or coco; empty: the model's own")
+	flags.StringVar(&m.Labels, "labels", "", "file of class names (lines, YAML or JSON), or coco; empty: the model's own")
 	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "output layout for the gate if it cannot be recognised: "+
 		strings.Join(head.Layouts(), ", "))
 	flags.StringVar(&m.Preprocess, "preprocess", "", "preprocessing if the model does not describe it: "+

@@ -223,7 +223,8 @@ func TestRenewedSecretsAreReadAfterAReload(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
 	address := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil,
-		"mqtt: {url: 'off'}\nweb: {listen: '%s', token_file: %s}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n", address, file), 0o600))
+		"mqtt: {url: 'off'}\nweb: {listen: '%s', token_file: %s}\ncameras: [{name: belt, uri: 'demo?width=160&height=120&fps=5'}]\n",
+		address, file), 0o600))
 	p := programtest.Start(t, "--config", path)
 	p.PrintedAfter("web page at ")
 	p.Discard()
