@@ -64,11 +64,12 @@ internal/audit:
 internal/backoff:
 internal/boundedfile:
 internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
-internal/bundle: internal/boundedfile engine engine/onnx engine/quantize engine/tensorrt internal/atomicfile internal/catalogue
+internal/bundle: internal/boundedfile internal/labelfile engine engine/onnx engine/quantize engine/tensorrt internal/atomicfile internal/catalogue
 	internal/progress
 internal/catalogue: engine internal/atomicfile internal/progress
 internal/clock:
-internal/config: capture engine internal/atomicfile internal/boundedfile internal/redact internal/spelling internal/yamldepth engine/triton internal/process mqtt/address mqtt/payload mqtt/spool
+internal/config: capture engine internal/atomicfile internal/boundedfile internal/redact internal/spelling internal/yamldepth
+	engine/triton internal/process mqtt/address mqtt/payload mqtt/spool
 	postprocess/head postprocess/predict/ensemble postprocess/predict/tile postprocess/track postprocess/zone
 internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
@@ -155,7 +156,7 @@ postprocess/draw: postprocess
 postprocess/evaluate: engine internal/yamldepth postprocess
 postprocess/format: postprocess
 postprocess/head: engine postprocess postprocess/scan
-postprocess/predict: internal/boundedfile engine engine/auto engine/demo engine/onnx engine/standby engine/tensorrt postprocess
+postprocess/predict: internal/boundedfile internal/labelfile engine engine/auto engine/demo engine/onnx engine/standby engine/tensorrt postprocess
 	postprocess/head
 postprocess/predict/cascade: engine postprocess postprocess/predict
 postprocess/predict/ensemble: engine postprocess postprocess/head postprocess/predict

@@ -1,6 +1,7 @@
 package boundedfile
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -45,9 +46,10 @@ func TestCallsThatHang(t *testing.T) {
 	t.Parallel()
 	w := &waits{limit: time.Millisecond, most: 2}
 	answers := make(chan struct{})
+	errAtLast := errors.New("at last")
 	hanging := func() (int, error) {
 		<-answers
-		return 1, nil
+		return 1, errAtLast
 	}
 	_, err := within(w, "/nfs/a", hanging)
 	require.EqualError(t, err, "read /nfs/a: no answer in 1ms, its file system hangs")
@@ -63,7 +65,7 @@ func TestCallsThatHang(t *testing.T) {
 	for _, path := range []string{"/nfs/a", "/nfs/b", "/nfs/c"} {
 		require.Eventually(t, func() bool {
 			value, err := within(w, path, hanging)
-			return err == nil && value == 1
+			return errors.Is(err, errAtLast) && value == 1
 		}, time.Minute, time.Millisecond, path)
 	}
 	w.mu.Lock()

@@ -23,8 +23,8 @@ const Demo = "demo"
 
 // Options configures Open. The zero value opens the embedded model on the best backend.
 type Options struct {
-	// Model is an ONNX file or an engine plan; Demo or empty for the embedded model. LabelsFile has the class names, see labelfile.Read; they replace those
-	// of the model.
+	// Model is an ONNX file or an engine plan; Demo or empty for the embedded model. LabelsFile has the class names, see labelfile.Read; they
+	// replace those of the model.
 	Model, LabelsFile string
 	// ResolveModel returns the file of a Model that is a name, and its labels file if it has one; nil where models have no names.
 	ResolveModel func(model string) (path, labels string, err error)

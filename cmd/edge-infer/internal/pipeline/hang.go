@@ -37,8 +37,8 @@ func (h *Hung) Error() string {
 	return fmt.Sprintf("the network hangs: a request has not returned for %v", h.After.Round(time.Second))
 }
 
-// guard is what the loop's goroutine and Run, which watches it, agree upon: who owns the state of the loop. That is the goroutine, until Run
-// abandons it in a call into the predictor; then the goroutine owns the requests that were in flight, and another goroutine runs the loop.
+// guard decides between the loop's goroutine and Run, which watches it, who owns the state of the loop. That is the goroutine, until Run
+// abandons it in a call into the predictor; then it keeps the requests that were in flight, and another goroutine runs the loop.
 type guard struct {
 	predictor Predictor
 	requests  []request
