@@ -48,10 +48,11 @@ type guard struct {
 
 const abandoned = ^uint64(0)
 
-// enter begins a call into the predictor. Only the loop's goroutine calls it.
-func (g *guard) enter(p *Pipeline) {
+// enter begins a call into the predictor, which it returns: until leave, the loop's goroutine must not use the state of the loop.
+func (g *guard) enter(p *Pipeline) Predictor {
 	g.predictor, g.requests = p.Predictor, p.requests
 	g.calls.Add(1)
+	return g.predictor
 }
 
 // leave ends a call into the predictor for a slot, which then has a request in flight or not. If the call was abandoned meanwhile, leave

@@ -92,8 +92,7 @@ func (p *Pipeline) submit(slot int) {
 	r := &p.requests[slot]
 	r.submitted = time.Now()
 	g := p.guard.Load()
-	g.enter(p)
-	err := p.Predictor.Submit(slot, r.images)
+	err := g.enter(p).Submit(slot, r.images)
 	g.leave(slot, err == nil)
 	r.err = err
 }
@@ -105,8 +104,7 @@ func (p *Pipeline) finish(slot int) {
 	err := r.err
 	if err == nil {
 		g := p.guard.Load()
-		g.enter(p)
-		result, err = p.Predictor.Wait(slot)
+		result, err = g.enter(p).Wait(slot)
 		g.leave(slot, false)
 	}
 	if p.busy == 1 && p.DeviceShare.wanted() {

@@ -260,7 +260,7 @@ func TestAHangingNetworkIsOpenedAgain(t *testing.T) {
 		}
 		s.wait(time.Minute)
 		s.networks[0].hang.Store(&hang)
-		s.wait(11 * time.Second)
+		s.wait(10500 * time.Millisecond) // the shortest pause ends after 10.75 s
 		require.Contains(t, s.LastError("a"), "network failed, opened again at ")
 		require.Contains(t, s.LastError("a"), "the network hangs: a request has not returned for 10s")
 		require.True(t, s.Totals()[0].NetworkFailed)
