@@ -42,6 +42,7 @@ var (
 // evidence counts images whose outputs contradict the head, until one is right. Any goroutine may add to it.
 type evidence struct {
 	mu            sync.Mutex
+	strict        bool // see Options.PerImageErrors
 	right         bool // an image had detections and nothing that contradicts the head
 	images        int  // for which all scores were checked
 	scores        int  // in a row with scores that are none
@@ -60,8 +61,9 @@ func (e *evidence) checksAllScores() bool {
 	return e.images <= ContradictionImages
 }
 
-// add counts an image with so many values that cannot be scores. The error is that of an image without a valid detection, or, before
-// the first right image, with anything invalid; enough of these in a row are a Contradiction.
+// add counts an image with so many values that cannot be scores. The error is that of an image without a valid detection, after the first
+// right image. Before it, enough images with anything invalid in a row are a Contradiction; if the evidence is strict each of them has an
+// error, too.
 func (e *evidence) add(s *head.Stats, badScores int) (contradiction *Contradiction, invalid error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,6 +71,7 @@ func (e *evidence) add(s *head.Stats, badScores int) (contradiction *Contradicti
 		e.right = true
 	}
 	switch {
+	case !e.right && !e.strict:
 	case badScores > 0 && (keptBoxes(s) == 0 || !e.right):
 		invalid = invalidScores
 	case misplaced(s):

@@ -41,7 +41,8 @@ type Options struct {
 	// Standby is the backend that serves on this machine while the servers of a remote Backend do not answer; empty for none. It runs the
 	// Model, which must be that of the servers.
 	Standby string
-	// PerImageErrors reports a failure of a remote Backend in each Result.Err instead of as an error of Wait.
+	// PerImageErrors is for cameras, whose next image is there soon: a failure of a remote Backend is in each Result.Err instead of an error
+	// of Wait, and so is output that is invalid before the first valid one, which others judge by all of their images.
 	PerImageErrors bool
 	// Reason is why Backend was selected if it was not by the user; see engine/auto.
 	Reason string
@@ -215,6 +216,7 @@ func Open(ctx context.Context, o Options) (*Network, error) {
 	}
 	n.unnamed.warn = o.warnUnnamed
 	n.perImageErrors = o.PerImageErrors && o.remote()
+	n.evidence.strict = o.PerImageErrors
 	return n, nil
 }
 

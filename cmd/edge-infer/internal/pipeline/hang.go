@@ -107,7 +107,9 @@ func (p *Pipeline) watch(ctx context.Context, ended <-chan struct{}) error {
 		if p.OnFault == nil {
 			return fault
 		}
-		p.OnFault(fault)
+		if ctx.Err() == nil { // else nobody recovers it any more
+			p.OnFault(fault)
+		}
 		start()
 	}
 }
