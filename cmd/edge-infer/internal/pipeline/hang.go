@@ -100,7 +100,8 @@ func (p *Pipeline) watch(ctx context.Context, ended <-chan struct{}) error {
 		case <-ticker.C:
 		}
 		g := p.guard.Load()
-		fault := w.check(p, g, ctx.Err() != nil)
+		// The last frame of a quota is waited for as long as any other.
+		fault := w.check(p, g, ctx.Err() != nil && !p.Quota.used())
 		if fault == nil || !p.abandon(g, w.call, fault) {
 			continue
 		}
