@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
@@ -72,7 +73,7 @@ type Client struct {
 	BeforeEvent func()
 	// Acknowledged is called with the acknowledgement latency of each QoS 1 message and must not block; may be nil.
 	Acknowledged func(time.Duration)
-	// Changed is called after each command that was carried out, on the goroutine of commands; camera is empty for the device's own. It may
+	// Changed is called after each command that was carried out, on the goroutine of the command; camera is empty for the device's own. It may
 	// be nil.
 	Changed func(camera, control, value, broker string)
 	// Controller executes remote commands; nil disables remote control.
@@ -112,7 +113,8 @@ type Client struct {
 	conflict   nameConflict
 
 	refusals, commands logLimit
-	remoteFile         coalesced // writes remote.json
+	restarting         atomic.Bool // the controller prepares a restart
+	remoteFile         coalesced   // writes remote.json
 	// The entities announced to Home Assistant, and their saved form. Guarded by announcing, which is locked before mu.
 	announcing     sync.Mutex
 	announced      homeassistant.Announced

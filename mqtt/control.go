@@ -18,8 +18,9 @@ import (
 const inboundLimit = 64
 
 // Controller executes remote commands. Its methods are called one at a time, with valid values and the name of a camera passed to
-// Client.Settings. They must return soon and must not call Client.Close. An error is published on the error topic; otherwise the new value
-// is published on the control's state topic.
+// Client.Settings. They must return soon and must not call Client.Close. Restart may take its time: it is called in a goroutine of its own,
+// which Close does not wait for, and not again before it has returned. An error is published on the error topic; otherwise the new value is
+// published on the control's state topic.
 type Controller interface {
 	SetDetect(camera string, on bool) error
 	SetThreshold(camera string, threshold float64) error // 0 to 1
@@ -259,13 +260,39 @@ func (s *session) handleInbound(ctx context.Context) {
 				c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", command.Quote(string(m.Payload())),
 					"unreported", unreported)
 			}
-			err = c.execute(cmd)
-			if err == nil && c.Changed != nil {
-				c.Changed(cmd.Camera, cmd.Control, command.Quote(string(m.Payload())), s.broker)
+			if cmd.Control == command.Restart {
+				err = s.restart(ctx, m, cmd)
+			} else {
+				err = s.carryOut(m, cmd)
 			}
 		}
 		if err != nil {
 			c.refuse(m.Topic(), err)
 		}
 	}
+}
+
+// carryOut executes a command and reports it as carried out.
+func (s *session) carryOut(m paho.Message, cmd command.Command) error {
+	c := s.client
+	err := c.execute(cmd)
+	if err == nil && c.Changed != nil {
+		c.Changed(cmd.Camera, cmd.Control, command.Quote(string(m.Payload())), s.broker)
+	}
+	return err
+}
+
+// restart executes a restart in the background: other commands do not wait for it.
+func (s *session) restart(ctx context.Context, m paho.Message, cmd command.Command) error {
+	c := s.client
+	if !c.restarting.CompareAndSwap(false, true) {
+		return errors.New("a restart is being prepared already")
+	}
+	go func() {
+		defer c.restarting.Store(false)
+		if err := s.carryOut(m, cmd); err != nil && ctx.Err() == nil {
+			c.refuse(m.Topic(), err)
+		}
+	}()
+	return nil
 }

@@ -225,6 +225,43 @@ func TestNonsenseDoesNotFillTheLog(t *testing.T) {
 	balanced(t, c)
 }
 
+// TestARestartKeepsNoCommandWaiting: what a restart checks before may take minutes.
+func TestARestartKeepsNoCommandWaiting(t *testing.T) {
+	broker := startBroker(t, "")
+	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#")
+	r := &heldRestart{recorder: &recorder{}, letGo: make(chan struct{})}
+	c := testClient(broker.URL())
+	c.Controller = r
+	start(t, c)
+	waitConnected(t, c)
+	c.Settings("cam0", Settings{Detect: true, Threshold: 0.25, Interval: 1})
+	command := func(control, value string) {
+		sub.Client.Publish("edge-infer/gate/"+control+"/set", 1, false, value).WaitTimeout(mqtttest.Patience)
+	}
+	command("restart", "PRESS")
+	command("cam0/detect", "OFF")
+	sub.WaitLast(t, "edge-infer/gate/cam0/detect/state", "OFF")
+	command("restart", "PRESS")
+	refused := func(reason string) {
+		require.Eventually(t, func() bool { return strings.Contains(sub.Last("edge-infer/gate/error"), reason) }, mqtttest.Patience,
+			5*time.Millisecond, reason)
+	}
+	refused("a restart is being prepared already")
+	close(r.letGo)
+	refused("the next restart is possible in 1m0s")
+}
+
+// heldRestart refuses to restart, and takes its time for that.
+type heldRestart struct {
+	*recorder
+	letGo chan struct{}
+}
+
+func (h *heldRestart) Restart() error {
+	<-h.letGo
+	return errors.New("the next restart is possible in 1m0s")
+}
+
 func TestNoControllerNoControl(t *testing.T) {
 	broker := startBroker(t, "")
 	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/#")

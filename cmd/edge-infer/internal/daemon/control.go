@@ -40,14 +40,14 @@ type control struct {
 	logger    *slog.Logger
 	files     files // that the configuration names, as they were opened
 
-	asked    chan struct{}             // holds a token when the configuration is to be read again
-	read     files                     // of config; reload goroutine only
-	reloaded atomic.Pointer[reloading] // the last reload; nil before
+	asked    chan struct{}            // holds a token when the configuration is to be read again
+	read     files                    // of config; reload goroutine only
+	reloaded atomic.Pointer[reloaded] // the last reload; nil before
 
-	changing sync.Mutex // held by reload and restart, which may take minutes
-	config   *config.Config
+	changing sync.Mutex // held while a configuration comes into force, not while it is read or checked; locked before mu
 
-	mu     sync.Mutex // held for a moment while site or remote values change; locked after changing
+	mu     sync.Mutex     // held while site or remote values change
+	config *config.Config // in force
 	remote map[string]command.Kept
 }
 
@@ -107,11 +107,11 @@ func (c *control) Resolve(next *config.Config) site.Site {
 	return site.Resolve(next, known)
 }
 
-// values returns the remotely set values by camera.
-func (c *control) values() map[string]command.Kept {
+// inForce returns the configuration and the remotely set values by camera, which nobody changes.
+func (c *control) inForce() (*config.Config, map[string]command.Kept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.remote
+	return c.config, c.remote
 }
 
 // setRemote changes the remotely set values of a camera, and returns the settings that are in force then. An error changes nothing.

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,4 +92,38 @@ func TestANetworkThatIsOpenedLate(t *testing.T) {
 		}
 		require.NoError(t, g.Stop(syscall.SIGTERM), "%s", g.Stderr)
 	}
+}
+
+// TestALaterReloadReplacesOneThatHangs: a network that the configuration names hangs while it is looked at. Meanwhile the next configuration
+// comes into force, remote commands are answered, and the program ends.
+func TestALaterReloadReplacesOneThatHangs(t *testing.T) {
+	t.Parallel()
+	environment, model := programtest.StandInGPU(t)
+	dir := t.TempDir()
+	held, file := filepath.Join(dir, "held"), filepath.Join(dir, "edge-infer.yaml")
+	require.NoError(t, os.WriteFile(held, nil, 0o600))
+	const camera = "  - {name: %s, uri: 'demo?width=320&height=240&fps=20', model: {path: %s}}\n"
+	head := "mqtt: {url: 'off'}\nengine: {backend: tensorrt}\ncameras:\n" + fmt.Sprintf(camera, "healthy", model)
+	hanging := head + fmt.Sprintf(camera, "hanging", programtest.StandInModel(t, "held"))
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write(head)
+	p := programtest.StartWith(t, append(environment, "FAKE_TRT_OPENING_HELD="+held), "run", "--config", file, "--json")
+	showing(t, p, "healthy")
+	reload := func(text string) {
+		write(text)
+		require.NoError(t, p.Command.Process.Signal(syscall.SIGHUP))
+	}
+
+	reload(hanging)
+	p.Logged("being checked")
+	reload(head + fmt.Sprintf(camera, "second", model))
+	p.Logged("a later reload replaces one that has not ended")
+	p.Logged(`"configuration changed" cameras=2 undisturbed=1`)
+	showing(t, p, "healthy", "second")
+
+	reload(hanging)
+	require.Eventually(t, func() bool { return strings.Count(p.Stderr.String(), "being checked") == 2 }, programtest.Patience,
+		20*time.Millisecond, "%s", p.Stderr)
+	require.NoError(t, p.Stop(syscall.SIGTERM), "%s", p.Stderr)
+	require.NotContains(t, p.Stderr.String(), "kept as it is")
 }

@@ -88,7 +88,7 @@ type outputs struct {
 	site           func() site.Site
 	verdict        func() *quantize.Verdict
 	upgrade        func() (text string, failed bool)
-	reloaded       func() *reloading
+	reloaded       func() *reloaded
 	sensorReadings func() *telemetry.Reading
 	watchdogMargin func() time.Duration
 	intervalFactor func() int

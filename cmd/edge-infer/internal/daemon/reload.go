@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
@@ -21,20 +22,33 @@ import (
 // filePause is the interval between checks of the configuration file.
 const filePause = 2 * time.Second
 
-// reloads reads the configuration again on SIGHUP, on an MQTT command and when the file has changed, until ctx ends. Afterwards it returns
-// unused memory to the system.
+// reloads reads the configuration again on SIGHUP, on an MQTT command and when the file has changed, until ctx ends. What was read is
+// checked and put in force in the background, so that a later reload replaces one that takes long. Afterwards it returns unused memory to
+// the system.
 func (c *control) reloads(ctx context.Context, hangup <-chan os.Signal) {
+	var background sync.WaitGroup
+	defer background.Wait()
 	ticker := time.NewTicker(filePause)
 	defer ticker.Stop()
 	settled := time.NewTimer(process.SettleTime)
 	defer settled.Stop()
 	written := c.read // the files at the last check: one that is still being written is left alone
+	newest := &reload{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-settled.C:
 			process.ReleaseMemory()
+			continue
+		case end := <-newest.end:
+			if end.restart {
+				return
+			}
+			c.conclude(ctx, end.err)
+			settled.Reset(process.SettleTime)
+			c.reloading(false)
+			newest = &reload{}
 			continue
 		case <-hangup:
 		case <-c.asked:
@@ -48,11 +62,7 @@ func (c *control) reloads(ctx context.Context, hangup <-chan os.Signal) {
 		}
 		c.read = configurationFiles(c.settings)
 		c.reloading(true)
-		if c.reload(ctx) {
-			return
-		}
-		settled.Reset(process.SettleTime)
-		c.reloading(false)
+		newest = c.begin(ctx, newest, &background)
 	}
 }
 
@@ -64,59 +74,115 @@ func (c *control) askReload() {
 	}
 }
 
-// reloading is the result of a reload.
-type reloading struct {
-	at  time.Time
-	err error // why the one before is still in force
+// reload is a configuration that was read, from then until it is in force or refused. The zero value is none.
+type reload struct {
+	config *config.Config // nil if it has an error
+	files  files
+	cancel context.CancelFunc
+	end    chan reloadEnd // receives one value
 }
 
-// reload puts a changed configuration in force and reports whether that requested a restart of the program. A configuration with an error
-// changes nothing: everything that a restart would open is checked first.
-func (c *control) reload(ctx context.Context) (restart bool) {
-	restart, err := c.renew(ctx)
-	c.reloaded.Store(&reloading{time.Now(), err})
+// reloadEnd is the result of a reload: an error changes nothing, and restart says that the end of the run was requested.
+type reloadEnd struct {
+	restart bool
+	err     error
+}
+
+// begin reads the configuration and puts it in force in a goroutine of its own. It ends the reload before, unless that is still putting the
+// same configuration in force: signals that follow each other quickly would keep every one from getting anywhere.
+func (c *control) begin(ctx context.Context, before *reload, background *sync.WaitGroup) *reload {
+	next, err := c.load()
+	r := &reload{config: next, end: make(chan reloadEnd, 1)}
+	if err == nil {
+		r.files = filesOf(next)
+	}
+	if before.config != nil {
+		if err == nil && r.files.same(before.files) && reflect.DeepEqual(next, before.config) {
+			return before
+		}
+		c.logger.Info("a later reload replaces one that has not ended")
+		before.cancel()
+	}
+	if err != nil {
+		r.config = nil
+		r.end <- reloadEnd{err: err}
+		return r
+	}
+	ctx, r.cancel = context.WithCancel(ctx)
+	background.Go(func() {
+		defer r.cancel()
+		restart, err := c.renew(ctx, r)
+		r.end <- reloadEnd{restart, err}
+	})
+	return r
+}
+
+// reloaded is the result of the last reload.
+type reloaded struct {
+	at  time.Time
+	err error // why the configuration before is still in force
+}
+
+// conclude records and logs how a reload has ended.
+func (c *control) conclude(ctx context.Context, err error) {
+	c.reloaded.Store(&reloaded{time.Now(), err})
 	if err != nil && ctx.Err() == nil {
 		c.logger.Error("configuration kept as it is", "error", err)
 	}
-	return restart
 }
 
-func (c *control) renew(ctx context.Context) (restart bool, err error) {
-	next, err := c.load()
-	if err != nil {
+// renew puts a changed configuration in force and reports whether that requested a restart of the program. A configuration with an error
+// changes nothing: everything that a restart would open is checked first.
+func (c *control) renew(ctx context.Context, r *reload) (restart bool, err error) {
+	what, reasons := c.restartReason(r)
+	if what == "" {
+		return false, c.adopt(ctx, r.config)
+	}
+	c.logger.Info("a changed configuration is being checked, meanwhile everything goes on as before")
+	if err := c.preflight(ctx, r.config); err != nil {
 		return false, err
 	}
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	c.logger.Info(what+", restarting", "reasons", reasons)
+	c.end(ErrRestart)
+	return true, nil
+}
+
+// restartReason returns why a configuration cannot come into force in this process; empty if it can.
+func (c *control) restartReason(r *reload) (what, reasons string) {
+	c.changing.Lock() // a reload that is replaced changes nothing from now on
+	defer c.changing.Unlock()
+	was, remote := c.inForce()
+	changes := site.Diff(c.runner.Site(), site.Resolve(r.config, remote))
+	switch {
+	case changes.Action() == site.Restart || !reflect.DeepEqual(restartPart(was), restartPart(r.config)):
+		what = "configuration changed beyond cameras and thresholds"
+	case !c.files.same(r.files):
+		what = "files that the configuration names have changed"
+	}
+	return what, strings.Join(changes.Reasons(site.Restart), "; ")
+}
+
+// adopt puts a configuration in force that needs no restart, unless ctx has ended.
+func (c *control) adopt(ctx context.Context, next *config.Config) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	was := c.config
-	now, remote := c.runner.Site(), c.values()
-	changes := site.Diff(now, site.Resolve(next, remote))
-	beyond := changes.Action() == site.Restart || !reflect.DeepEqual(restartPart(was), restartPart(next))
-	switch {
-	case beyond || !c.files.same(filesOf(next)):
-		if err := c.preflight(ctx, next); err != nil {
-			return false, err
-		}
-		// The new process does not know what this one has published; it asks the broker what is retained of a camera that the same change of the
-		// file removes.
-		what := "configuration changed beyond cameras and thresholds, restarting"
-		if !beyond {
-			what = "files that the configuration names have changed, restarting"
-		}
-		c.logger.Info(what, "reasons", strings.Join(changes.Reasons(site.Restart), "; "))
-		c.end(ErrRestart)
-		return true, nil
-	case reflect.DeepEqual(was, next):
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if was, _ := c.inForce(); reflect.DeepEqual(was, next) {
 		c.logger.Info("configuration unchanged")
-		return false, nil
+		return nil
 	}
 	kept, err := c.apply(ctx, next)
 	if err != nil {
-		return false, err
+		return err
 	}
 	c.adopted(next)
 	c.logger.Info("configuration changed", "cameras", len(next.Cameras), "undisturbed", kept)
-	return false, nil
+	return nil
 }
 
 // preflight finds what would keep a run with another configuration from starting. A network that is the same is opened again only where its
@@ -126,12 +192,12 @@ func (c *control) preflight(ctx context.Context, next *config.Config) error {
 	if err != nil {
 		return err
 	}
-	now, remote := c.runner.Site(), c.values()
+	was, remote := c.inForce()
 	check := diagnose.Preflight{
-		Config: next, Running: c.config, Program: []string{program, diagnose.Command},
+		Config: next, Running: was, Program: []string{program, diagnose.Command},
 		Renewed: slices.ContainsFunc(network.Files(next), c.files.renewed), Remote: remote,
 	}
-	if now.Track {
+	if c.runner.Site().Track {
 		check.Names = c.runner.Names
 	}
 	return errors.Join(check.Run(ctx)...)
@@ -140,7 +206,7 @@ func (c *control) preflight(ctx context.Context, next *config.Config) error {
 // restartPause is the shortest time between two restarts requested over MQTT.
 const restartPause = time.Minute
 
-// restart restarts with the configuration on disk, unless that would fail.
+// restart restarts with the configuration on disk, unless that would fail. It may take minutes.
 func (c *control) restart() error {
 	if up := time.Since(c.started); up < restartPause {
 		return fmt.Errorf("started %v ago, the next restart is possible in %v", up.Round(time.Second), (restartPause - up).Round(time.Second))
@@ -149,8 +215,6 @@ func (c *control) restart() error {
 	if err != nil {
 		return err
 	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {

@@ -26,7 +26,8 @@ type Preflight struct {
 	Program []string
 }
 
-// Run returns all mistakes, in the order of the configuration's sections.
+// Run returns all mistakes, in the order of the configuration's sections. It ends with ctx: reads of files that have begun take at most
+// their limit.
 func (p *Preflight) Run(ctx context.Context) (mistakes []error) {
 	if err := p.Config.CheckModel(); err != nil {
 		return []error{err}
@@ -41,11 +42,13 @@ func (p *Preflight) Run(ctx context.Context) (mistakes []error) {
 	} else {
 		mistakes = p.networks(ctx)
 	}
-	mistakes = append(mistakes, p.cameras()...)
-	mistakes = append(mistakes, p.mqtt()...)
-	mistakes = append(mistakes, p.directories()...)
-	mistakes = append(mistakes, p.webhooks()...)
-	return append(mistakes, p.web()...)
+	for _, part := range []func() []error{p.cameras, p.mqtt, p.directories, p.webhooks, p.web} {
+		if err := ctx.Err(); err != nil {
+			return []error{err}
+		}
+		mistakes = append(mistakes, part()...)
+	}
+	return mistakes
 }
 
 // sameNetworks reports whether the configuration opens the networks that run already, in the same way.
