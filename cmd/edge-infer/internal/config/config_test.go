@@ -168,6 +168,10 @@ func TestFileErrors(t *testing.T) {
 	}
 	_, err := (&Sources{File: filepath.Join(t.TempDir(), "none.yaml")}).Load()
 	require.ErrorIs(t, err, os.ErrNotExist)
+	large := "cameras:\n" + strings.Repeat("  - {name: belt, uri: demo}\n", 20_000) // 220 MB of memory
+	require.NoError(t, os.WriteFile(path, []byte(large), 0o600))
+	_, err = (&Sources{File: path}).Load()
+	require.EqualError(t, err, "config: read "+path+": over 524288 bytes")
 }
 
 // TestFileOfWindows: what editors there put before the first key belongs to no key.
