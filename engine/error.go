@@ -12,6 +12,9 @@ var (
 	ErrUnsupported  = errors.New("unsupported model")
 	ErrShape        = errors.New("shape mismatch")
 	ErrClosed       = errors.New("engine closed")
+	// ErrContextLost is the kind of an error after which the driver refuses everything that this process asks of the GPU: only another process
+	// can use it again.
+	ErrContextLost = errors.New("CUDA context lost")
 )
 
 // Error is the type of every error that an engine returns. Message describes the problem, Hint the remedy.

@@ -29,6 +29,12 @@ enum {
     EI_CUDA_NOT_SUPPORTED = 801,  // the driver lacks the function
 };
 
+// ei_cuda_context_lost reports whether a code means that every later call in this process fails with the same one, by the descriptions of
+// CUresult: uncorrectable memory and link errors, and kernels that failed.
+static inline int ei_cuda_context_lost(int code) {
+    return code == 214 || code == 220 || code == 700 || code == 702 || code == 709 || code == 710 || (code >= 714 && code <= 719);
+}
+
 // Handle by which another process opens device memory.
 typedef struct ei_cuda_memory_handle {
     unsigned char bytes[64];

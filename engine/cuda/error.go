@@ -18,8 +18,14 @@ const (
 	CodeNotSupported = 801
 )
 
-// hints has the remedies by driver code.
+// ContextHint is the remedy of an error of the kind engine.ErrContextLost.
+const ContextHint = "the GPU needs a new process; if it recurs, check dmesg for NVRM or nvgpu lines"
+
+// hint returns the remedy of a driver code.
 func hint(code int) string {
+	if C.ei_cuda_context_lost(C.int(code)) != 0 {
+		return ContextHint
+	}
 	switch code {
 	case CodeOutOfMemory:
 		return "free GPU memory: close other programs that use the GPU, or use a smaller model, batch or number of slots"
@@ -31,8 +37,6 @@ func hint(code int) string {
 		return "no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES; start a container with --gpus all or --runtime nvidia"
 	case 200, 209, 218, 222:
 		return "the driver is too old for this program's kernels: update the driver or JetPack"
-	case 700, 702, 719:
-		return "the GPU stopped the program: open the engine again; if it recurs, check dmesg for NVRM or nvgpu lines"
 	case 802:
 		return "the GPU is not ready yet: is nvidia-fabricmanager running?"
 	case 803, 999:
@@ -89,15 +93,17 @@ func describe(code int) string {
 	return fmt.Sprintf("error %d", code)
 }
 
-// failure returns the error of a driver call, or nil for code 0. Its kind is engine.ErrUnavailable, since any failed set-up makes the
-// backend unavailable.
+// failure returns the error of a driver call, or nil for code 0. Its kind is engine.ErrContextLost or engine.ErrUnavailable, since any failed
+// set-up makes the backend unavailable.
 func failure(op, subject string, code int) error {
 	if code == 0 {
 		return nil
 	}
-	return &engine.Error{
-		Op: op, Backend: "cuda", Code: code, Kind: engine.ErrUnavailable, Message: subject + ": " + describe(code), Hint: hint(code),
+	kind := engine.ErrUnavailable
+	if C.ei_cuda_context_lost(C.int(code)) != 0 {
+		kind = engine.ErrContextLost
 	}
+	return &engine.Error{Op: op, Backend: "cuda", Code: code, Kind: kind, Message: subject + ": " + describe(code), Hint: hint(code)}
 }
 
 // wrap converts an error of gorgonia.org/cu, whose unexported type is an integer.

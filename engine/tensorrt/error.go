@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/cuda"
 )
 
 // kind returns the error kind of a shim code, nil for others.
@@ -20,6 +21,8 @@ func kind(code int) error {
 		return engine.ErrPlanMismatch
 	case C.EI_SHAPE:
 		return engine.ErrShape
+	case C.EI_CONTEXT:
+		return engine.ErrContextLost
 	}
 	return nil
 }
@@ -32,6 +35,8 @@ func hint(code int) string {
 		return "free GPU memory: close other programs that use the GPU, or use a smaller model, batch, workspace or number of slots"
 	case C.EI_CUDA:
 		return "open the engine again; if it recurs, check dmesg for NVRM or nvgpu lines"
+	case C.EI_CONTEXT:
+		return cuda.ContextHint
 	}
 	return ""
 }

@@ -2,6 +2,7 @@ package tensorrt_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -353,11 +354,11 @@ func TestRunFailures(t *testing.T) {
 			{name: "exception", script: "throw", want: "tensorrt submit: exception out of TensorRT"},
 			{
 				name: "launch", cuda: "fail=cuLaunchKernel:719", want: "tensorrt submit: letterbox: CUDA error 719: launch failed " +
-					"(open the engine again; if it recurs, check dmesg for NVRM or nvgpu lines)",
+					"(the GPU needs a new process; if it recurs, check dmesg for NVRM or nvgpu lines)",
 			},
 			{
 				name: "wait", cuda: "fail=cuEventQuery:719", want: "tensorrt wait: run the network: CUDA error 719: launch failed " +
-					"(open the engine again; if it recurs, check dmesg for NVRM or nvgpu lines)",
+					"(the GPU needs a new process; if it recurs, check dmesg for NVRM or nvgpu lines)",
 			},
 		} {
 			t.Run(test.name, func(t *testing.T) {
@@ -370,6 +371,7 @@ func TestRunFailures(t *testing.T) {
 					_, err = e.Wait(0)
 				}
 				require.EqualError(t, err, test.want)
+				require.Equal(t, test.cuda != "", errors.Is(err, engine.ErrContextLost))
 				// The slot is free again, and works after the failure.
 				script(t, "")
 				t.Setenv("FAKE_CUDA", "")

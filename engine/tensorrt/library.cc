@@ -47,7 +47,8 @@ int refused(ei_library* library, ei_error* error, int code, const char* format, 
 int driver(ei_error* error, int code, const char* what) {
     const char* text = nullptr;
     if (cuGetErrorString(code, &text) != 0 || text == nullptr) text = "unknown error";
-    return fail(error, code == EI_CUDA_OUT_OF_MEMORY ? EI_MEMORY : EI_CUDA, "%s: CUDA error %d: %s", what, code, text);
+    const int kind = code == EI_CUDA_OUT_OF_MEMORY ? EI_MEMORY : ei_cuda_context_lost(code) ? EI_CONTEXT : EI_CUDA;
+    return fail(error, kind, "%s: CUDA error %d: %s", what, code, text);
 }
 
 int64_t now() {

@@ -25,7 +25,8 @@ enum ei_code {
     EI_MEMORY = 9,
     EI_FILE = 10,
     EI_ARGUMENT = 11,
-    EI_LEAN = 12,  // the library can only run plans
+    EI_LEAN = 12,     // the library can only run plans
+    EI_CONTEXT = 13,  // the driver returned an error after which the GPU needs a new process
 };
 
 enum {

@@ -56,7 +56,7 @@ func (f *fleet) Open(ctx context.Context, s site.Site, steps progress.Reporter) 
 	}
 	f.devices.SetupThread = f.process.Capture.SetupLoopThread
 	f.devices.Swap = f.swap
-	f.devices.Restart = f.restart
+	f.devices.Restart, f.devices.Restarts = f.restart, restarts()
 	if err := f.devices.Open(ctx, &s, steps, f.logger); err != nil {
 		return err
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/internal/backoff"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -40,6 +42,15 @@ func (f *fault) openSince(begun time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.next, f.what = begun, ""
+}
+
+// restarts is what happens next to a fault that a new process may not have.
+const restarts = "the program restarts"
+
+func (f *fault) waitsForRestart() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.what == restarts
 }
 
 func (f *fault) isLost() bool {
@@ -77,8 +88,12 @@ func (d *Device) faultText() string {
 const (
 	// mostAbandoned is how many calls into predictors may fail to return before the program starts anew: each has a thread and memory.
 	mostAbandoned = 3
-	// restartPause is the shortest time from the start of a run until it asks for a restart.
-	restartPause = 10 * time.Minute
+	// firstPause is the shortest time from the start of a run until it asks for a restart, which doubles with each restart before, and
+	// hangRestart that until it does so because of abandoned calls while other networks work.
+	firstPause  = 30 * time.Second
+	hangRestart = 10 * time.Minute
+	// mostDoublings of firstPause give 16 minutes.
+	mostDoublings = 5
 	// hangMemory is after which time without a hang the pauses are short again.
 	hangMemory = 10 * time.Minute
 	// openingNotice is how long an opening may take before it is logged.
@@ -113,7 +128,11 @@ func (s *Set) supervise(ctx context.Context, d *Device, exhausted func()) {
 // recover opens a predictor of a device again and again until one is there. It reports false if ctx ends before.
 func (s *Set) recover(ctx context.Context, d *Device, err error, past *faults, exhausted func()) bool {
 	for err != nil {
-		if s.abandonedCalls() >= mostAbandoned && !s.restart(ctx, d, err, exhausted) {
+		switch {
+		case errors.Is(err, engine.ErrContextLost):
+			s.restart(ctx, d, err, s.restartPause(), func() error { return err })
+			return false
+		case s.tooManyAbandoned() != nil && !s.restart(ctx, d, err, hangRestart, s.tooManyAbandoned):
 			return false
 		}
 		pause := s.reopening.After(past.failures + max(0, past.hangs-1))
@@ -218,27 +237,40 @@ func (s *Set) abandonedCalls() (calls int) {
 	return calls
 }
 
-// restart asks for a new process, at the earliest restartPause after the start. It reports true if enough calls have returned by then.
-func (s *Set) restart(ctx context.Context, d *Device, err error, exhausted func()) (recovered bool) {
-	at := s.started.Add(restartPause)
-	d.fault.setNext(err, true, at, "the program restarts")
-	s.checkLost(exhausted)
+// tooManyAbandoned returns why the program must start anew, nil if it need not.
+func (s *Set) tooManyAbandoned() error {
+	if calls := s.abandonedCalls(); calls >= mostAbandoned {
+		return fmt.Errorf("%d requests to networks have not returned", calls)
+	}
+	return nil
+}
+
+func (s *Set) restartPause() time.Duration { return firstPause << min(s.Restarts, mostDoublings) }
+
+// restart asks for a new process, at the earliest pause after the start of this run, or restartPause if no other network works. It reports
+// true if the reason is gone by then, false if ctx has ended.
+func (s *Set) restart(ctx context.Context, d *Device, err error, pause time.Duration, reason func() error) (recovered bool) {
+	at := s.started.Add(pause)
+	d.fault.setNext(err, true, at, restarts)
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for s.abandonedCalls() >= mostAbandoned {
+	for {
+		why := reason()
+		if why == nil {
+			return true
+		}
 		select {
 		case <-ctx.Done():
 			return false
 		case now := <-ticker.C:
-			if now.After(at) {
-				s.logger.Error("restarting: too many requests to networks have not returned", "requests", s.abandonedCalls())
+			if now.After(at) || s.allLost() && now.After(s.started.Add(s.restartPause())) {
+				s.logger.Error("restarting", "cameras", d.cameras(), "error", why)
 				s.Restart()
 				<-ctx.Done()
 				return false
 			}
 		}
 	}
-	return true
 }
 
 // defaultReopening is the pause before a failed network is opened again.
@@ -278,12 +310,14 @@ func (s *Set) replace(ctx context.Context, d *Device) error {
 	return s.Swap(ctx, d, next)
 }
 
-// checkLost calls exhausted if no device is expected to recover.
+// checkLost calls exhausted if no device is expected to recover, neither in this process nor after the restart that one waits for.
 func (s *Set) checkLost(exhausted func()) {
-	for _, d := range s.All {
-		if !d.fault.isLost() {
-			return
-		}
+	if s.allLost() && !slices.ContainsFunc(s.All, func(d *Device) bool { return d.fault.waitsForRestart() }) {
+		exhausted()
 	}
-	exhausted()
+}
+
+// allLost reports whether no device is expected to recover in this process.
+func (s *Set) allLost() bool {
+	return !slices.ContainsFunc(s.All, func(d *Device) bool { return !d.fault.isLost() })
 }

@@ -289,6 +289,32 @@ func TestAHangingNetworkIsOpenedAgain(t *testing.T) {
 	})
 }
 
+// TestALostContextNeedsANewProcess: another predictor would fail, too. The other network, of another device, goes on until the restart, which
+// comes half a minute after the start at the earliest.
+func TestALostContextNeedsANewProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		var restarts atomic.Int32
+		s.Restart = func() { restarts.Add(1) }
+		s.reopen = func(context.Context, *Device) (predict.Predictor, error) {
+			s.opened.Add(1)
+			return nil, &engine.Error{Op: "open", Kind: engine.ErrContextLost, Message: "illegal address"}
+		}
+		s.wait(time.Second)
+		s.networks[0].failing.Store(true)
+		s.wait(20 * time.Second)
+		require.Zero(t, restarts.Load())
+		require.Contains(t, s.LastError("a"), "network failed, the program restarts at ")
+		require.Contains(t, s.LastError("a"), "illegal address")
+		require.EqualValues(t, 1, s.opened.Load(), "each attempt would fail")
+		frames := s.wait(20 * time.Second)
+		require.InDelta(t, 200, frames[1], 20)
+		require.EqualValues(t, 1, restarts.Load())
+		s.stop()
+		require.NoError(t, <-s.outcome)
+	})
+}
+
 // TestAnOpeningThatHangsIsReported: the camera's state says since when; it is used when it returns at last, and does not keep the run from
 // ending.
 func TestAnOpeningThatHangsIsReported(t *testing.T) {

@@ -36,8 +36,10 @@ type Set struct {
 
 	// Secondary is as in pipeline.Pipeline.
 	Secondary *pipeline.SecondaryStage
-	// Restart asks for a new process: so many calls into predictors have not returned that opening more of them is no remedy.
-	Restart func()
+	// Restart asks for a new process: so many calls into predictors have not returned, or so much of the GPU is lost, that opening more of them
+	// is no remedy. Restarts is how many there were; the pause before the next one grows with them.
+	Restart  func()
+	Restarts int
 	// Swap makes a device go on with another predictor, which is closed when that fails.
 	Swap func(ctx context.Context, d *Device, next predict.Predictor) error
 
