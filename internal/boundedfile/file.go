@@ -1,4 +1,4 @@
-// Package boundedfile reads the small files that settings name: secrets, certificates, configurations. Whatever a path leads to, a read
+// Package boundedfile reads the files that settings name: secrets, certificates, configurations, models. Whatever a path leads to, a read
 // ends: a pipe, a device, an endless file and a file system that does not answer are errors.
 package boundedfile
 
@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +22,8 @@ const (
 
 	// limit is the time that a file system has to answer. Networked ones need seconds while a server restarts.
 	limit = 5 * time.Second
+	// part is how many bytes of a large file are read within limit: 0.8 MB/s are enough.
+	part = 4 << 20
 	// mostAbandoned is the number of calls that may wait for file systems in the background. Each keeps a thread.
 	mostAbandoned = 32
 )
@@ -28,6 +31,35 @@ const (
 // Read returns the content of a regular file of at most so many bytes. Errors are *fs.PathError, as those of os.ReadFile.
 func Read(path string, most int64) ([]byte, error) {
 	return Call(path, func() ([]byte, error) { return read(path, most) })
+}
+
+// ReadLarge returns the content of a regular file of any size, while its file system goes on answering.
+func ReadLarge(path string) ([]byte, error) {
+	file, err := Call(path, func() (*os.File, error) { return open(path) })
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	size, err := Call(path, func() (int64, error) { return file.Seek(0, io.SeekEnd) })
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, 0, size+1) // one more for the end
+	for {
+		data = slices.Grow(data, 1)
+		next := data[len(data):min(cap(data), len(data)+part)] // an abandoned call may still write into it: nobody reads that
+		n, err := Call(path, func() (int, error) { return io.ReadFull(file, next) })
+		data = data[:len(data)+n]
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return data, nil
+		case err != nil:
+			return nil, err
+		}
+	}
 }
 
 // KeyPair reads a certificate and its key, as tls.LoadX509KeyPair does.
@@ -52,27 +84,36 @@ func Stat(path string) (fs.FileInfo, error) {
 	return Call(path, func() (fs.FileInfo, error) { return os.Stat(path) })
 }
 
-// read reads a regular file; opening others, such as a pipe, does not block.
 func read(path string, most int64) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
-	case !info.Mode().IsRegular():
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
-	}
 	data, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err == nil && int64(len(data)) > most {
 		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("over %d bytes", most)}
 	}
 	return data, err
+}
+
+// open opens a regular file; others, such as a pipe, are refused without waiting for their other end.
+func open(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+	case !info.Mode().IsRegular():
+		err = &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
+	default:
+		return file, nil
+	}
+	return nil, errors.Join(err, file.Close())
 }
 
 var errNotRegular = errors.New("a pipe or a device, not a regular file")

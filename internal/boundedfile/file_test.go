@@ -1,6 +1,7 @@
 package boundedfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,4 +73,27 @@ func TestCallsThatHang(t *testing.T) {
 	defer w.mu.Unlock()
 	assert.Zero(t, w.count, fmt.Sprint(w.abandoned))
 	assert.Empty(t, w.abandoned)
+}
+
+// TestReadLarge: a file of several parts, one that ends with a part, an empty one, and what is no file.
+func TestReadLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model.onnx")
+	for _, size := range []int{0, 1, part - 1, part, part + 1, 3 * part} {
+		want := make([]byte, size)
+		for i := range want {
+			want[i] = byte(i % 251)
+		}
+		require.NoError(t, os.WriteFile(path, want, 0o600))
+		data, err := ReadLarge(path)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, data), "%d bytes", size)
+	}
+	_, err := ReadLarge(filepath.Dir(path))
+	require.ErrorIs(t, err, syscall.EISDIR)
+	_, err = ReadLarge(path + "x")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	pipe := filepath.Join(filepath.Dir(path), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, err = ReadLarge(pipe)
+	require.ErrorIs(t, err, errNotRegular)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/auto"
@@ -167,7 +166,7 @@ func (o *Options) read() error {
 	if info, err := boundedfile.Stat(o.Model); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // reading might block
 		return fmt.Errorf("model %s: a pipe or a device (copy it into a file)", o.Model)
 	}
-	data, err := os.ReadFile(o.Model)
+	data, err := boundedfile.ReadLarge(o.Model)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("model %s: no such file (name an ONNX file, or demo for the embedded model)", o.Model)
