@@ -188,8 +188,9 @@ func TestSimilarNames(t *testing.T) {
 	sub.WaitLast(t, "edge-infer/gate/a_b/count/end", "1")
 	assert.Equal(t, "2", sub.Last("edge-infer/gate/a_b/count/dog"))
 	assert.Empty(t, sub.Messages("edge-infer/gate/a_b/count/cat"))
-	assert.Equal(t, []string{"1", ""}, sub.Messages("edge-infer/gate/a%2Fb/count/dog"))
-	assert.Equal(t, []string{"3", ""}, sub.Messages("edge-infer/gate/a%2Fb/count/cat"))
+	// The client may also hear from the broker that a topic is retained, and clear it once more.
+	assert.Equal(t, []string{"1", ""}, slices.Compact(sub.Messages("edge-infer/gate/a%2Fb/count/dog")))
+	assert.Equal(t, []string{"3", ""}, slices.Compact(sub.Messages("edge-infer/gate/a%2Fb/count/cat")))
 }
 
 func TestACommandThatOutlastsItsCameraPublishesNothing(t *testing.T) {

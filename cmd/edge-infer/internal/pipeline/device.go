@@ -15,12 +15,10 @@ const (
 	shareAbsence = 10 * time.Second
 )
 
-// SharedDevice shares a device among frame loops, so that each gets the time its cameras' priorities ask for. Loops of different
-// networks have requests in flight at the same time and none waits for another one's request; the operating system or the GPU runs them
-// side by side. A loop is held back only while it is ahead of its share: time during which n loops are at work counts as 1/n for each
-// of them, divided by its weight (generalized processor sharing). Loops that share an engine take turns, because an engine computes one
-// request at a time: a loop keeps the engine, also between its requests, until one that was served less wants it or until it has no
-// frame. The zero value is ready.
+// SharedDevice shares a device among frame loops, so that each gets the time its cameras' priorities ask for. Loops have requests in flight
+// at the same time and none waits for another one's request, in an engine that they share neither: it has slots for each of them, and the
+// operating system or the GPU runs the slots side by side. A loop is held back only while it is ahead of its share: time during which n
+// loops are at work counts as 1/n for each of them, divided by its weight (generalized processor sharing). The zero value is ready.
 type SharedDevice struct {
 	mu      sync.Mutex
 	members []*DeviceShare
@@ -33,7 +31,6 @@ type SharedDevice struct {
 // alone, do nothing.
 type DeviceShare struct {
 	of      *SharedDevice
-	engine  any         // loops with the same one take turns
 	granted Wakeup      // signalled when a loop that waits should try again
 	again   *time.Timer // signals granted when the loop is no longer ahead
 	weight  float64
@@ -43,14 +40,14 @@ type DeviceShare struct {
 	waiting bool    // acquire reported false
 }
 
-// Join adds a loop. Loops that share an engine have equal values of engine.
-func (s *SharedDevice) Join(engine any) *DeviceShare {
+// Join adds a loop.
+func (s *SharedDevice) Join() *DeviceShare {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clock == nil {
 		s.clock = capture.Monotonic
 	}
-	d := &DeviceShare{of: s, engine: engine, weight: 1}
+	d := &DeviceShare{of: s, weight: 1}
 	s.members = append(s.members, d)
 	return d
 }
@@ -111,11 +108,6 @@ func (d *DeviceShare) wanted() bool {
 	}
 	s.account()
 	d.seen = s.counted
-	for _, other := range s.members {
-		if other.waiting && other.engine == d.engine && other.served <= d.served {
-			return true
-		}
-	}
 	_, ahead := d.ahead()
 	return ahead
 }
@@ -130,31 +122,15 @@ func (d *DeviceShare) release() {
 	defer s.mu.Unlock()
 	s.account()
 	d.busy, d.waiting = false, false
-	var next *DeviceShare // of those that share its engine, the one that was served least
 	for _, other := range s.members {
-		switch {
-		case !other.waiting:
-		case other.engine != d.engine:
+		if other.waiting {
 			other.granted.Signal()
-		case next == nil || other.served < next.served:
-			next = other
 		}
-	}
-	if next != nil {
-		if !next.held() {
-			next.busy, next.waiting, next.seen = true, false, s.counted
-		}
-		next.granted.Signal()
 	}
 }
 
-// held reports whether a loop must wait: another one uses its engine, or it is ahead of its share. Then a timer signals it.
+// held reports whether a loop must wait because it is ahead of its share. Then a timer signals it.
 func (d *DeviceShare) held() bool {
-	for _, other := range d.of.members {
-		if other != d && other.busy && other.engine == d.engine {
-			return true
-		}
-	}
 	until, ahead := d.ahead()
 	if ahead && d.again == nil {
 		d.again = time.AfterFunc(until, d.granted.Signal)
@@ -164,13 +140,13 @@ func (d *DeviceShare) held() bool {
 	return ahead
 }
 
-// ahead reports whether a loop of another engine that is at work, or wants to be, was served less by more than shareLead, and for how long
+// ahead reports whether a loop that is at work, or wants to be, was served less by more than shareLead, and for how long
 // the loop must wait at least. Loops that make no progress do not count: what they wait for may never come.
 func (d *DeviceShare) ahead() (until time.Duration, ahead bool) {
 	s := d.of
 	for _, other := range s.members {
 		absent := s.counted-other.seen > int64(shareAbsence)
-		if other == d || other.engine == d.engine || absent || !other.busy && !other.waiting {
+		if other == d || absent || !other.busy && !other.waiting {
 			continue
 		}
 		lead := d.served - other.served - float64(shareLead)

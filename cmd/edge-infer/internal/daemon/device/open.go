@@ -230,7 +230,7 @@ func (s *Set) share() {
 		}
 		shared := new(pipeline.SharedDevice)
 		for _, d := range all {
-			d.DeviceShare = shared.Join(d.engines)
+			d.DeviceShare = shared.Join()
 		}
 	}
 }
