@@ -101,13 +101,18 @@ func TestALaterReloadReplacesOneThatHangs(t *testing.T) {
 	environment, model := programtest.StandInGPU(t)
 	dir := t.TempDir()
 	held, file := filepath.Join(dir, "held"), filepath.Join(dir, "edge-infer.yaml")
-	require.NoError(t, os.WriteFile(held, nil, 0o600))
+	environment = append(environment, "FAKE_TRT_OPENING_HELD="+held, "XDG_CACHE_HOME="+dir)
 	const camera = "  - {name: %s, uri: 'demo?width=320&height=240&fps=20', model: {path: %s}}\n"
 	head := "mqtt: {url: 'off'}\nengine: {backend: tensorrt}\ncameras:\n" + fmt.Sprintf(camera, "healthy", model)
 	hanging := head + fmt.Sprintf(camera, "hanging", programtest.StandInModel(t, "held"))
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write(hanging)
+	before := programtest.StartWith(t, environment, "run", "--config", file, "--json")
+	showing(t, before, "healthy", "hanging") // with an engine plan each: a check builds none
+	require.NoError(t, before.Stop(syscall.SIGTERM))
+	require.NoError(t, os.WriteFile(held, nil, 0o600))
 	write(head)
-	p := programtest.StartWith(t, append(environment, "FAKE_TRT_OPENING_HELD="+held), "run", "--config", file, "--json")
+	p := programtest.StartWith(t, environment, "run", "--config", file, "--json")
 	showing(t, p, "healthy")
 	reload := func(text string) {
 		write(text)
@@ -116,6 +121,9 @@ func TestALaterReloadReplacesOneThatHangs(t *testing.T) {
 
 	reload(hanging)
 	p.Logged("being checked")
+	for range 3 { // it is being checked still
+		showing(t, p, "healthy")
+	}
 	reload(head + fmt.Sprintf(camera, "second", model))
 	p.Logged("a later reload replaces one that has not ended")
 	p.Logged(`"configuration changed" cameras=2 undisturbed=1`)

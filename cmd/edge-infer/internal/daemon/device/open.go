@@ -23,6 +23,8 @@ import (
 const (
 	// openingGrace is how long the other networks may take once one is open, before the cameras start without them.
 	openingGrace = 10 * time.Second
+	// restartGrace is the same after a restart in place, where cameras have been at work before: plans are built then.
+	restartGrace = 3 * time.Second
 	// endLimit is how long an opening may take to end with the run.
 	endLimit = 2 * time.Second
 )
@@ -135,8 +137,8 @@ func (s *Set) newDevice(e *sharedEngines, p *prepared, own predict.Options, step
 }
 
 // openDevices makes the devices and opens their predictors, all at the same time but for those that share engines. Once one is open the
-// others have openingGrace: then the cameras start, and supervise waits for the rest. A device that cannot be opened has a fault, and is
-// opened by supervise. The error is one in the settings, or that of ctx.
+// others have openingGrace, after a restart restartGrace: then the cameras start, and supervise waits for the rest. A device that cannot be
+// opened has a fault, and is opened by supervise. The error is one in the settings, or that of ctx.
 func (s *Set) openDevices(ctx context.Context, steps progress.Reporter) error {
 	arrived := make(chan *Device, len(s.engines))
 	for _, e := range s.engines {
@@ -163,7 +165,7 @@ func (s *Set) openDevices(ctx context.Context, steps progress.Reporter) error {
 		case d := <-arrived:
 			results[d] = <-d.opening
 			if results[d].err == nil && grace == nil {
-				grace = time.After(openingGrace)
+				grace = time.After(s.grace())
 			}
 		case <-grace:
 			waits = false
@@ -180,6 +182,13 @@ func (s *Set) openDevices(ctx context.Context, steps progress.Reporter) error {
 		failed = errors.Join(failed, s.begin(d, result))
 	}
 	return cmp.Or(ctx.Err(), failed)
+}
+
+func (s *Set) grace() time.Duration {
+	if s.Restarts > 0 {
+		return restartGrace
+	}
+	return openingGrace
 }
 
 // begin makes a device ready to run with its first predictor, or without it if there was an error, which is returned if it is one in the
