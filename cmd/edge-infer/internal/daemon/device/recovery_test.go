@@ -289,8 +289,8 @@ func TestAHangingNetworkIsOpenedAgain(t *testing.T) {
 	})
 }
 
-// TestALostContextNeedsANewProcess: another predictor would fail, too. The other network, of another device, goes on until the restart, which
-// comes half a minute after the start at the earliest.
+// TestALostContextNeedsANewProcess: another predictor would fail, too. The other network, of another device, goes on until the restart,
+// which comes half a minute after the start at the earliest.
 func TestALostContextNeedsANewProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)

@@ -36,9 +36,9 @@ type Set struct {
 
 	// Secondary is as in pipeline.Pipeline.
 	Secondary *pipeline.SecondaryStage
-	// Restart asks for a new process: so many calls into predictors have not returned, or so much of the GPU is lost, that opening more of them
-	// is no remedy. Restarts is how many there were: the pause before the next one grows with them, and cameras wait less for networks that are
-	// being opened.
+	// Restart asks for a new process: so many calls into predictors have not returned, or so much of the GPU is lost, that opening more of
+	// them is no remedy. Restarts is how many there were: the pause before the next one grows with them, and cameras wait less for networks
+	// that are being opened.
 	Restart  func()
 	Restarts int
 	// Swap makes a device go on with another predictor, which is closed when that fails.
