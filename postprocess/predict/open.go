@@ -115,6 +115,7 @@ func (o *Options) Load() error {
 		return nil //nolint:nilerr // the backend's error is more precise
 	}
 	metadata, _ := engine.ParseMetadata(model.Metadata())
+	describeRows(model, &metadata)
 	o.Metadata = metadata.Override(o.Metadata)
 	return o.complete(model)
 }
