@@ -142,6 +142,7 @@ func (m Metadata) Override(by Metadata) Metadata {
 	if by.LastColumn != "" {
 		m.LastColumn = by.LastColumn
 	}
+	m.BoxShares = m.BoxShares || by.BoxShares
 	m.EndToEnd = m.EndToEnd || by.EndToEnd
 	for _, f := range []struct{ to, from *int }{
 		{&m.Stride, &by.Stride},

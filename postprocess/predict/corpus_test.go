@@ -424,6 +424,11 @@ func corpus() []family {
 			refusal: "output [1 17 64 64] looks like semantic, but its labels are keypoints: the heat maps of poses are not decoded",
 		},
 		{
+			name: "HRNet with keypoints of other names", side: 256, outputs: []tensor{out("output", 1, 17, 64, 64)}, labels: 17,
+			refusal: "output [1 17 64 64] looks like semantic, but nothing specifies that its 17 maps are scores of classes: heat maps would look " +
+				"the same (give the labels with --labels FILE, or confirm it with --layout semantic)",
+		},
+		{
 			name: "two classifiers", side: 224, outputs: []tensor{out("age", 1, 100), out("gender", 1, 2)}, labels: 100,
 			refusal: "outputs age [1 100], gender [1 2]" + noHead,
 		},

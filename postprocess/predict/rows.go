@@ -13,6 +13,8 @@ func describeRows(model *onnx.Model, m *engine.Metadata) {
 	}
 	g := rowGraph{onnx.NewIndex(model.Proto.Graph)}
 	m.LastColumn = g.lastColumn(outputs[0].Name, maxSteps)
+	n, _ := g.origin(outputs[0].Name, 0)
+	m.BoxShares = n != nil && n.GetOpType() == "Sigmoid"
 }
 
 // rowGraph finds out where the columns of an output's rows come from.

@@ -14,6 +14,8 @@ import (
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // rowsOf256 builds the end of a detector for 256x256 with so many classes, without its layers: boxes [1,N,4] and scores [1,N,nc], all zero but
@@ -172,4 +174,134 @@ func labelsOf(t *testing.T, count int) string {
 	path := filepath.Join(t.TempDir(), "labels.txt")
 	require.NoError(t, os.WriteFile(path, []byte(names), 0o600))
 	return path
+}
+
+// Ultralytics' RT-DETR is known by its graph, whatever its description says: images are stretched, and boxes are shares of the input.
+func TestRTDETRByItsGraph(t *testing.T) {
+	for _, classes := range []int64{1, 2, 3, 80} {
+		for _, best := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d classes, rows of the best %v", classes, best), func(t *testing.T) {
+				b := newRows(classes, 300)
+				boxes := b.values("boxes", 4, 0, 0, 0, 0) // before the sigmoid: the middle, and half of each side
+				boxes = b.Node("Sigmoid", "boxes", []string{boxes})
+				boxes = b.Node("Unsqueeze", "stack", []string{boxes, b.Ints("first", 0)})
+				boxes = b.Node("Squeeze", "layer", []string{boxes, b.Ints("first", 0)})
+				var data []byte
+				want := "ultralytics-rtdetr"
+				if best {
+					want += "-end2end"
+					scores := b.scores()
+					class := b.Node("ArgMax", "class", []string{scores}, onnx.Int("axis", -1))
+					class = b.Node("Cast", "label", []string{class}, onnx.Int("to", int64(onnx.TensorProto_FLOAT)))
+					data = b.end(t, "output0", 6, boxes, b.Node("ReduceMax", "best", []string{scores}, onnx.Ints("axes", -1)), class)
+				} else {
+					data = b.end(t, "output0", 4+classes, boxes, b.scores())
+				}
+				file, err := onnx.Parse("rtdetr.onnx", data)
+				require.NoError(t, err)
+				for key, value := range ultralytics("detect", int(classes), "imgsz", "[256, 256]", "description", "Ultralytics best model") {
+					file.SetMetadata(key, value)
+				}
+				o := quiet(Options{Model: "rtdetr.onnx", Backend: "onnxruntime=cpu"})
+				o.Bytes, err = file.Bytes()
+				require.NoError(t, err)
+				n, err := Open(t.Context(), o)
+				require.NoError(t, err)
+				defer n.Close()
+				assert.Equal(t, want, string(n.Model().Recognised.Layout))
+				assert.Equal(t, "256x256: stretch, bilinear, pad 114, rgb, 0..1, nchw", Describe(n.Model()).Preprocessing)
+				seen, err := Run(n, engine.Image{Data: make([]byte, 200*100), Width: 200, Height: 100, Stride: 200, Format: engine.GRAY8})
+				require.NoError(t, err)
+				require.Len(t, seen[0].Detections, 1)
+				assert.Equal(t, postprocess.Box{X1: 50, Y1: 25, X2: 150, Y2: 75}, seen[0].Detections[0].Box)
+				assert.Equal(t, int(classes)-1, seen[0].Detections[0].Class)
+			})
+		}
+	}
+}
+
+// Without a graph, as in an engine plan, the shape alone shows an RT-DETR of three classes and more.
+func TestRTDETRByItsShape(t *testing.T) {
+	o := quiet(Options{Model: "rtdetr.onnx", Backend: "onnxruntime=cpu"})
+	o.Bytes = exported{[]tensor{out("images", 1, 3, 640, 640)}, []tensor{out("output0", 1, 300, 84)}, ultralytics("detect", 80)}.bytes(t)
+	d, err := Inspect(t.Context(), o)
+	require.NoError(t, err)
+	assert.Equal(t, "640x640: stretch, bilinear, pad 114, rgb, 0..1, nchw", d.Preprocessing)
+	o.Metadata.Preprocess = engine.Preprocess{Preset: "ultralytics"} // a setting
+	d, err = Inspect(t.Context(), o)
+	require.NoError(t, err)
+	assert.Equal(t, "640x640: letterbox, bilinear, pad 114, rgb, 0..1, nchw", d.Preprocessing)
+}
+
+// Boxes of two corners in a layout of centre and sides are found within the first images, and those of centre and sides never.
+func TestCornersInsteadOfCentreAndSides(t *testing.T) {
+	const cells = 64*64 + 32*32 + 16*16 + 8*8
+	open := func(t *testing.T, box ...float32) *Network {
+		b := newRows(3, cells)
+		o := quiet(Options{Model: "network.onnx", Backend: "onnxruntime=cpu", LabelsFile: labelsOf(t, 3)})
+		o.Slots = 2
+		o.Bytes = b.end(t, "output0", 7, b.values("boxes", 4, box...), b.scores())
+		n, err := Open(t.Context(), o)
+		require.NoError(t, err)
+		t.Cleanup(func() { n.Close() })
+		return n
+	}
+	image := engine.Image{Data: make([]byte, 256*256), Width: 256, Height: 256, Stride: 256, Format: engine.GRAY8}
+	for _, box := range [][]float32{{200, 40, 250, 120}, {10, 10, 250, 250}, {60, 190, 140, 256}, {0, 100, 100, 140}} {
+		after, _, c := see(t, open(t, box...), times(100, image)...)
+		assert.Equal(t, ContradictionImages, after, box)
+		require.ErrorContains(t, c, "30 images in a row had boxes of two corners instead of centre and sides", box)
+	}
+	for _, box := range [][]float32{{128, 128, 256, 256}, {20, 20, 60, 60}, {225, 80, 50, 80}, {128, 250, 40, 12}, {5, 5, 30, 30}} {
+		_, _, c := see(t, open(t, box...), times(100, image)...)
+		assert.Nil(t, c, box)
+	}
+}
+
+// Heat maps that pass as class scores by their shape and labels are found within the first images; class scores never are.
+func TestHeatMapsInsteadOfScores(t *testing.T) {
+	const side, classes = 64, 17
+	open := func(t *testing.T, layout string, value func(class, x, y int) float32) *Network {
+		data := make([]float32, classes*side*side)
+		for i := range data {
+			data[i] = value(i/side/side, i%side, i/side%side)
+		}
+		b := testnet.NewBuilder(1)
+		b.Input("images", 1, 3, side, side)
+		zero := b.Node("ReduceMin", "least", []string{"images"}, onnx.Int("keepdims", 0))
+		zero = b.Node("Mul", "none", []string{zero, b.Floats("zero", []float32{0}, 1)})
+		b.Rename(b.Node("Add", "maps", []string{b.Floats("values", data, 1, classes, side, side), zero}), "output")
+		b.Output("output", 1, classes, side, side)
+		o := quiet(Options{Model: "network.onnx", Backend: "onnxruntime=cpu", LabelsFile: labelsOf(t, classes)})
+		o.Slots = 2
+		o.Decoding.Layout = head.Layout(layout)
+		var err error
+		o.Bytes, err = b.Model(13).Bytes()
+		require.NoError(t, err)
+		n, err := Open(t.Context(), o)
+		require.NoError(t, err)
+		t.Cleanup(func() { n.Close() })
+		require.Equal(t, head.LayoutSemantic, n.Model().Recognised.Layout)
+		return n
+	}
+	peaks := func(class, x, y int) float32 {
+		dx, dy := float64(x-3*class-5), float64(y-2*class-9)
+		return float32(.9*math.Exp(-(dx*dx+dy*dy)/8)) + .01*float32((x+y)%3-1)
+	}
+	image := engine.Image{Data: make([]byte, side*side), Width: side, Height: side, Stride: side, Format: engine.GRAY8}
+	after, _, c := see(t, open(t, "", peaks), times(100, image)...)
+	assert.Equal(t, ContradictionImages, after)
+	require.ErrorContains(t, c, "30 images in a row had heat maps instead of class scores")
+	_, _, c = see(t, open(t, "semantic", peaks), times(100, image)...)
+	assert.Nil(t, c, "a selected layout is taken at its word")
+	for name, value := range map[string]func(class, x, y int) float32{
+		"logits": func(class, x, y int) float32 { return float32((class*7+x/9*5+y/7)%11) - 5 },
+		"after softmax": func(class, x, y int) float32 {
+			return map[bool]float32{true: .9, false: .1 / (classes - 1)}[class == x*classes/side]
+		},
+		"nothing at all": func(class, x, y int) float32 { return 0 },
+	} {
+		_, _, c := see(t, open(t, "", value), times(100, image)...)
+		assert.Nil(t, c, name)
+	}
 }
