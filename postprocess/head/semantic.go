@@ -88,8 +88,8 @@ func (semantic) recognise(n *network, m *match) (evidence, doubt string) {
 	case hasName(o.Name, "logits"):
 		return "logits for every place of the image, as Hugging Face's segmentation names them", ""
 	}
-	return "", fmt.Sprintf("nothing specifies that its %d maps are scores of classes: heat maps would look the same (give the labels with "+
-		"--labels FILE, or confirm it with --layout semantic)", m.classes)
+	return "", fmt.Sprintf("nothing specifies that its %d maps are scores of classes, not heat maps (confirm it with --layout semantic)",
+		m.classes)
 }
 
 // hasAuxiliary reports whether an output is one of torchvision's pair out and aux.
