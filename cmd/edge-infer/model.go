@@ -29,7 +29,8 @@ licences and a pinned hash; a file with another hash is rejected. On a machine w
 			return config.Usagef("model needs list, pull, info, rm or layouts")
 		},
 	}
-	command.AddCommand(newModelList(stdout), newModelPull(stdout, stderr), newModelInfo(stdout), newModelRemove(stdout), newModelLayouts(stdout))
+	command.AddCommand(newModelList(stdout), newModelPull(stdout, stderr), newModelInfo(stdout), newModelRemove(stdout),
+		newModelLayouts(stdout))
 	return command
 }
 

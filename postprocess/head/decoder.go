@@ -217,8 +217,8 @@ type Stats struct {
 	BadScores     int     // values that cannot be scores (NaN, below 0, above 1), and class numbers that the model does not have
 	UnknownPixels int     // pixels of a segmentation map that are NaN or a class number that the model does not have
 	OutsideInput  int     // boxes wholly outside the network's input, or within its first two pixels: the outputs are read wrongly
-	// LikeCorners is the number of boxes whose centre and sides could be two corners as well, Overhanging how many of them reach far beyond the
-	// network's input as centre and sides, which trained networks do not give.
+	// LikeCorners is the number of boxes whose centre and sides could be two corners as well, Overhanging how many of them reach far
+	// beyond the network's input as centre and sides, which trained networks do not give.
 	LikeCorners, Overhanging int
 	// HeatMaps is 1 for a segmentation map whose scores are near 0 for all classes in most places, with peaks, as heat maps of keypoints are;
 	// ScoreMaps is 1 for one whose scores are not.

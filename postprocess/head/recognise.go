@@ -245,7 +245,8 @@ func (n *network) recognise(layout Layout) (match, error) {
 	case doubts != nil:
 		return match{}, errors.New(doubts[0])
 	case n.rawScales():
-		return match{}, errors.New(n.refusal(n.all(), " are a detector's maps before they are decoded (export it with its decoding: YOLOv7 with --grid)"))
+		return match{}, errors.New(n.refusal(n.all(),
+			" are a detector's maps before they are decoded (export it with its decoding: YOLOv7 with --grid)"))
 	}
 	return match{}, errors.New(n.refusal(n.all(), " match no supported layout ("+layoutsHint+")"))
 }
@@ -342,7 +343,8 @@ func (n *network) selected(layout Layout) (match, error) {
 		m.numbers = numbers
 		return m, nil
 	}
-	return match{}, errors.New(n.refusal(n.all(), fmt.Sprintf(" are not what layout %s needs, %s (%s)", layout, h.describe().Form, layoutsHint)))
+	return match{}, errors.New(n.refusal(n.all(),
+		fmt.Sprintf(" are not what layout %s needs, %s (%s)", layout, h.describe().Form, layoutsHint)))
 }
 
 // plural returns a count with its noun.

@@ -286,8 +286,14 @@ func TestOpenRefuses(t *testing.T) {
 			sized(224, 224, engine.Classify, 0, []int64{1, 84, 8400}),
 			"output0 [1 84 8400]" + none,
 		},
-		{Options{Layout: LayoutYOLOv5}, described(0, []int64{1, 84, 5}), "output0 [1 84 5] are not what layout yolov5 needs, [B,N,5+nc] (edge-infer model layouts lists them)"},
-		{Options{Layout: LayoutYOLOv8}, described(0, []int64{1, 4, 84}), "output0 [1 4 84] are not what layout yolov8 needs, [B,4+nc,N] (edge-infer model layouts lists them)"},
+		{
+			Options{Layout: LayoutYOLOv5}, described(0, []int64{1, 84, 5}),
+			"output0 [1 84 5] are not what layout yolov5 needs, [B,N,5+nc] (edge-infer model layouts lists them)",
+		},
+		{
+			Options{Layout: LayoutYOLOv8}, described(0, []int64{1, 4, 84}),
+			"output0 [1 4 84] are not what layout yolov8 needs, [B,4+nc,N] (edge-infer model layouts lists them)",
+		},
 		{
 			Options{Layout: LayoutEnd2End},
 			described(0, []int64{1, 300, 38}),
@@ -304,7 +310,10 @@ func TestOpenRefuses(t *testing.T) {
 			"output0 [1 84 8400] read as yolov8 has 80 classes but the model has 6 labels (give the labels that belong to it " +
 				"with --labels)",
 		},
-		{Options{Layout: "retinanet"}, described(6, []int64{1, 84, 8400}), `layout "retinanet" is not known (edge-infer model layouts lists them)`},
+		{
+			Options{Layout: "retinanet"}, described(6, []int64{1, 84, 8400}),
+			`layout "retinanet" is not known (edge-infer model layouts lists them)`,
+		},
 		{Options{}, described(0, []int64{1, 0, 6}), "output0 [1 0 6] has a size that cannot be decoded"},
 		{Options{}, described(0, []int64{1, -2, 6}), "output0 [1 -2 6] has a size that cannot be decoded"},
 		{Options{}, described(0, []int64{1, 6, 1 << 40}), "output0 [1 6 1099511627776] has a size that cannot be decoded"},

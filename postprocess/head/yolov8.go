@@ -50,7 +50,8 @@ func (yolov8) recognise(n *network, m *match) (evidence, doubt string) {
 		case slices.Equal(shape, own):
 			return false, "YOLOv9 trained with two heads gives its training first (--layout " + string(LayoutYOLOv8) + " reads the first)"
 		case n.isMatrix(output, 4, m.boxes):
-			return false, fmt.Sprintf("it is the scores of %d classes for the boxes %.20s (join the two in the file, boxes first)", m.classes+4, name)
+			return false, fmt.Sprintf("it is the scores of %d classes for the boxes %.20s (join the two in the file, boxes first)",
+				m.classes+4, name)
 		}
 		return false, ""
 	})

@@ -27,7 +27,8 @@ func (h yolov8Rows) measure(shapes [][]int64) (sizes, error) {
 // recognise expects as many scores as there are labels. Without labels the fifth number could be an objectness, as YOLOX has it: they
 // decide.
 func (yolov8Rows) recognise(n *network, m *match) (evidence, doubt string) {
-	if n.endsInClass(m) || n.sixUnclear(m) || n.metadata.BoxShares || n.labels > 0 && m.classes != n.labels || m.boxes <= 0 || n.metadata.EndToEnd {
+	if n.endsInClass(m) || n.sixUnclear(m) || n.metadata.BoxShares ||
+		n.labels > 0 && m.classes != n.labels || m.boxes <= 0 || n.metadata.EndToEnd {
 		return "", ""
 	}
 	return n.recogniseCells(m, false)

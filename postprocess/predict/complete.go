@@ -86,8 +86,8 @@ func (o *Options) rewrite(model *onnx.Model) (err error) {
 	return err
 }
 
-// presumePreset sets the preprocessing that is usual for the head if nothing specifies one. It reports whether it did. Ultralytics' metadata
-// specifies a letterbox for all detectors, although those of boxes in shares of the input stretch images: the head decides.
+// presumePreset sets the preprocessing that is usual for the head if nothing specifies one. It reports whether it did. Ultralytics'
+// metadata specifies a letterbox for all detectors, although those of boxes in shares of the input stretch images: the head decides.
 func (o *Options) presumePreset(m *engine.Model) bool {
 	layout, err := head.ParseLayout(string(o.Decoding.Layout))
 	if err != nil || !o.Metadata.Preprocess.IsZero() && !o.inferred {

@@ -498,7 +498,8 @@ func corpus() []family {
 		},
 		{name: "SCRFD with a batch", outputs: faces(1, 12800, 3200, 800), labels: 1, want: "scrfd"},
 		{
-			name: "SCRFD with the labels of another", outputs: faces(1, 12800, 3200, 800), labels: 80, refusal: "448 [1 12800 1], 471 [1 3200 1], 494 [1 800 1] and 6 more looks like scrfd, but it has 1 class and the model " +
+			name: "SCRFD with the labels of another", outputs: faces(1, 12800, 3200, 800), labels: 80,
+			refusal: "448 [1 12800 1], 471 [1 3200 1], 494 [1 800 1] and 6 more looks like scrfd, but it has 1 class and the model " +
 				"has 80 labels (give the labels that belong to it with --labels FILE)",
 		},
 		{

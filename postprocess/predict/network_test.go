@@ -234,7 +234,7 @@ func TestWrapRefuses(t *testing.T) {
 		{Decoding{MinScore: 2}, "model scripted.onnx: open decoder: threshold 2 is not between 0 and 1", false},
 		{
 			Decoding{Layout: head.LayoutClassify},
-			"model scripted.onnx: layout classify needs [B,nc]; the outputs are output0 [-1 6 84]", false,
+			"model scripted.onnx: output0 [-1 6 84] are not what layout classify needs, [B,nc] (edge-infer model layouts lists them)", false,
 		},
 	} {
 		_, err := Wrap(e, c.d)

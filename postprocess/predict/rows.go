@@ -12,7 +12,9 @@ func describeRows(model *onnx.Model, m *engine.Metadata) {
 		return // the backend's error is more precise
 	}
 	g := rowGraph{onnx.NewIndex(model.Proto.Graph)}
-	m.LastColumn = g.lastColumn(outputs[0].Name, maxSteps)
+	if last := outputs[0].Shape[2]; last == engine.CandidateFields || last < 0 {
+		m.LastColumn = g.lastColumn(outputs[0].Name, maxSteps)
+	}
 	n, _ := g.origin(outputs[0].Name, 0)
 	m.BoxShares = n != nil && n.GetOpType() == "Sigmoid"
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
-// rowsOf256 builds the end of a detector for 256x256 with so many classes, without its layers: boxes [1,N,4] and scores [1,N,nc], all zero but
-// one row. The row scores .9 for its last class.
+// rowsOf256 builds the end of a detector for 256x256 with so many classes, without its layers: boxes [1,N,4] and scores [1,N,nc], all
+// zero but one row. The row scores .9 for its last class.
 type rowsOf256 struct {
 	*testnet.Builder
 	classes, anchors, row int64
@@ -44,7 +44,8 @@ func (b rowsOf256) values(name string, columns int64, row ...float32) string {
 func (b rowsOf256) scores() string {
 	row := make([]float32, b.classes)
 	row[b.classes-1] = .9
-	return b.Node("Clip", "scores", []string{b.values("class", b.classes, row...), b.Floats("low", []float32{0}), b.Floats("high", []float32{1})})
+	low, high := b.Floats("low", []float32{0}), b.Floats("high", []float32{1})
+	return b.Node("Clip", "scores", []string{b.values("class", b.classes, row...), low, high})
 }
 
 // deepStream ends the network as the exporters of DeepStream-Yolo do: with torch.max over the scores.
@@ -67,8 +68,8 @@ func (b rowsOf256) end(t *testing.T, output string, columns int64, parts ...stri
 	return data
 }
 
-// A network of DeepStream-Yolo is read as one whatever the number of its classes, and those with rows as long are not read as one. Where the
-// file has no graph, as on a server, it is refused with fewer than three labels.
+// A network of DeepStream-Yolo is read as one whatever the number of its classes, and those with rows as long are not read as one. Where
+// the file has no graph, as on a server, it is refused with fewer than three labels.
 func TestRowsOfSixByNumberOfClasses(t *testing.T) {
 	const cells, three = 64*64 + 32*32 + 16*16 + 8*8, 3 * (32*32 + 16*16 + 8*8) // of 256x256
 	score := []float32{128, 96, 128, 64, 1}                                     // the box from 64, 64 to 192, 128, and an objectness

@@ -138,8 +138,8 @@ func Resolve(c *config.Config, remote map[string]command.Kept) Site {
 	return s
 }
 
-// classes returns what the network finds for all cameras, whatever their order; each camera selects its own. It is nil where a camera reports
-// all classes, or those that were set remotely.
+// classes returns what the network finds for all cameras, whatever their order; each camera selects its own. It is nil where a camera
+// reports all classes, or those that were set remotely.
 func (g *Group) classes(configured []string, remote map[string]command.Kept) []string {
 	var hidden []string
 	for i := range g.Cameras {
