@@ -132,8 +132,7 @@ func (p *ImageInput) CheckBatch(images int) error {
 
 // UnknownPreprocess returns the error for a network whose preprocessing is not specified anywhere.
 func UnknownPreprocess(what string) error {
-	return fmt.Errorf("nothing says %s (give --preprocess torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml "+
-		"beside the model; presets are %v)", what, Presets())
+	return fmt.Errorf("nothing says %s (give --preprocess, such as torchvision)", what)
 }
 
 // complete fills in the open fields of the preprocessing.

@@ -139,6 +139,10 @@ func (m Metadata) Override(by Metadata) Metadata {
 	if by.Activation != "" {
 		m.Activation = by.Activation
 	}
+	if by.LastColumn != "" {
+		m.LastColumn = by.LastColumn
+	}
+	m.BoxShares = m.BoxShares || by.BoxShares
 	m.EndToEnd = m.EndToEnd || by.EndToEnd
 	for _, f := range []struct{ to, from *int }{
 		{&m.Stride, &by.Stride},

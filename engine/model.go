@@ -43,6 +43,15 @@ const (
 	INT8 Precision = "int8"
 )
 
+// Column is what a column of a detector's rows holds.
+type Column string
+
+// Columns that a graph shows.
+const (
+	ScoreColumn Column = "score"
+	ClassColumn Column = "class" // a class number
+)
+
 // Metadata is the metadata of a model file, as Ultralytics exports contain it. Zero values mean that the file does not specify the field.
 type Metadata struct {
 	Task   Task
@@ -57,6 +66,10 @@ type Metadata struct {
 	Presumed   string     `json:",omitempty"`
 	// Activation is the classifier's activation, empty if unknown.
 	Activation Activation `json:",omitempty"`
+	// LastColumn is what the rows of the only output end with, BoxShares is set if their boxes are shares of the input. Both are read from
+	// the file's graph, and zero where it does not show them.
+	LastColumn Column `json:",omitempty"`
+	BoxShares  bool   `json:",omitempty"`
 	// EndToEnd is set if the network suppresses overlapping boxes itself: an end-to-end head, or an export with nms=True.
 	EndToEnd bool `json:",omitempty"`
 	// Keypoints is the number of keypoints per object of a pose network, KeypointNumbers the values per keypoint: 2 for x and y, 3 with

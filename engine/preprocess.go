@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/edge-infer/edge-infer/internal/spelling"
 )
 
 // Preprocess describes the conversion of a camera's image into the network's input. It belongs to the model: it comes from the file's
@@ -159,7 +161,11 @@ func (p *Preprocess) check() error {
 		if value == "" || slices.Contains(choices, value) {
 			return nil
 		}
-		return fmt.Errorf("preprocess %s: %q is not one of %s", key, value, strings.Join(choices, ", "))
+		list := strings.Join(choices, ", ")
+		if near := spelling.Near(strings.ToLower(value), choices, 3); len(list) > 100 && near != nil {
+			return fmt.Errorf("preprocess %s: %.40q is not known, did you mean %s?", key, value, strings.Join(near, " or "))
+		}
+		return fmt.Errorf("preprocess %s: %.40q is not one of %.120s", key, value, list)
 	}
 	for _, err := range []error{
 		oneOf("preset", p.Preset, Presets()...),

@@ -33,7 +33,7 @@ func TestParsePreprocess(t *testing.T) {
 			want: everything,
 		},
 		{text: "{resize: stretch, range: [-1, 1]}", want: Preprocess{Resize: Stretch, Range: []float64{-1, 1}}},
-		{text: "yolo", err: "preprocess preset: \"yolo\" is not one of " + strings.Join(Presets(), ", ")},
+		{text: "yolo", err: `preprocess preset: "yolo" is not known, did you mean yolox or yolo-nas?`},
 		{text: "resize: stretch\nmeans: [1]", err: `preprocess line 2: unknown field "means"`},
 		{text: "resize: stretch\npad: many", err: "preprocess line 2: a string is not what belongs here"},
 		{text: "pad: -1", err: "preprocess pad: -1 is not a level of gray from 0 to 255"},
@@ -108,7 +108,7 @@ func TestReadPreprocess(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(beside, []byte("preset: torch\n"), 0o600))
 	_, err = ReadPreprocess(model)
-	require.ErrorContains(t, err, beside+`: preprocess preset: "torch" is not one of ultralytics, `)
+	require.ErrorContains(t, err, beside+`: preprocess preset: "torch" is not known, did you mean torchvision?`)
 	require.NoError(t, os.WriteFile(beside, make([]byte, 1<<20), 0o600))
 	_, err = ReadPreprocess(model)
 	require.EqualError(t, err, beside+": preprocess: over 8192 bytes")

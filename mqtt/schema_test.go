@@ -87,8 +87,6 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 		{Type: "leave", Label: "car", Zone: "yard", Dwell: 1500 * time.Millisecond},
 		{Type: "loiter", Label: "car", Zone: "yard", Dwell: time.Minute},
 		{Type: "cross", Label: "car", Line: "door", Direction: "in"},
-		{Type: "appear", Label: "car", Count: 2},
-		{Type: "disappear", Label: "car"},
 	}
 	for i := range events {
 		events[i].Camera, events[i].Time = "cam \"1\"/#+", now
@@ -116,7 +114,7 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 		Secondary:    []payload.SecondaryStats{{Name: "colour", Crops: 9, Missed: 2, Slow: true, Last: now}, {Name: "kind", Hangs: true}},
 		Loads:        []payload.Reading{{Name: "cpu", Value: 12.5}}, PowerMode: "MAXN", Throttled: []string{"VDD_IN: over-current", "cpu: heat"},
 		Cameras: []payload.CameraStats{
-			{Name: "a", Captured: 30, Inferred: 29.97, LatencyP50: time.Millisecond, LatencyP99: time.Second, Queue: 1}, {Name: "b"},
+			{Name: "a", Captured: 30, Inferred: 29.97, LatencyP50: time.Millisecond, LatencyP99: time.Second}, {Name: "b"},
 		},
 	})
 	c.Count("cam0", "person", 0)

@@ -52,12 +52,16 @@ func NearestLabel(name string, labels []string) string {
 // there are.
 func UnknownLabelError(name string, labels []string) error {
 	if near := NearestLabel(name, labels); near != "" {
-		return fmt.Errorf("label %q is not one of the model's %d, did you mean %q?", name, len(labels), near)
+		return fmt.Errorf("label %.40q is not one of the model's %d, did you mean %q?", name, len(labels), near)
 	}
-	const most = 10
-	list := strings.Join(labels[:min(len(labels), most)], ", ")
-	if len(labels) > most {
-		list += fmt.Sprintf(" and %d more", len(labels)-most)
+	list, shown := "", 0
+	for shown < min(len(labels), 10) && len(list)+len(labels[shown]) < 100 {
+		list += ", " + labels[shown]
+		shown++
 	}
-	return fmt.Errorf("label %q is not one of the model's: %s", name, list)
+	list = strings.TrimPrefix(list, ", ")
+	if more := len(labels) - shown; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("label %.40q is not one of the model's: %s", name, list)
 }

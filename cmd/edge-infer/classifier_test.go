@@ -140,9 +140,8 @@ func TestImagesThatCannotBe(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		{[]string{"--model", network, "--labels", labels}, "nothing says how a classifier's images are cropped and scaled (give --preprocess " +
-			"torchvision, model.preprocess in the configuration, or a file NAME.preprocess.yaml beside the model; presets are ["},
-		{[]string{"--preprocess", "torchvison"}, `model.preprocess: preprocess preset: "torchvison" is not one of ultralytics, `},
+		{[]string{"--model", network, "--labels", labels}, "nothing says how a classifier's images are cropped and scaled (give --preprocess, "},
+		{[]string{"--preprocess", "torchvison"}, `model.preprocess: preprocess preset: "torchvison" is not known, did you mean torchvision?`},
 		{[]string{"--preprocess", "{mean: fast}"}, "model.preprocess: preprocess line 1: "},
 		{[]string{"--imgsz", "640x"}, `model.imgsz "640x" must be a side or HEIGHTxWIDTH, of 1 to 32768 pixels`},
 		{[]string{"--activation", "tanh"}, `model.activation "tanh" must be auto, softmax or sigmoid`},

@@ -61,7 +61,8 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 				return string(output)
 			}
 			assert.Contains(t, says(misled, "--labels", two), "misled.preprocess.yaml: preprocess line 1: ")
-			assert.Contains(t, says(silent, "--labels", two, "--preprocess", "torchvison"), `preprocess preset: "torchvison" is not one of `)
+			assert.Contains(t, says(silent, "--labels", two, "--preprocess", "torchvison"),
+				`preprocess preset: "torchvison" is not known, did you mean torchvision?`)
 			assert.Contains(t, says(silent, "--labels", two, "--preprocess", "torchvision", "--imgsz", "96"),
 				"silent.onnx takes images of 64x64 only, not 96x96 (omit --imgsz)")
 			assert.Contains(t, says(silent, "--labels", dir+"/none.txt"), "labels: open "+dir+"/none.txt: no such file")
@@ -72,9 +73,9 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 			}
 			if c.decodes {
 				assert.Contains(t, says(silent, "--labels", two), unsaid)
-				assert.Contains(t, says(silent, "--preprocess", "torchvision"), "confirm it with --layout classify")
+				assert.Contains(t, says(silent, "--preprocess", "torchvision"), "give their labels with --labels FILE")
 				assert.Contains(t, says(telling, "--labels", three), "3 labels")
-				assert.Contains(t, says(telling, "--layout", "yolov5"), "layout yolov5 needs ")
+				assert.Contains(t, says(telling, "--layout", "yolov5"), "layout yolov5 needs, ")
 			}
 			for _, right := range [][]string{
 				{silent, "--labels", two, "--preprocess", "torchvision"},

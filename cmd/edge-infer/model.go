@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 func newModel(stdout, stderr io.Writer) *cobra.Command {
@@ -23,9 +25,12 @@ licences and a pinned hash; a file with another hash is rejected. On a machine w
   edge-infer model pull object_detection_yolox_2022nov.onnx
   edge-infer model pull yolox-s --mirror https://files.example.org/models
   edge-infer model pull https://example.org/mine.onnx --sha256 4b82da99... --name mine`,
-		RunE: func(*cobra.Command, []string) error { return config.Usagef("model needs list, pull, info or rm") },
+		RunE: func(*cobra.Command, []string) error {
+			return config.Usagef("model needs list, pull, info, rm or layouts")
+		},
 	}
-	command.AddCommand(newModelList(stdout), newModelPull(stdout, stderr), newModelInfo(stdout), newModelRemove(stdout))
+	command.AddCommand(newModelList(stdout), newModelPull(stdout, stderr), newModelInfo(stdout), newModelRemove(stdout),
+		newModelLayouts(stdout))
 	return command
 }
 
@@ -47,6 +52,27 @@ func newModelList(stdout io.Writer) *cobra.Command {
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return command
+}
+
+func newModelLayouts(stdout io.Writer) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use: "layouts", Short: "List the output layouts that --layout takes", Args: noArguments,
+		RunE: func(*cobra.Command, []string) error { return show(stdout, asJSON, layouts(head.All()), nil) },
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return command
+}
+
+type layouts []head.Description
+
+// Print implements printed.
+func (l layouts) Print(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, h := range l {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", h.Layout, h.Form, h.Networks)
+	}
+	return table.Flush()
 }
 
 func newModelPull(stdout, stderr io.Writer) *cobra.Command {

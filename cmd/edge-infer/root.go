@@ -108,6 +108,10 @@ func isModelFile(word string) bool {
 
 // nearestFlag adds a suggestion to the error about an unknown flag.
 func nearestFlag(command *cobra.Command, err error) error {
+	var valueless *pflag.ValueRequiredError
+	if errors.As(err, &valueless) && valueless.GetSpecifiedName() == "layout" {
+		return fmt.Errorf("%w, such as yolov8, end2end or segment (edge-infer model layouts lists them)", err)
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return err

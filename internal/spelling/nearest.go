@@ -23,6 +23,22 @@ func Nearest(word string, candidates []string) string {
 	return found
 }
 
+// Near returns up to so many candidates that word may be meant for, the nearest first: Nearest, and those that contain word or begin with
+// half of it.
+func Near(word string, candidates []string, most int) (near []string) {
+	if best := Nearest(word, candidates); best != "" {
+		near = append(near, best)
+	}
+	beginning := word[:(len(word)+1)/2]
+	for _, candidate := range candidates {
+		alike := len(word) >= 2 && strings.Contains(candidate, word) || len(beginning) >= 3 && strings.HasPrefix(candidate, beginning)
+		if alike && len(near) < most && (near == nil || near[0] != candidate) {
+			near = append(near, candidate)
+		}
+	}
+	return near
+}
+
 // editDistance is the Levenshtein distance.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)

@@ -11,10 +11,10 @@ import (
 var cameraStates = [...]string{"connecting", "running", "stalled", "lost", "waiting", "hung", "ended", "failed"}
 
 // notableTypes are the event types of the entity that is on by default.
-var notableTypes = [...]string{"new", "enter", "loiter", "cross", "appear"}
+var notableTypes = [...]string{"new", "enter", "loiter", "cross"}
 
 // eventTypes are the event types passed to Home Assistant; track updates are too frequent.
-var eventTypes = [...]string{"new", "end", "enter", "leave", "loiter", "cross", "appear", "disappear"}
+var eventTypes = [...]string{"new", "end", "enter", "leave", "loiter", "cross"}
 
 // intervalLimit is the maximum frame interval.
 const intervalLimit = 1000

@@ -7,7 +7,7 @@ import (
 
 // Event is the payload of <camera>/events. Zero fields are omitted.
 type Event struct {
-	// Type is new, update or end of a track; enter, leave or loiter in a zone; cross of a line; appear or disappear of a label.
+	// Type is new, update or end of a track; enter, leave or loiter in a zone; cross of a line.
 	Type     string
 	Camera   string
 	Sequence uint64    // frame it was seen in
@@ -20,7 +20,6 @@ type Event struct {
 	Object   string     // the object's identity, the same in all of its events and never another's
 	Box      [4]float64 // x1, y1, x2, y2 in source pixels; all zero when there is none
 	Track    uint64
-	Count    int       // objects of the label now, for appear and disappear
 	Start    time.Time // when the track began
 	End      time.Time // when it ended
 	Zone     string
@@ -103,10 +102,6 @@ func (e *Event) AppendJSON(buf []byte, device, run string, number uint64) []byte
 	if e.Track != 0 {
 		buf = append(buf, `,"track":`...)
 		buf = strconv.AppendUint(buf, e.Track, 10)
-	}
-	if e.Type == "appear" || e.Type == "disappear" {
-		buf = append(buf, `,"count":`...)
-		buf = strconv.AppendInt(buf, int64(e.Count), 10)
 	}
 	if !e.Start.IsZero() {
 		buf = append(buf, `,"start":`...)

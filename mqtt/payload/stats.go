@@ -28,7 +28,6 @@ type CameraStats struct {
 	DeadlineMissed         uint64  // frames and results older than the camera's deadline, since the start
 	Slowdown               int     // factor applied to the time between two inferences, 1 at full speed
 	LatencyP50, LatencyP99 time.Duration
-	Queue                  int // frames waiting for the engine
 }
 
 // StageStats is how long one stage of a frame's way took over the interval.
@@ -148,8 +147,6 @@ func (c *CameraStats) appendJSON(buf []byte) []byte {
 	buf = AppendMilliseconds(buf, c.LatencyP50)
 	buf = append(buf, `,"latency_p99_ms":`...)
 	buf = AppendMilliseconds(buf, c.LatencyP99)
-	buf = append(buf, `,"queue":`...)
-	buf = strconv.AppendInt(buf, int64(c.Queue), 10)
 	return append(buf, '}')
 }
 

@@ -17,6 +17,7 @@ type boxes struct {
 	candidates  []scan.Candidate
 	keys        []uint64
 	origins     []int32 // by detection of finish: the index of its box in the output
+	centred     bool    // the network gives boxes as centre and sides
 }
 
 // suppression decides which of the candidates become detections. They come best first.
@@ -32,10 +33,33 @@ func newBoxes(s *settings) boxes {
 	if !s.about.NMSFree {
 		b.suppression = &greedyNMS{limit: s.IoU, agnostic: s.Agnostic}
 	}
+	b.centred = s.centred()
 	format := s.about.ScanFormat
 	format.MultiLabel = s.MultiLabel
 	b.scanner.Open(s.columnMinScores(), format)
 	return b
+}
+
+// centred reports whether the network gives upright boxes as centre and sides.
+func (s *settings) centred() bool {
+	m := s.match
+	m.boxes, m.classes = max(m.boxes, 1), max(m.classes, 1) // where they are open
+	numbers, ok := m.head.boxMap(&m)
+	return ok && !numbers.Corners && !s.about.ScanFormat.Raw && s.about.Task != engine.OBB
+}
+
+// compareCorners counts a box whose centre and sides could be two corners.
+func (s *settings) compareCorners(b *postprocess.Box, stats *Stats) {
+	const beyond = 1.0 / 8 // of a side of the input
+	right, bottom := float32(s.match.width), float32(s.match.height)
+	x, y, width, height := (b.X1+b.X2)/2, (b.Y1+b.Y2)/2, b.X2-b.X1, b.Y2-b.Y1
+	if !(x < width && y < height && width <= right*(1+beyond) && height <= bottom*(1+beyond)) {
+		return
+	}
+	stats.LikeCorners++
+	if b.X1 < -beyond*right || b.Y1 < -beyond*bottom || b.X2 > (1+beyond)*right || b.Y2 > (1+beyond)*bottom {
+		stats.Overhanging++
+	}
 }
 
 // denseDecoder decodes heads with a box and scores for each anchor.
@@ -301,6 +325,9 @@ func (b *boxes) finish(in *input, dst []postprocess.Detection) []postprocess.Det
 		// A box within the first two pixels is likely given in shares of the input, and read as pixels.
 		if c.X2 <= 2 && c.Y2 <= 2 || c.X2 <= 0 || c.Y2 <= 0 || c.X1 >= right || c.Y1 >= bottom {
 			stats.OutsideInput++
+		}
+		if b.centred {
+			b.compareCorners(&c.Box, &stats)
 		}
 		box := in.toSource(c.Box)
 		box.X1, box.X2 = max(box.X1, 0), min(box.X2, width)

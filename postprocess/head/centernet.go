@@ -63,9 +63,9 @@ func (h centerNet) recognise(n *network, m *match) (evidence, doubt string) {
 	}
 	switch {
 	case len(n.outputs) > 3:
-		return "", "there are further outputs: " + n.String() + " (--layout centernet reads the boxes anyway)"
+		return "", "there are further outputs (--layout centernet reads the boxes anyway)"
 	case !hasName(n.outputs[m.outputs[centerSides]].Name, "wh", "size"):
-		return "", "the outputs' names do not specify which of two maps has the sides (confirm that the second one has with --layout centernet)"
+		return "", "the outputs' names do not specify which of two maps has the sides (confirm that the second has with --layout centernet)"
 	}
 	return fmt.Sprintf("heat maps of %s, sides and offsets in cells of %d pixels", plural(m.classes, "class"), n.width/int(shape[3])), ""
 }

@@ -52,8 +52,7 @@ func (classify) recognise(n *network, m *match) (evidence, doubt string) {
 	case n.labels > 0:
 		return fmt.Sprintf("as many numbers as there are labels, %d", n.labels), ""
 	}
-	return "", "nothing specifies that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, " +
-		"or select --layout embedding)"
+	return "", "nothing specifies that its numbers are classes (give their labels with --labels FILE)"
 }
 
 func (h classify) newDecoder(s *settings) decoder {

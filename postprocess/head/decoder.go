@@ -217,6 +217,12 @@ type Stats struct {
 	BadScores     int     // values that cannot be scores (NaN, below 0, above 1), and class numbers that the model does not have
 	UnknownPixels int     // pixels of a segmentation map that are NaN or a class number that the model does not have
 	OutsideInput  int     // boxes wholly outside the network's input, or within its first two pixels: the outputs are read wrongly
+	// LikeCorners is the number of boxes whose centre and sides could be two corners as well, Overhanging how many of them reach far
+	// beyond the network's input as centre and sides, which trained networks do not give.
+	LikeCorners, Overhanging int
+	// HeatMaps is 1 for a segmentation map whose scores are near 0 for all classes in most places, with peaks, as heat maps of keypoints are;
+	// ScoreMaps is 1 for one whose scores are not.
+	HeatMaps, ScoreMaps int
 }
 
 // Add adds the counts of another image.
@@ -230,6 +236,10 @@ func (s *Stats) Add(more *Stats) {
 	s.BadScores += more.BadScores
 	s.UnknownPixels += more.UnknownPixels
 	s.OutsideInput += more.OutsideInput
+	s.LikeCorners += more.LikeCorners
+	s.Overhanging += more.Overhanging
+	s.HeatMaps += more.HeatMaps
+	s.ScoreMaps += more.ScoreMaps
 }
 
 func finite(v float32) bool { return v-v == 0 }

@@ -28,17 +28,49 @@ func (h deepStreamYOLO) measure(shapes [][]int64) (sizes, error) {
 	return sizes{boxes: shape[1]}, nil
 }
 
-// recognise expects more rows than a list of suppressed boxes has, and labels. Without them, and with one label, the numbers could be an
-// objectness and a score, for which other heads return the doubt; with two labels the scores of both classes.
+// recognise expects more rows than a list of suppressed boxes has, and a graph that shows a class number at their end. Where nothing shows
+// it, three labels and more leave no room for scores; with fewer, rows of other heads would look the same.
 func (deepStreamYOLO) recognise(n *network, m *match) (evidence, doubt string) {
 	cells := n.cells(m.boxes, 1, false)
+	other := LayoutYOLOX
 	if cells == "" {
 		cells = n.cells(m.boxes, 3, false)
+		other = LayoutYOLOv5
 	}
-	if len(n.outputs) > 1 || m.boxes <= maxRows || cells == "" || n.labels < 3 {
+	if len(n.outputs) > 1 || m.boxes <= maxRows || cells == "" {
 		return "", ""
 	}
-	return cells + ", with corners, score and class, because " + plural(n.labels, "label") + " leave no room for scores", ""
+	switch {
+	case n.endsInClass(m):
+		return cells + ", and its graph ends rows with score and class", ""
+	case n.sixUnclear(m):
+		if n.labels == 2 {
+			other = LayoutYOLOv8Rows
+		}
+		return "", "it could also be " + string(other) + " (select one with --layout)"
+	case n.metadata.LastColumn == "" && n.labels >= 3:
+		return cells + ", with corners, score and class, because " + plural(n.labels, "label") + " leave no room for scores", ""
+	}
+	return "", ""
+}
+
+// hasSix reports whether a single output has rows of six numbers.
+func (n *network) hasSix(m *match) bool {
+	shape := n.outputs[m.outputs[0]].Shape
+	return len(n.outputs) == 1 && len(shape) == 3 && shape[2] == 6
+}
+
+// endsInClass reports whether the graph shows that rows of six numbers end with a class number.
+func (n *network) endsInClass(m *match) bool {
+	return n.hasSix(m) && n.metadata.LastColumn == engine.ClassColumn
+}
+
+// sixUnclear reports whether rows of six numbers, more than a list of suppressed boxes has, could end with a class number or with a score.
+// The exporters of Ultralytics and YOLOv6 give their outputs names that those of DeepStream-Yolo do not use.
+func (n *network) sixUnclear(m *match) bool {
+	name := n.outputs[m.outputs[0]].Name
+	return n.hasSix(m) && m.boxes > maxRows && n.metadata.LastColumn == "" && n.labels < 3 && n.metadata.Task == "" &&
+		!hasName(name, "output0", "outputs")
 }
 
 func (deepStreamYOLO) newDecoder(s *settings) decoder { return &listDecoder{newBoxes(s)} }

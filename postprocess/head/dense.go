@@ -32,21 +32,25 @@ func (n *network) recogniseDense(m *match, perCell int, partial bool, expected f
 			return "", doubt
 		}
 		if !ok {
-			return "", fmt.Sprintf("there is a further output %s, which a detector does not have (--layout %s accepts it anyway)",
-				n.list([]int{i}), m.describe().Layout)
+			return "", fmt.Sprintf("there is a further output, %.40s (--layout %s accepts it anyway)", n.list([]int{i}), m.describe().Layout)
 		}
 	}
 	if n.labels == 0 {
-		return "", fmt.Sprintf("nothing specifies that what follows a box is the scores of %s: keypoints, masks or an angle would look the same "+
-			"(give the labels with %s, or confirm it with --layout %s)", plural(m.classes, "class"), labelsFlag(m.classes), m.describe().Layout)
+		return "", missingLabels(m.classes)
 	}
 	return fmt.Sprintf("%s, with %s as there are labels", cells, plural(n.labels, "class")), ""
+}
+
+// missingLabels is the doubt about so many numbers after a box: keypoints, masks and an angle look the same.
+func missingLabels(classes int) string {
+	return fmt.Sprintf("nothing specifies that what follows a box is the scores of %s (give the labels with %s)",
+		plural(classes, "class"), labelsFlag(classes))
 }
 
 // labelsFlag returns how to give the labels of so many classes.
 func labelsFlag(classes int) string {
 	if classes == len(engine.KnownLabels("coco")) {
-		return "--labels coco or --labels FILE"
+		return "--labels FILE or coco"
 	}
 	return "--labels FILE"
 }

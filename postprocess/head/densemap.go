@@ -25,6 +25,12 @@ func (n *network) isImageSized(shape []int64) bool {
 	return false
 }
 
+// isWholeSized reports whether the last two dimensions are those of the input, or open.
+func (n *network) isWholeSized(shape []int64) bool {
+	height, width := shape[len(shape)-2], shape[len(shape)-1]
+	return (height < 0 || height == int64(n.height)) && (width < 0 || width == int64(n.width))
+}
+
 // cellsOf returns the number of cells of the last two dimensions, -1 while one of them is open.
 func cellsOf(shape []int64) int64 {
 	height, width := shape[len(shape)-2], shape[len(shape)-1]

@@ -42,9 +42,8 @@ func (detr) recognise(n *network, m *match) (evidence, doubt string) {
 	_, agree := n.numbering(m.classes, 0, false)
 	switch {
 	case n.labels == 0:
-		return "", fmt.Sprintf("its scores could be those of %s and of no object, or, as %s, those of %s "+
-			"(give the labels with --labels FILE, or select one with --layout)",
-			plural(m.classes, "class"), LayoutDETRSigmoid, plural(m.classes+1, "class"))
+		return "", fmt.Sprintf("its scores could be those of %s and of no object, or of %s (give the labels with --labels FILE)",
+			plural(m.classes, "class"), plural(m.classes+1, "class"))
 	case !agree:
 		return "", ""
 	}

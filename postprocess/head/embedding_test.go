@@ -33,5 +33,7 @@ func TestEmbed(t *testing.T) {
 		require.Equal(t, impossible, stats.BadScores)
 	}
 	_, err = Recognise(sized(128, 256, "", 0, []int64{1, 4097}), LayoutEmbedding)
-	require.EqualError(t, err, "layout embedding needs [B,D], D from 2 to 4096; the outputs are output0 [1 4097]")
+	require.EqualError(t, err, "output0 [1 4097] are not what layout embedding needs, [B,D], D from 2 to 4096 "+
+		"(edge-infer model layouts lists "+
+		"them)")
 }

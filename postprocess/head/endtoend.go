@@ -45,8 +45,12 @@ func (endToEnd) recognise(n *network, m *match) (evidence, doubt string) {
 		return "", ""
 	case n.metadata.EndToEnd:
 		return "the file specifies that its boxes are suppressed already", ""
+	case n.endsInClass(m):
+		return "a short list of rows of 6 numbers, which its graph ends with score and class", ""
+	case n.hasSix(m) && n.metadata.LastColumn == engine.ScoreColumn && n.labels > 0:
+		return "", ""
 	case len(n.outputs) > 1:
-		return "", "there are further outputs: " + n.String() + " " + confirm
+		return "", "there are further outputs " + confirm
 	case n.labels <= 1 && (m.boxes < 0 || n.cells(m.boxes, 3, false) != ""):
 		return "", "it could also be yolov5 with 1 class (select one with --layout)"
 	case n.labels == 0 || n.labels == 2:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/internal/spelling"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/scan"
 )
@@ -199,7 +200,16 @@ func ParseLayout(name string) (Layout, error) {
 			return h.Layout, nil
 		}
 	}
-	return LayoutAuto, fmt.Errorf("layout %q is not known (%s)", name, strings.Join(Layouts(), ", "))
+	return LayoutAuto, unknownLayout(name)
+}
+
+// unknownLayout is the error for a name that is none of a layout, with the nearest ones.
+func unknownLayout(name string) error {
+	near := spelling.Near(strings.ToLower(name), Layouts(), 3)
+	if near == nil {
+		return fmt.Errorf("layout %.40q is not known (%s)", name, layoutsHint)
+	}
+	return fmt.Errorf("layout %.40q is not known, did you mean %s? (%s)", name, strings.Join(near, " or "), layoutsHint)
 }
 
 // mismatch is the error for outputs that do not have a head's form.

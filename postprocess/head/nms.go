@@ -43,8 +43,7 @@ func (nms) recognise(n *network, m *match) (evidence, doubt string) {
 	case !hasName(n.outputs[m.outputs[selectedBoxes]].Name, "detection_boxes"):
 		return "the outputs' names: boxes that are suppressed already", ""
 	case n.isInteger(m.outputs[selectedCount]):
-		return "", "its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well " +
-			"(select one with --layout)"
+		return "", "it could also be tf-detection (select one with --layout)"
 	}
 	return "", ""
 }

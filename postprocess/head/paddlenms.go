@@ -50,7 +50,7 @@ func (h paddleNMS) measure(shapes [][]int64) (sizes, error) {
 
 func (paddleNMS) recognise(n *network, m *match) (evidence, doubt string) {
 	if len(n.outputs) > 2 {
-		return "", "there are further outputs: " + n.String() + " (--layout paddle-nms reads the boxes anyway)"
+		return "", "there are further outputs (--layout paddle-nms reads the boxes anyway)"
 	}
 	return "rows of class, score and corners, and their number", ""
 }

@@ -136,13 +136,13 @@ func (n *network) heads() []head {
 	return all
 }
 
-// String lists all outputs with their shapes.
-func (n *network) String() string {
+// all lists the indices of the outputs.
+func (n *network) all() []int {
 	all := make([]int, len(n.outputs))
 	for i := range all {
 		all[i] = i
 	}
-	return n.list(all)
+	return all
 }
 
 // list lists outputs with their shapes.
@@ -213,7 +213,8 @@ func (n *network) recognise(layout Layout) (match, error) {
 		return match{}, fmt.Errorf("task %q is not decoded (%s)", string(task), strings.Join(tasks(), " or "))
 	}
 	var found []match
-	var doubts []string
+	var doubts []string     // that of the first head is enough
+	var unlabelled []string // heads that only labels tell apart, with their classes
 	for _, h := range n.heads() {
 		if task := n.metadata.Task; task != "" && h.describe().Task != task {
 			continue
@@ -221,8 +222,11 @@ func (n *network) recognise(layout Layout) (match, error) {
 		for _, outputs := range h.findOutputs(n) {
 			m, doubt := n.try(h, outputs)
 			switch {
+			case doubt == missingLabels(m.classes):
+				unlabelled = append(unlabelled, fmt.Sprintf("%s of %s", h.describe().Layout, plural(m.classes, "class")))
+				fallthrough
 			case doubt != "":
-				doubts = append(doubts, fmt.Sprintf("%s looks like %s, but %s", n.list(outputs), h.describe().Layout, doubt))
+				doubts = append(doubts, n.refusal(outputs, fmt.Sprintf(" looks like %s, but %s", h.describe().Layout, doubt)))
 			case m.evidence != "":
 				found = append(found, m)
 			}
@@ -232,19 +236,43 @@ func (n *network) recognise(layout Layout) (match, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		var names []string
-		for i := range found {
-			names = append(names, fmt.Sprintf("%s (%s)", found[i].describe().Layout, found[i].evidence))
-		}
-		return match{}, fmt.Errorf("the outputs could be %s (select one with --layout)", strings.Join(names, " or "))
+		return match{}, fmt.Errorf("the outputs could be %s or %s (select one with --layout)", found[0].describe().Layout,
+			found[1].describe().Layout)
+	case len(unlabelled) > 1 && len(unlabelled) == len(doubts):
+		last := len(unlabelled) - 1
+		return match{}, errors.New(n.refusal(n.all(), " could be "+strings.Join(unlabelled[:last], ", ")+" or "+unlabelled[last]+
+			" (give the labels with --labels FILE)"))
 	case doubts != nil:
-		return match{}, fmt.Errorf("%s", strings.Join(doubts, "; "))
+		return match{}, errors.New(doubts[0])
 	case n.rawScales():
-		return match{}, fmt.Errorf("outputs %s are a detector's maps, one for each scale, before they are decoded "+
-			"(export it with its decoding: YOLOv7 with --grid, others without what keeps it out of the file)", n)
+		return match{}, errors.New(n.refusal(n.all(),
+			" are a detector's maps before they are decoded (export it with its decoding: YOLOv7 with --grid)"))
 	}
-	return match{}, fmt.Errorf("outputs %s match no supported head (select one with --layout %s)", n,
-		strings.Join(Layouts()[1:], ", "))
+	return match{}, errors.New(n.refusal(n.all(), " match no supported layout ("+layoutsHint+")"))
+}
+
+// layoutsHint is the way on where nothing is near.
+const layoutsHint = "edge-infer model layouts lists them"
+
+// maxRefusal is the length of a refusal.
+const maxRefusal = 200
+
+// refusal returns a text about some outputs. Outputs that do not fit into its length are counted.
+func (n *network) refusal(outputs []int, text string) string {
+	list := n.list(outputs)
+	for shown := min(len(outputs), 3); len(list)+len(text) > maxRefusal && shown > 0; shown-- {
+		list = n.list(outputs[:shown])
+		if more := len(outputs) - shown; more > 0 {
+			list += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	for i := range list {
+		if i >= 24 && len(list)+len(text) > maxRefusal { // one output with a long name
+			list = list[:i] + "..."
+			break
+		}
+	}
+	return list + text
 }
 
 // try matches a head to outputs. The match has evidence if they belong to it, else there may be a doubt.
@@ -259,7 +287,7 @@ func (n *network) try(h head, outputs []int) (m match, doubt string) {
 	evidence, doubt := h.recognise(n, &m)
 	switch {
 	case evidence == "":
-		return match{}, doubt
+		return m, doubt
 	case !agree:
 		return match{}, fmt.Sprintf("it has %s and the model has %s (give the labels that belong to it with --labels FILE)",
 			plural(m.classes, "class"), plural(n.labels, "label"))
@@ -296,7 +324,7 @@ func (n *network) selected(layout Layout) (match, error) {
 	all := n.heads()
 	at := slices.IndexFunc(all, func(h head) bool { return h.describe().Layout == layout })
 	if at < 0 {
-		return match{}, fmt.Errorf("layout %q is not known (%s)", string(layout), strings.Join(Layouts(), ", "))
+		return match{}, unknownLayout(string(layout))
 	}
 	h := all[at]
 	for _, outputs := range h.findOutputs(n) {
@@ -309,14 +337,14 @@ func (n *network) selected(layout Layout) (match, error) {
 		}
 		numbers, agree := h.numbering(n, &m)
 		if !agree {
-			return match{}, fmt.Errorf("%s read as %s has %s but the model has %s "+
-				"(give the labels that belong to it with --labels, or another --layout)",
-				n.list(outputs), layout, plural(measured.classes, "class"), plural(n.labels, "label"))
+			return match{}, errors.New(n.refusal(outputs, fmt.Sprintf(" read as %s has %s but the model has %s "+
+				"(give the labels that belong to it with --labels)", layout, plural(measured.classes, "class"), plural(n.labels, "label"))))
 		}
 		m.numbers = numbers
 		return m, nil
 	}
-	return match{}, fmt.Errorf("layout %s needs %s; the outputs are %s", layout, h.describe().Form, n)
+	return match{}, errors.New(n.refusal(n.all(),
+		fmt.Sprintf(" are not what layout %s needs, %s (%s)", layout, h.describe().Form, layoutsHint)))
 }
 
 // plural returns a count with its noun.

@@ -172,8 +172,7 @@ func TestRecognise(t *testing.T) {
 
 // TestOpenRefuses is as long as its table of outputs that are none of a detector.
 func TestOpenRefuses(t *testing.T) {
-	names := strings.Join(Layouts()[1:], ", ")
-	none := " match no supported head (select one with --layout " + names + ")"
+	const none = " match no supported layout (edge-infer model layouts lists them)"
 	strided := described(80, []int64{1, 84, 8400})
 	strided.Metadata.Stride = 64
 	half := described(80, []int64{1, 84, 100}, []int64{1})
@@ -194,25 +193,23 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{Options{}, described(0), "the model has no output"},
 		{Options{}, sentence, "the model takes no images: it has 2 inputs, images go to a single one (infer --input runs it on arrays)"},
-		{Options{}, described(80, []int64{1, 3, 80, 80, 85}), "outputs output0 [1 3 80 80 85]" + none},
-		{Options{}, described(0, []int64{}), "outputs output0 []" + none},
-		{Options{}, sized(640, 640, engine.Detect, 0, []int64{1, 1000}), "outputs output0 [1 1000]" + none},
-		{Options{}, described(7, []int64{1, 90, 100}), "outputs output0 [1 90 100]" + none},
-		{Options{}, half, "outputs output0 float16 [1 84 100], output1 int32 [1]" + none},
-		{Options{}, integers, "outputs output0 int64 [1 84 8400]" + none},
+		{Options{}, described(80, []int64{1, 3, 80, 80, 85}), "output0 [1 3 80 80 85]" + none},
+		{Options{}, described(0, []int64{}), "output0 []" + none},
+		{Options{}, sized(640, 640, engine.Detect, 0, []int64{1, 1000}), "output0 [1 1000]" + none},
+		{Options{}, described(7, []int64{1, 90, 100}), "output0 [1 90 100]" + none},
+		{Options{}, half, "output0 float16 [1 84 100], output1 int32 [1]" + none},
+		{Options{}, integers, "output0 int64 [1 84 8400]" + none},
 		{
 			Options{},
 			described(0, []int64{1, 84, 8400}),
-			"output0 [1 84 8400] looks like yolov8, but nothing specifies that what follows a box is the scores of 80 classes: keypoints, masks " +
-				"or an angle would look the same " +
-				"(give the labels with --labels coco or --labels FILE, or confirm it with --layout yolov8)",
+			"output0 [1 84 8400] looks like yolov8, but nothing specifies that what follows a box is the scores of 80 " +
+				"classes (give the labels with --labels FILE or coco)",
 		},
 		{
 			Options{},
 			described(0, []int64{1, 25200, 6}),
-			"output0 [1 25200 6] looks like yolov5, but nothing specifies that what follows a box is the scores of 1 class: keypoints, masks or " +
-				"an angle would look the same " +
-				"(give the labels with --labels FILE, or confirm it with --layout yolov5)",
+			"output0 [1 25200 6] looks like yolov5, but nothing specifies that what follows a box is the scores of 1 class " +
+				"(give the labels with --labels FILE)",
 		},
 		{
 			Options{},
@@ -229,19 +226,18 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Options{},
 			sized(128, 160, "", 1, []int64{1, 300, 6}),
-			"output0 [1 300 6] looks like yolov5, but it could also be end2end (select one with --layout); " +
-				"output0 [1 300 6] looks like end2end, but it could also be yolov5 with 1 class (select one with --layout)",
+			"output0 [1 300 6] looks like yolov5, but it could also be end2end (select one with --layout)",
 		},
 		{
 			Options{},
 			strided,
-			"outputs output0 [1 84 8400]" + none,
+			"output0 [1 84 8400]" + none,
 		},
 		{
 			Options{},
 			described(80, []int64{1, 84, 8400}, []int64{1, 32, 160, 160}),
-			"output0 [1 84 8400] looks like yolov8, but there is a further output output1 [1 32 160 160], which a detector does not have " +
-				"(--layout yolov8 accepts it anyway)",
+			"output0 [1 84 8400] looks like yolov8, but there is a further output, output1 [1 32 160 160] (--layout yolov8 " +
+				"accepts it anyway)",
 		},
 		{
 			Options{},
@@ -261,14 +257,13 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Options{},
 			described(80, []int64{1, 300, 6}, []int64{1, 32, 160, 160}),
-			"output0 [1 300 6] looks like end2end, but there are further outputs: output0 [1 300 6], output1 [1 32 160 160] " +
-				"(confirm it with --layout end2end)",
+			"output0 [1 300 6] looks like end2end, but there are further outputs (confirm it with --layout end2end)",
 		},
 		{
 			Options{},
 			sized(224, 224, "", 0, []int64{1, 1000}),
-			"output0 [1 1000] looks like classify, but nothing specifies that its numbers are classes (give their labels with --labels FILE, " +
-				"confirm it with --layout classify, or select --layout embedding)",
+			"output0 [1 1000] looks like classify, but nothing specifies that its numbers are classes (give their labels " +
+				"with --labels FILE)",
 		},
 		{
 			Options{},
@@ -279,7 +274,7 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Options{},
 			sized(640, 640, "depth", 80, []int64{1, 116, 8400}),
-			"outputs output0 [1 116 8400]" + none,
+			"output0 [1 116 8400]" + none,
 		},
 		{
 			Options{},
@@ -289,27 +284,36 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Options{},
 			sized(224, 224, engine.Classify, 0, []int64{1, 84, 8400}),
-			"outputs output0 [1 84 8400]" + none,
+			"output0 [1 84 8400]" + none,
 		},
-		{Options{Layout: LayoutYOLOv5}, described(0, []int64{1, 84, 5}), "layout yolov5 needs [B,N,5+nc]; the outputs are output0 [1 84 5]"},
-		{Options{Layout: LayoutYOLOv8}, described(0, []int64{1, 4, 84}), "layout yolov8 needs [B,4+nc,N]; the outputs are output0 [1 4 84]"},
+		{
+			Options{Layout: LayoutYOLOv5}, described(0, []int64{1, 84, 5}),
+			"output0 [1 84 5] are not what layout yolov5 needs, [B,N,5+nc] (edge-infer model layouts lists them)",
+		},
+		{
+			Options{Layout: LayoutYOLOv8}, described(0, []int64{1, 4, 84}),
+			"output0 [1 4 84] are not what layout yolov8 needs, [B,4+nc,N] (edge-infer model layouts lists them)",
+		},
 		{
 			Options{Layout: LayoutEnd2End},
 			described(0, []int64{1, 300, 38}),
-			"layout end2end needs [B,N,6]; the outputs are output0 [1 300 38]",
+			"output0 [1 300 38] are not what layout end2end needs, [B,N,6] (edge-infer model layouts lists them)",
 		},
 		{
 			Options{Layout: LayoutClassify},
 			described(0, []int64{1, 84, 8400}),
-			"layout classify needs [B,nc]; the outputs are output0 [1 84 8400]",
+			"output0 [1 84 8400] are not what layout classify needs, [B,nc] (edge-infer model layouts lists them)",
 		},
 		{
 			Options{Layout: LayoutYOLOv8},
 			described(6, []int64{1, 84, 8400}),
-			"output0 [1 84 8400] read as yolov8 has 80 classes but the model has 6 labels (give the labels that belong to it with " +
-				"--labels, or another --layout)",
+			"output0 [1 84 8400] read as yolov8 has 80 classes but the model has 6 labels (give the labels that belong to it " +
+				"with --labels)",
 		},
-		{Options{Layout: "retinanet"}, described(6, []int64{1, 84, 8400}), `layout "retinanet" is not known (auto, ` + names + `)`},
+		{
+			Options{Layout: "retinanet"}, described(6, []int64{1, 84, 8400}),
+			`layout "retinanet" is not known (edge-infer model layouts lists them)`,
+		},
 		{Options{}, described(0, []int64{1, 0, 6}), "output0 [1 0 6] has a size that cannot be decoded"},
 		{Options{}, described(0, []int64{1, -2, 6}), "output0 [1 -2 6] has a size that cannot be decoded"},
 		{Options{}, described(0, []int64{1, 6, 1 << 40}), "output0 [1 6 1099511627776] has a size that cannot be decoded"},
@@ -404,5 +408,52 @@ func TestFilter(t *testing.T) {
 			require.EqualError(t, err,
 				"open decoder: the engine was opened to list boxes on its device that are now read differently (open it again)")
 		})
+	}
+}
+
+// Every refusal is a reason and one way on, in 200 characters: for all layouts, forms, labels and tasks, whatever the outputs are called.
+func TestRefusalsAreShort(t *testing.T) {
+	long := strings.Repeat("StatefulPartitionedCall/", 4)
+	seen := map[string]bool{}
+	check := func(m *engine.Model, layout Layout) {
+		_, err := Recognise(m, layout)
+		if err == nil {
+			return
+		}
+		text := err.Error()
+		assert.LessOrEqual(t, len(text), maxRefusal, text)
+		assert.LessOrEqual(t, strings.Count(text, "--layout")+strings.Count(text, "--labels")+strings.Count(text, "model layouts"), 1, text)
+		seen[text] = true
+	}
+	shapes := [][]int64{
+		{1, 84, 8400}, {1, 8400, 84}, {1, 8400, 85}, {1, 25200, 85}, {1, 8400, 6}, {1, 25200, 6}, {1, 300, 6}, {1, 300, 84}, {1, 300, 38},
+		{1, 1000}, {-1, 7}, {-1, 6}, {1, 8400, 4}, {1, 4, 8400}, {1, 80, 8400}, {1, 17, 160, 160}, {1, 1, 640, 640}, {1, 640, 640},
+		{1, 255, 80, 80}, {1, 255, 40, 40}, {1, 3, 80, 80, 85}, {1, 144, 80, 80}, {1, 100, 92}, {1, 100, 4}, {1, 100}, {1, 1}, {}, {1, 0},
+		{-1, -1, -1}, {1, 32, 160, 160}, {1, 40, 37}, {1, 8598, 112},
+	}
+	for _, labels := range []int{0, 1, 2, 3, 17, 80, 91, 1000} {
+		for _, task := range []engine.Task{"", engine.Detect, engine.Segment, engine.Pose, engine.Raw} {
+			for _, first := range shapes {
+				for _, others := range [][][]int64{{}, {first}, {{1, 8400, 4}}, {{1, 300, 4}, {1, 300}}, {{1, 32, 160, 160}}, {
+					{1, 100, 4}, {1, 100}, {1, 100}, {1, 1}, {1, 1}, {1, 2}, {1, 3},
+				}} {
+					m := sized(640, 640, task, labels, append([][]int64{first}, others...)...)
+					check(m, LayoutAuto)
+					for i := range m.Outputs {
+						m.Outputs[i].Name = long + m.Outputs[i].Name
+					}
+					check(m, LayoutAuto)
+					for _, layout := range Layouts() {
+						check(m, Layout(layout))
+					}
+				}
+			}
+		}
+	}
+	assert.Greater(t, len(seen), 500)
+	for _, c := range heads() {
+		_, err := ParseLayout(string(c.describe().Layout) + "x")
+		require.ErrorContains(t, err, "did you mean "+string(c.describe().Layout))
+		assert.LessOrEqual(t, len(err.Error()), maxRefusal)
 	}
 }

@@ -59,10 +59,10 @@ func recogniseQueries(n *network, m *match, what string) (evidence, doubt string
 	case !hasName(n.outputs[m.outputs[0]].Name, "dets") || !hasName(n.outputs[m.outputs[1]].Name, "labels"):
 		return "", ""
 	case len(n.outputs) > len(m.outputs):
-		return "", "there are further outputs: " + n.String() + " (--layout rfdetr reads the boxes anyway)"
+		return "", "there are further outputs (--layout rfdetr reads the boxes anyway)"
 	case undecided(n, m):
-		return "", fmt.Sprintf("it has %s and there are %s: what is none is the first for early versions and the last for later ones "+
-			"(add a line for it, none, at that end of --labels FILE)", plural(m.classes, "score"), plural(n.labels, "label"))
+		return "", fmt.Sprintf("it has %s and %s: a label for none is missing, first in early versions, else last (add it to --labels FILE)",
+			plural(m.classes, "score"), plural(n.labels, "label"))
 	}
 	order := "numbered as the labels are"
 	if m.numbers.coco || m.classes == cocoIDs {

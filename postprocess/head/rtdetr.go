@@ -30,7 +30,7 @@ func (h rtdetr) measure(shapes [][]int64) (sizes, error) { return measureSelecte
 
 func (rtdetr) recognise(n *network, _ *match) (evidence, doubt string) {
 	if len(n.outputs) > 3 {
-		return "", "there are further outputs: " + n.String() + " (confirm it with --layout rtdetr)"
+		return "", "there are further outputs (confirm it with --layout rtdetr)"
 	}
 	return "the outputs' names: boxes, scores and labels of queries", ""
 }

@@ -83,13 +83,13 @@ func (semantic) recognise(n *network, m *match) (evidence, doubt string) {
 		return "", "its labels are keypoints: the heat maps of poses are not decoded"
 	case specified:
 		return "the file specifies semantic segmentation", ""
-	case n.labels > 0 && fits:
+	case n.labels > 0 && fits && n.isWholeSized(o.Shape):
 		return fmt.Sprintf("a map of scores for each of %s", plural(n.labels, "label")), ""
 	case hasName(o.Name, "logits"):
 		return "logits for every place of the image, as Hugging Face's segmentation names them", ""
 	}
-	return "", fmt.Sprintf("nothing specifies that its %d maps are scores of classes: heat maps would look the same (give the labels with "+
-		"--labels FILE, or confirm it with --layout semantic)", m.classes)
+	return "", fmt.Sprintf("nothing specifies that its %d maps are scores of classes, not heat maps (confirm it with --layout semantic)",
+		m.classes)
 }
 
 // hasAuxiliary reports whether an output is one of torchvision's pair out and aux.
@@ -166,6 +166,7 @@ func (d *semanticDecoder) decode(in *input, dst []postprocess.Detection) ([]post
 			return dst, in.mismatch()
 		}
 		unknown = scan.ArgmaxPlanes(cells, from.data, in.match.classes)
+		in.stats.HeatMaps, in.stats.ScoreMaps = judgeMaps(from.data, in.match.classes)
 	}
 	m, cropped := in.cropMap(grid)
 	m.Classes = crop(cells, grid, cropped)
@@ -175,6 +176,42 @@ func (d *semanticDecoder) decode(in *input, dst []postprocess.Detection) ([]post
 	in.stats.UnknownPixels = unknown
 	result.dense = m
 	return dst, nil
+}
+
+// judgeMaps looks at some places of maps [classes,h,w]. heat is 1 if the values are nearly 0 in most places, with peaks: the highest class
+// of such places is noise. scores is 1 if they are not, and both are 0 for maps of zeros.
+func judgeMaps(data []float32, classes int) (heat, scores int) {
+	const (
+		places        = 4096
+		nothing, peak = 0.15, 0.3
+		least, most   = -0.5, 2
+	)
+	cells := len(data) / classes
+	step := max(cells/places, 1) | 1 // odd, so that all columns are met
+	seen, empty, peaks := 0, 0, 0
+	for at := 0; at < cells; at += step {
+		low, high := data[at], data[at]
+		for class := 1; class < classes; class++ {
+			low, high = min(low, data[class*cells+at]), max(high, data[class*cells+at])
+		}
+		if !(low >= least && high <= most) {
+			return 0, 1
+		}
+		seen++
+		switch {
+		case low >= -nothing && high <= nothing:
+			empty++
+		case high >= peak:
+			peaks++
+		}
+	}
+	switch {
+	case empty == seen:
+		return 0, 0
+	case peaks > 0 && empty*10 >= seen*6:
+		return 1, 0
+	}
+	return 0, 1
 }
 
 // relabel replaces the network's class numbers by those of the labels, and returns how many cells have none.

@@ -46,7 +46,7 @@ func (ssd) recognise(n *network, m *match) (evidence, doubt string) {
 		return "", ""
 	}
 	if len(n.outputs) > 2 {
-		return "", "there are further outputs: " + n.String() + " (confirm it with --layout ssd)"
+		return "", "there are further outputs (confirm it with --layout ssd)"
 	}
 	return fmt.Sprintf("%d boxes are %s at %dx%d, with background before %s",
 		m.boxes, family, n.width, n.height, plural(m.classes, "class")), ""

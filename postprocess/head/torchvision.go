@@ -40,7 +40,7 @@ func (torchvision) numbering(n *network, _ *match) (numbering, bool) { return n.
 
 func (torchvision) recognise(n *network, _ *match) (evidence, doubt string) {
 	if len(n.outputs) > 3 {
-		return "", "there are further outputs: " + n.String() + " (--layout torchvision reads the boxes anyway)"
+		return "", "there are further outputs (--layout torchvision reads the boxes anyway)"
 	}
 	return "boxes, scores and class numbers of one image, as many as there are objects", ""
 }

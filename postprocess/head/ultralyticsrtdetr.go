@@ -35,10 +35,12 @@ func (ultralyticsRTDETR) recognise(n *network, m *match) (evidence, doubt string
 	switch {
 	case len(n.outputs) > 1 || n.labels == 0 || m.classes != n.labels:
 		return "", ""
-	case named && m.classes == 2:
+	case m.classes == 2 && n.endsInClass(m):
+		return "", ""
+	case named && m.classes == 2 && n.metadata.LastColumn == "":
 		return "", "it could be " + string(LayoutUltralyticsRTDETREnd2End) + " as well (select one with --layout)"
 	case named:
-		return "the file specifies RT-DETR, with " + plural(n.labels, "class") + " as there are labels", ""
+		return n.rtdetrEvidence() + ", with " + plural(n.labels, "class") + " as there are labels", ""
 	case m.classes == 2:
 		return "", "" // end2end returns the doubt
 	case m.boxes < 0:
@@ -58,8 +60,17 @@ func (ultralyticsRTDETR) boxMap(m *match) (engine.BoxMap, bool) {
 
 func (ultralyticsRTDETR) newDecoder(s *settings) decoder { return newDenseDecoder(s) }
 
-// fileNamesRTDETR reports whether the file specifies Ultralytics' RT-DETR.
-func (n *network) fileNamesRTDETR() bool { return n.metadata.Preprocess.Preset == "ultralytics-rtdetr" }
+// fileNamesRTDETR reports whether the file specifies Ultralytics' RT-DETR: in words, or by boxes that are shares of the input.
+func (n *network) fileNamesRTDETR() bool {
+	return n.metadata.Preprocess.Preset == "ultralytics-rtdetr" || n.metadata.BoxShares
+}
+
+func (n *network) rtdetrEvidence() string {
+	if n.metadata.BoxShares {
+		return "the graph gives boxes as shares of the input, as RT-DETR does"
+	}
+	return "the file specifies RT-DETR"
+}
 
 // LayoutUltralyticsRTDETREnd2End is [B,Q,6]: a row for each of the best queries with the centre's x and y, width and height as shares of
 // the input, score and class.
@@ -75,10 +86,16 @@ func (ultralyticsRTDETREnd2End) describe() Description {
 }
 
 func (ultralyticsRTDETREnd2End) recognise(n *network, m *match) (evidence, doubt string) {
-	if !n.fileNamesRTDETR() || len(n.outputs) > 1 || n.labels == 2 || n.outputs[m.outputs[0]].Shape[2] < 0 {
+	if !n.fileNamesRTDETR() || len(n.outputs) > 1 || n.outputs[m.outputs[0]].Shape[2] < 0 {
+		return "", ""
+	}
+	if n.endsInClass(m) {
+		return n.rtdetrEvidence() + ", and ends rows with score and class", ""
+	}
+	if n.labels == 2 || n.metadata.LastColumn == engine.ScoreColumn {
 		return "", "" // with two classes ultralytics-rtdetr returns the doubt
 	}
-	return "the file specifies RT-DETR, with rows of 6 numbers, which the scores of " + plural(n.labels, "class") +
+	return n.rtdetrEvidence() + ", with rows of 6 numbers, which the scores of " + plural(n.labels, "class") +
 		" leave no room for", ""
 }
 

@@ -160,15 +160,14 @@ func (h yoloMaps) recognise(n *network, m *match) (evidence, doubt string) {
 	sums := h.haveSums(n, m)
 	switch {
 	case h.joined && n.labels == 0:
-		return "", fmt.Sprintf("nothing specifies that it has the scores of %s (give the labels with --labels FILE, or confirm it with "+
-			"--layout %s)", plural(m.classes, "class"), LayoutYOLOMaps)
+		return "", fmt.Sprintf("nothing specifies that it has the scores of %s (give the labels with --labels FILE)",
+			plural(m.classes, "class"))
 	case h.joined && n.labels != m.classes:
 		return "", ""
 	case m.extra == 1 && (!sums || m.classes == 1):
-		return "", "the 4 numbers of a cell could be distances (confirm them with --layout yolo-maps) or centre and sides as in YOLOX " +
-			"(join its maps in the file to [B,N,5+nc] for --layout yolox)"
+		return "", "the 4 numbers of a cell could be centre and sides as in YOLOX (confirm distances with --layout yolo-maps)"
 	case !sums && len(n.outputs) > len(m.outputs):
-		return "", fmt.Sprintf("there are further outputs, which a detector does not have (--layout %s accepts them anyway)", LayoutYOLOMaps)
+		return "", fmt.Sprintf("there are further outputs (--layout %s accepts them anyway)", LayoutYOLOMaps)
 	}
 	return fmt.Sprintf("maps of %s, with the distances of each side and the scores of %s", n.strides(widths), plural(m.classes, "class")), ""
 }

@@ -28,7 +28,10 @@ func (h yolov5) measure(shapes [][]int64) (sizes, error) {
 // recognise expects the undecoded maps of each scale, with 3 boxes in each cell, as further outputs.
 func (yolov5) recognise(n *network, m *match) (evidence, doubt string) {
 	row := 5 + int64(m.classes)
-	if m.classes == 1 && m.boxes <= maxRows && n.cells(m.boxes, 3, false) != "" {
+	if n.endsInClass(m) || n.sixUnclear(m) {
+		return "", ""
+	}
+	if m.classes == 1 && m.boxes <= maxRows && n.metadata.LastColumn == "" && n.cells(m.boxes, 3, false) != "" {
 		return "", "it could also be end2end (select one with --layout)"
 	}
 	return n.recogniseDense(m, 3, false, func(output int) (bool, string) {

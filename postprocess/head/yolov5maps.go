@@ -117,8 +117,7 @@ func (h yolov5Maps) recognise(n *network, m *match) (evidence, doubt string) {
 	if h.seven || n.labels > 0 && n.labels != m.classes {
 		return "", ""
 	}
-	return "", "its anchors are not in the file (select those of YOLOv5 and YOLOv7-tiny with --layout yolov5-maps, those of YOLOv7 " +
-		"with --layout yolov7-maps)"
+	return "", "its anchors are not in the file (select --layout yolov5-maps, or yolov7-maps for those of YOLOv7)"
 }
 
 func (h yolov5Maps) newDecoder(s *settings) decoder {

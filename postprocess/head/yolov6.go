@@ -16,7 +16,7 @@ func (yolov6) describe() Description {
 }
 
 func (yolov6) recognise(n *network, m *match) (evidence, doubt string) {
-	if !n.namedAsYOLOv6(m) {
+	if !n.namedAsYOLOv6(m) || n.endsInClass(m) {
 		return "", ""
 	}
 	return n.recogniseCells(m, false)

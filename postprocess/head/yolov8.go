@@ -48,11 +48,10 @@ func (yolov8) recognise(n *network, m *match) (evidence, doubt string) {
 		case len(shape) == 4 && shape[1] == 64+int64(m.classes) && n.isScale(shape[2], shape[3]):
 			return true, ""
 		case slices.Equal(shape, own):
-			return false, fmt.Sprintf("there is a further output %s: YOLOv9 trained with two heads gives that of its training first (export it "+
-				"converted, as its repository's reparameterization does, or let --layout %s read the first)", name, LayoutYOLOv8)
+			return false, "YOLOv9 trained with two heads gives its training first (--layout " + string(LayoutYOLOv8) + " reads the first)"
 		case n.isMatrix(output, 4, m.boxes):
-			return false, fmt.Sprintf("it is the scores of %d classes for the boxes %s (join the two in the file, boxes first, to one "+
-				"output)", m.classes+4, name)
+			return false, fmt.Sprintf("it is the scores of %d classes for the boxes %.20s (join the two in the file, boxes first)",
+				m.classes+4, name)
 		}
 		return false, ""
 	})

@@ -24,10 +24,11 @@ func (h yolov8Rows) measure(shapes [][]int64) (sizes, error) {
 	return sizes{boxes: shape[1], classes: int(max(shape[2]-4, 0))}, nil
 }
 
-// recognise expects as many scores as there are labels. Without labels the fifth number could be an objectness, as YOLOX has it, which
-// returns the doubt.
+// recognise expects as many scores as there are labels. Without labels the fifth number could be an objectness, as YOLOX has it: they
+// decide.
 func (yolov8Rows) recognise(n *network, m *match) (evidence, doubt string) {
-	if n.labels == 0 || m.classes != n.labels || m.boxes <= 0 || n.metadata.EndToEnd {
+	if n.endsInClass(m) || n.sixUnclear(m) || n.metadata.BoxShares ||
+		n.labels > 0 && m.classes != n.labels || m.boxes <= 0 || n.metadata.EndToEnd {
 		return "", ""
 	}
 	return n.recogniseCells(m, false)

@@ -31,7 +31,7 @@ func (h yolox) measure(shapes [][]int64) (sizes, error) {
 }
 
 func (yolox) recognise(n *network, m *match) (evidence, doubt string) {
-	if n.namedAsYOLOv6(m) {
+	if n.namedAsYOLOv6(m) || n.endsInClass(m) || n.sixUnclear(m) {
 		return "", ""
 	}
 	return n.recogniseCells(m, false)

@@ -11,12 +11,7 @@ const maxSteps = 64
 // activation returns the activation of a classifier by the layers before its output. A network without one outputs logits, for which
 // training nearly always uses softmax. It is empty where other layers come last.
 func activation(g *onnx.GraphProto, output string) engine.Activation {
-	makers := make(map[string]*onnx.NodeProto, len(g.Node))
-	for _, n := range g.Node {
-		for _, name := range n.Output {
-			makers[name] = n
-		}
-	}
+	makers := onnx.NewIndex(g).Producer
 	for range maxSteps {
 		n := makers[output]
 		if n == nil || len(n.Input) == 0 {

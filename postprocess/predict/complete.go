@@ -3,6 +3,7 @@ package predict
 import (
 	"context"
 	"path/filepath"
+	"reflect"
 	"slices"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -85,24 +86,37 @@ func (o *Options) rewrite(model *onnx.Model) (err error) {
 	return err
 }
 
-// presumePreset sets the preprocessing that is usual for the head if nothing specifies one. It reports whether it did.
+// presumePreset sets the preprocessing that is usual for the head if nothing specifies one. It reports whether it did. Ultralytics'
+// metadata specifies a letterbox for all detectors, although those of boxes in shares of the input stretch images: the head decides.
 func (o *Options) presumePreset(m *engine.Model) bool {
 	layout, err := head.ParseLayout(string(o.Decoding.Layout))
-	if err != nil || !o.Metadata.Preprocess.IsZero() {
+	if err != nil || !o.Metadata.Preprocess.IsZero() && !o.inferred {
 		return false
 	}
 	about, err := head.Recognise(m, layout)
-	if err != nil || about.Preset == "" {
+	if err != nil || about.Preset == "" || o.inferred && about.Preset != rtdetrPreset {
 		return false
 	}
-	o.Metadata.Preprocess, o.Metadata.Presumed = engine.Preprocess{Preset: about.Preset}, string(about.Layout)
+	o.Metadata.Preprocess = engine.Preprocess{Preset: about.Preset}
+	if !o.inferred {
+		o.Metadata.Presumed = string(about.Layout)
+	}
+	o.inferred = false
 	return true
+}
+
+const rtdetrPreset = "ultralytics-rtdetr"
+
+// isLetterbox reports whether a preprocessing is the one that follows from metadata of Ultralytics' detectors.
+func isLetterbox(p engine.Preprocess) bool {
+	return reflect.DeepEqual(p, engine.Preprocess{Preset: "ultralytics"})
 }
 
 // reopenPreset reopens an engine whose head was not known before: that of a foreign plan, or of a file that leaves sizes open.
 func (o *Options) reopenPreset(ctx context.Context, e engine.Engine) (engine.Engine, error) {
 	m := e.Model()
-	if m.Image == nil || !m.Image.Assumed {
+	o.inferred = o.inferred || o.Metadata.Preprocess.IsZero() && isLetterbox(m.Metadata.Preprocess)
+	if m.Image == nil || !m.Image.Assumed && !o.inferred {
 		return e, nil
 	}
 	m.Image = nil // missing preprocessing is no error here

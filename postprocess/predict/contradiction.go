@@ -37,6 +37,9 @@ func (e *InvalidOutput) Error() string { return "the network's output is invalid
 var (
 	invalidScores = &InvalidOutput{noScores}
 	invalidBoxes  = &InvalidOutput{noBoxes}
+
+	invalidCorners = &InvalidOutput{noCentres}
+	invalidHeat    = &InvalidOutput{noMaps}
 )
 
 // evidence counts images whose outputs contradict the head, until one is right. Any goroutine may add to it.
@@ -47,6 +50,8 @@ type evidence struct {
 	images        int  // for which all scores were checked
 	scores        int  // in a row with scores that are none
 	boxes         int  // in a row with boxes where there can be none
+	corners       int  // since the last image whose boxes cannot be corners: those whose boxes must be
+	heat          int  // in a row with heat maps instead of scores
 	contradiction *Contradiction
 	model         string
 	layout        head.Layout
@@ -67,11 +72,15 @@ func (e *evidence) checksAllScores() bool {
 func (e *evidence) add(s *head.Stats, badScores int) (contradiction *Contradiction, invalid error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.contradiction == nil && badScores == 0 && keptBoxes(s) > 0 && !misplaced(s) {
+	if e.contradiction == nil && badScores == 0 && (isRight(s) || s.ScoreMaps > 0) {
 		e.right = true
 	}
 	switch {
 	case !e.right && !e.strict:
+	case !e.right && likeCorners(s) && s.Overhanging > 0:
+		invalid = invalidCorners
+	case !e.right && s.HeatMaps > 0:
+		invalid = invalidHeat
 	case badScores > 0 && (keptBoxes(s) == 0 || !e.right):
 		invalid = invalidScores
 	case misplaced(s):
@@ -89,39 +98,60 @@ func (e *evidence) add(s *head.Stats, badScores int) (contradiction *Contradicti
 	switch {
 	case misplaced(s):
 		e.boxes++
+	case likeCorners(s):
+		if s.Overhanging > 0 {
+			e.corners++
+		}
 	case keptBoxes(s) > 0:
 		e.boxes = 0
 	}
-	if e.contradiction == nil && e.scores >= ContradictionImages {
-		e.contradiction = &Contradiction{e.model, e.layout, e.scores, noScores}
-	}
-	if e.contradiction == nil && e.boxes >= ContradictionImages {
-		e.contradiction = &Contradiction{e.model, e.layout, e.boxes, noBoxes}
+	e.heat += s.HeatMaps
+	for _, kind := range []struct {
+		images int
+		reason string
+	}{{e.scores, noScores}, {e.boxes, noBoxes}, {e.corners, noCentres}, {e.heat, noMaps}} {
+		if e.contradiction == nil && kind.images >= ContradictionImages {
+			e.contradiction = &Contradiction{e.model, e.layout, kind.images, kind.reason}
+		}
 	}
 	return e.contradiction, invalid
 }
 
 // Outputs that no head has.
 const (
-	noScores = "scores that are not from 0 to 1"
-	noBoxes  = "boxes outside the image or of no size"
+	noScores  = "scores that are not from 0 to 1"
+	noBoxes   = "boxes outside the image or of no size"
+	noCentres = "boxes of two corners instead of centre and sides"
+	noMaps    = "heat maps instead of class scores"
 )
 
-// FindContradiction returns what in an image's outputs contradicts its head, empty for nothing. A single image proves nothing.
-func FindContradiction(s *head.Stats) string {
+// FindContradiction returns what in an image's outputs contradicts its head, empty for nothing. A single image proves nothing. open is set
+// for an image that decides nothing either way.
+func FindContradiction(s *head.Stats) (reason string, open bool) {
 	switch {
 	case s.BadScores > 0:
-		return noScores
+		return noScores, false
 	case misplaced(s):
-		return noBoxes
+		return noBoxes, false
+	case s.HeatMaps > 0:
+		return noMaps, false
+	case likeCorners(s) && s.Overhanging > 0:
+		return noCentres, false
 	}
-	return ""
+	return "", likeCorners(s)
 }
 
 // keptBoxes returns the number of boxes of an image after suppression, wherever they are.
 func keptBoxes(s *head.Stats) int { return s.Candidates - s.Truncated - s.Suppressed }
 
-// misplaced reports whether no box of an image is in a possible place.
+// isRight reports whether an image has boxes, and they are as its head has them.
+func isRight(s *head.Stats) bool { return keptBoxes(s) > 0 && !misplaced(s) && !likeCorners(s) }
+
+// likeCorners reports whether the centres and sides of all boxes of an image could be corners.
+func likeCorners(s *head.Stats) bool { return keptBoxes(s) > 0 && s.LikeCorners == keptBoxes(s) }
+
+// misplaced reports whether no box of an image is in a possible place, or as many are of no size as others.
 func misplaced(s *head.Stats) bool {
-	return keptBoxes(s) > 0 && s.OutsideInput == keptBoxes(s) || s.Candidates == 0 && s.Invalid > s.BadScores
+	empty := s.Invalid - s.BadScores
+	return keptBoxes(s) > 0 && s.OutsideInput == keptBoxes(s) || empty > 0 && empty >= s.Candidates
 }

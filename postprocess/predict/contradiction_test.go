@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // see runs images one by one until the network contradicts its head, and returns after how many. invalid is the number of images with an
@@ -120,4 +121,28 @@ func TestContradictionInBatches(t *testing.T) {
 	result, err := n.Wait(0)
 	require.NoError(t, err)
 	require.NotNil(t, result.Contradiction)
+}
+
+// Few images are judged by what each of them shows; images that decide nothing are told apart from right ones.
+func TestFindContradiction(t *testing.T) {
+	for reason, stats := range map[string]head.Stats{
+		noScores:  {Candidates: 1, BadScores: 1, Invalid: 1},
+		noBoxes:   {Candidates: 2, OutsideInput: 2},
+		noCentres: {Candidates: 3, Suppressed: 1, LikeCorners: 2, Overhanging: 1},
+		noMaps:    {HeatMaps: 1},
+	} {
+		found, open := FindContradiction(&stats)
+		assert.Equal(t, reason, found)
+		assert.False(t, open)
+	}
+	found, _ := FindContradiction(&head.Stats{Candidates: 2, Invalid: 3})
+	assert.Equal(t, noBoxes, found, "most boxes of no size: centre and sides as corners")
+	for want, stats := range map[bool]head.Stats{
+		true:  {Candidates: 2, LikeCorners: 2},
+		false: {Candidates: 2, LikeCorners: 1, Overhanging: 1},
+	} {
+		found, open := FindContradiction(&stats)
+		assert.Empty(t, found)
+		assert.Equal(t, want, open)
+	}
 }

@@ -106,34 +106,27 @@ func ultralytics(task string, classes int, more ...string) map[string]string {
 }
 
 // noHead is the end of a refusal that knows nothing better.
-var noHead = " match no supported head (select one with --layout " +
-	strings.Join(head.Layouts()[1:], ", ") + ")"
+const noHead = " match no supported layout (edge-infer model layouts lists them)"
 
 const (
 	like8      = " looks like yolov8, but "
 	like5      = " looks like yolov5, but "
 	likeClass  = " looks like classify, but "
 	nothing    = "nothing specifies that what follows a box is the scores of "
-	noClasses  = "nothing specifies that its numbers are classes (give their labels with --labels FILE, confirm it with --layout classify, or select --layout embedding)"
+	noClasses  = "nothing specifies that its numbers are classes (give their labels with --labels FILE)"
 	otherNames = " (give the labels that belong to it with --labels FILE)"
 	twoClasses = " looks like end2end, but boxes with the scores of 2 classes would look the same (confirm it with --layout end2end)"
 	arrays     = " (infer --input runs it on arrays)"
 )
 
 // confirmCOCO is confirm for 80 classes.
-func confirmCOCO(layout string) string {
-	return strings.Replace(confirm(layout), "--labels FILE", "--labels coco or --labels FILE", 1)
-}
+func confirmCOCO(string) string { return " (give the labels with --labels FILE or coco)" }
 
 // confirm is what would settle a layout.
-func confirm(layout string) string {
-	return ": keypoints, masks or an angle would look the same (give the labels with --labels FILE, or confirm it with --layout " +
-		layout + ")"
-}
+func confirm(string) string { return " (give the labels with --labels FILE)" }
 
 // anchors is what would settle a layout whose boxes need anchors.
-const anchors = "its anchors are not in the file (select those of YOLOv5 and YOLOv7-tiny with --layout yolov5-maps, those of YOLOv7 with " +
-	"--layout yolov7-maps)"
+const anchors = "its anchors are not in the file (select --layout yolov5-maps, or yolov7-maps for those of YOLOv7)"
 
 // faces lists the outputs of SCRFD for three scales with so many boxes, with a batch or without.
 func faces(batch int64, boxes ...int64) (all []tensor) {
@@ -186,8 +179,8 @@ func corpus() []family {
 		{name: "YOLOv7 with its own suppression", outputs: []tensor{out("output", -1, 7)}, labels: 80, want: "yolov7-nms"},
 		{
 			name: "YOLOv7 with its own suppression, without labels", outputs: []tensor{out("output", -1, 7)},
-			refusal: "output [-1 7] looks like yolov7-nms, but nothing specifies that its rows are boxes (give the labels with --labels FILE, or " +
-				"confirm it with --layout yolov7-nms); output [-1 7]" + likeClass + noClasses,
+			refusal: "output [-1 7] looks like yolov7-nms, but nothing specifies that its rows are boxes (give the labels with " +
+				"--labels FILE)",
 		},
 		{name: "DeepStream-Yolo", outputs: []tensor{out("output", -1, 8400, 6)}, labels: 80, want: "deepstream-yolo"},
 		{name: "DeepStream-Yolo of YOLOv5", outputs: []tensor{out("output", -1, 25200, 6)}, labels: 80, want: "deepstream-yolo"},
@@ -230,9 +223,8 @@ func corpus() []family {
 		{
 			name:    "YOLOv5 for RKNN",
 			outputs: []tensor{out("output0", 1, 255, 80, 80), out("286", 1, 255, 40, 40), out("288", 1, 255, 20, 20)},
-			refusal: "output0 [1 255 80 80], 286 [1 255 40 40], 288 [1 255 20 20] looks like yolo-maps, but nothing specifies that it has the scores of " +
-				"191 classes (give the labels with --labels FILE, or confirm it with --layout yolo-maps); output0 [1 255 80 80], 286 [1 255 40 40], " +
-				"288 [1 255 20 20] looks like yolov5-maps, but " + anchors,
+			refusal: "output0 [1 255 80 80], 286 [1 255 40 40], 288 [1 255 20 20] looks like yolo-maps, but nothing specifies that it " +
+				"has the scores of 191 classes (give the labels with --labels FILE)",
 		},
 		{
 			name: "YOLOv5 for RKNN with a layout", labels: 80, layout: "yolov5-maps", want: "yolov5-maps",
@@ -263,8 +255,8 @@ func corpus() []family {
 				out("a", 1, 64, 80, 80), out("b", 1, 80, 80, 80), out("c", 1, 64, 40, 40), out("d", 1, 80, 40, 40), out("e", 1, 64, 20, 20),
 				out("f", 1, 80, 20, 20),
 			},
-			refusal: "a [1 64 80 80], c [1 64 40 40], e [1 64 20 20], b [1 80 80 80], d [1 80 40 40], f [1 80 20 20] looks like yolo-maps, but it " +
-				"has 80 classes and the model has 6 labels" + otherNames,
+			refusal: "a [1 64 80 80], c [1 64 40 40], e [1 64 20 20] and 3 more looks like yolo-maps, but it has 80 classes and the " +
+				"model has 6 labels (give the labels that belong to it with --labels FILE)",
 		},
 		{
 			name: "YOLOv8 for Hailo", want: "yolo-maps",
@@ -290,9 +282,8 @@ func corpus() []family {
 				out("reg1", 1, 80, 80, 4), out("obj1", 1, 80, 80, 1), out("cls1", 1, 80, 80, 80), out("reg2", 1, 40, 40, 4), out("obj2", 1, 40, 40, 1),
 				out("cls2", 1, 40, 40, 80), out("reg3", 1, 20, 20, 4), out("obj3", 1, 20, 20, 1), out("cls3", 1, 20, 20, 80),
 			},
-			refusal: "reg1 [1 80 80 4], reg2 [1 40 40 4], reg3 [1 20 20 4], obj1 [1 80 80 1], obj2 [1 40 40 1], obj3 [1 20 20 1] looks like yolo-maps, but " +
-				"the 4 numbers of a cell could be distances (confirm them with --layout yolo-maps) or centre and sides as in YOLOX (join its maps in the " +
-				"file to [B,N,5+nc] for --layout yolox)",
+			refusal: "reg1 [1 80 80 4], reg2 [1 40 40 4], reg3 [1 20 20 4] and 3 more looks like yolo-maps, but the 4 numbers of a " +
+				"cell could be centre and sides as in YOLOX (confirm distances with --layout yolo-maps)",
 		},
 		{
 			name: "YOLOv8 segmentation for RKNN",
@@ -301,13 +292,13 @@ func corpus() []family {
 				out("f", 1, 80, 40, 40), out("g", 1, 1, 40, 40), out("h", 1, 32, 40, 40), out("i", 1, 64, 20, 20), out("j", 1, 80, 20, 20),
 				out("k", 1, 1, 20, 20), out("l", 1, 32, 20, 20), out("m", 1, 32, 160, 160),
 			},
-			refusal: "a [1 64 80 80], e [1 64 40 40], i [1 64 20 20], b [1 80 80 80], f [1 80 40 40], j [1 80 20 20] looks like yolo-maps, but there are " +
-				"further outputs, which a detector does not have (--layout yolo-maps accepts them anyway)",
+			refusal: "a [1 64 80 80], e [1 64 40 40], i [1 64 20 20], b [1 80 80 80], f [1 80 40 40], j [1 80 20 20] looks like " +
+				"yolo-maps, but there are further outputs (--layout yolo-maps accepts them anyway)",
 		},
 		{
 			name: "YOLOv9 with two heads", outputs: []tensor{out("output0", 1, 84, 8400), out("3377", 1, 84, 8400)}, labels: 80,
-			refusal: "output0 [1 84 8400]" + like8 + "there is a further output 3377 [1 84 8400]: YOLOv9 trained with two heads gives that of its training " +
-				"first (export it converted, as its repository's reparameterization does, or let --layout yolov8 read the first)",
+			refusal: "output0 [1 84 8400] looks like yolov8, but YOLOv9 trained with two heads gives its training first (--layout " +
+				"yolov8 reads the first)",
 		},
 		{name: "YOLOv6", outputs: []tensor{out("outputs", 1, 8400, 85)}, labels: 80, want: "yolov6"},
 		{name: "YOLOv7 with labels", outputs: []tensor{out("output", 1, 25200, 85)}, labels: 80, want: "yolov5"},
@@ -371,7 +362,7 @@ func corpus() []family {
 			name: "oriented boxes nms=True with what the export says", outputs: []tensor{out("output0", 1, 300, 7)},
 			about: ultralytics("obb", 15, "args", "{'nms': True}"), want: "obb-end2end",
 		},
-		{name: "pose nms=True", outputs: []tensor{out("output0", 1, 300, 57)}, refusal: "outputs output0 [1 300 57]" + noHead},
+		{name: "pose nms=True", outputs: []tensor{out("output0", 1, 300, 57)}, refusal: "output0 [1 300 57]" + noHead},
 		{
 			name: "oriented boxes", outputs: []tensor{out("output0", 1, 20, 8400)}, about: ultralytics("obb", 15),
 			want: "obb",
@@ -386,7 +377,7 @@ func corpus() []family {
 		},
 		{
 			name: "oriented boxes nms=True", outputs: []tensor{out("output0", 1, 300, 7)},
-			refusal: "outputs output0 [1 300 7]" + noHead,
+			refusal: "output0 [1 300 7]" + noHead,
 		},
 		{
 			name: "classify", side: 224, outputs: []tensor{out("output0", 1, 1000)}, about: ultralytics("classify", 1000),
@@ -424,16 +415,21 @@ func corpus() []family {
 			refusal: "output [1 17 64 64] looks like semantic, but its labels are keypoints: the heat maps of poses are not decoded",
 		},
 		{
+			name: "HRNet with keypoints of other names", side: 256, outputs: []tensor{out("output", 1, 17, 64, 64)}, labels: 17,
+			refusal: "output [1 17 64 64] looks like semantic, but nothing specifies that its 17 maps are scores of classes, not heat " +
+				"maps (confirm it with --layout semantic)",
+		},
+		{
 			name: "two classifiers", side: 224, outputs: []tensor{out("age", 1, 100), out("gender", 1, 2)}, labels: 100,
-			refusal: "outputs age [1 100], gender [1 2]" + noHead,
+			refusal: "age [1 100], gender [1 2]" + noHead,
 		},
 
 		// Other detectors with a box in every cell.
 		{name: "YOLOX", outputs: []tensor{out("output", 1, 8400, 85)}, labels: 80, want: "yolox"},
 		{
 			name: "YOLOX nano", side: 416, outputs: []tensor{out("output", 1, 3549, 85)},
-			refusal: "output [1 3549 85] looks like yolox, but " + nothing + "80 classes" + confirmCOCO("yolox") +
-				"; output [1 3549 85] looks like nanodet, but " + nothing + "53 classes" + confirm("nanodet"),
+			refusal: "output [1 3549 85] could be yolov8-rows of 81 classes, yolox of 80 classes or nanodet of 53 classes (give the " +
+				"labels with --labels FILE)",
 		},
 		{name: "YOLOX nano with a layout", side: 416, outputs: []tensor{out("output", 1, 3549, 85)}, layout: "yolox", want: "yolox"},
 		{name: "NanoDet-Plus", side: 416, outputs: []tensor{out("output", 1, 3598, 112)}, labels: 80, want: "nanodet"},
@@ -446,8 +442,8 @@ func corpus() []family {
 		},
 		{
 			name: "YOLOv8 with scores apart", outputs: []tensor{out("boxes", 1, 4, 8400), out("scores", 1, 80, 8400)}, labels: 80,
-			refusal: "scores [1 80 8400]" + like8 + "it is the scores of 80 classes for the boxes boxes [1 4 8400] " +
-				"(join the two in the file, boxes first, to one output)",
+			refusal: "scores [1 80 8400] looks like yolov8, but it is the scores of 80 classes for the boxes boxes [1 4 8400] (join " +
+				"the two in the file, boxes first)",
 		},
 		{
 			name: "PP-YOLOE without its suppression", labels: 80,
@@ -502,8 +498,9 @@ func corpus() []family {
 		},
 		{name: "SCRFD with a batch", outputs: faces(1, 12800, 3200, 800), labels: 1, want: "scrfd"},
 		{
-			name: "SCRFD with the labels of another", outputs: faces(1, 12800, 3200, 800), labels: 80, refusal: "448 [1 12800 1], 471 [1 3200 1], 494 [1 800 1], 451 [1 12800 4], 474 [1 3200 4], 497 [1 800 4], 454 [1 12800 10], 477 [1 3200 10], " +
-				"500 [1 800 10] looks like scrfd, but it has 1 class and the model has 80 labels" + otherNames,
+			name: "SCRFD with the labels of another", outputs: faces(1, 12800, 3200, 800), labels: 80,
+			refusal: "448 [1 12800 1], 471 [1 3200 1], 494 [1 800 1] and 6 more looks like scrfd, but it has 1 class and the model " +
+				"has 80 labels (give the labels that belong to it with --labels FILE)",
 		},
 		{
 			name: "YuNet", want: "yunet",
@@ -537,8 +534,8 @@ func corpus() []family {
 		{
 			name: "CenterNet without names", side: 512, outputs: []tensor{out("a", 1, 80, 128, 128), out("b", 1, 2, 128, 128), out("c", 1, 2, 128,
 				128)},
-			refusal: "a [1 80 128 128], b [1 2 128 128], c [1 2 128 128] looks like centernet, but the outputs' names do not specify which of two maps has " +
-				"the sides (confirm that the second one has with --layout centernet)",
+			refusal: "a [1 80 128 128], b [1 2 128 128], c [1 2 128 128] looks like centernet, but the outputs' names do not specify " +
+				"which of two maps has the sides (confirm that the second has with --layout centernet)",
 		},
 		{
 			name: "CenterNet without names with a layout", side: 512, layout: "centernet", want: "centernet",
@@ -597,20 +594,19 @@ func corpus() []family {
 		{
 			name: "RF-DETR segmentation trained again", side: 312,
 			outputs: []tensor{out("dets", 1, 100, 4), out("labels:logits", 1, 100, 7), out("masks", 1, 100, 78, 78)}, labels: 6,
-			refusal: "dets [1 100 4], labels [1 100 7], masks [1 100 78 78] looks like rfdetr-segment, but it has 7 scores and " +
-				"there are 6 labels: what is none is the first for early versions and the last for later ones (add a line for it, none, at that end " +
-				"of --labels FILE)",
+			refusal: "dets [1 100 4], labels [1 100 7] and 1 more looks like rfdetr-segment, but it has 7 scores and 6 labels: a " +
+				"label for none is missing, first in early versions, else last (add it to --labels FILE)",
 		},
 		{
 			name: "RF-DETR keypoints", side: 576,
 			outputs: []tensor{out("dets", 1, 100, 4), out("labels", 1, 100, 91), out("keypoints", 1, 100, 17, 8)}, labels: 91,
-			refusal: "dets [1 100 4], labels [1 100 91] looks like rfdetr, but there are further outputs: dets [1 100 4], " +
-				"labels [1 100 91], keypoints [1 100 17 8] (--layout rfdetr reads the boxes anyway)",
+			refusal: "dets [1 100 4], labels [1 100 91] looks like rfdetr, but there are further outputs (--layout rfdetr reads the " +
+				"boxes anyway)",
 		},
 		{
 			name: "DETR of Hugging Face", side: 800, outputs: []tensor{out("logits", 1, 100, 92), out("pred_boxes", 1, 100, 4)},
-			refusal: "pred_boxes [1 100 4], logits [1 100 92] looks like detr, but its scores could be those of 91 classes and of no object, or, " +
-				"as detr-sigmoid, those of 92 classes (give the labels with --labels FILE, or select one with --layout)",
+			refusal: "pred_boxes [1 100 4], logits [1 100 92] looks like detr, but its scores could be those of 91 classes and of no " +
+				"object, or of 92 classes (give the labels with --labels FILE)",
 		},
 		{
 			name: "DETR of Hugging Face with labels", side: 800, outputs: []tensor{out("logits", 1, 100, 92), out("pred_boxes", 1, 100, 4)},
@@ -622,7 +618,7 @@ func corpus() []family {
 		},
 		{
 			name: "DETR boxes alone", side: 800, outputs: []tensor{out("pred_boxes", 1, 300, 4)},
-			refusal: "outputs pred_boxes [1 300 4]" + noHead,
+			refusal: "pred_boxes [1 300 4]" + noHead,
 		},
 		{
 			name: "RT-DETRv2 of Hugging Face", outputs: []tensor{out("logits:logits", 1, 300, 80), out("pred_boxes", 1, 300, 4)},
@@ -647,10 +643,8 @@ func corpus() []family {
 				out("num_detections:int32", 1, 1), out("detection_boxes", 1, 100, 4), out("detection_scores", 1, 100),
 				out("detection_classes:int32", 1, 100),
 			},
-			refusal: "detection_boxes [1 100 4], detection_scores [1 100], detection_classes int32 [1 100], num_detections int32 [1 1] looks like " +
-				"nms, but its boxes could be y1, x1, y2, x2 and its classes numbered from 1, as tf-detection has them, as well (select one " +
-				"with --layout); detection_boxes [1 100 4], detection_scores [1 100], detection_classes int32 [1 100], num_detections int32 [1 1] " +
-				"looks like tf-detection, but it could also be nms (select one with --layout)",
+			refusal: "detection_boxes [1 100 4], detection_scores [1 100], detection_classes int32 [1 100], num_detections int32 [1 " +
+				"1] looks like nms, but it could also be tf-detection (select one with --layout)",
 		},
 		{
 			name: "BatchedNMS",
@@ -677,8 +671,8 @@ func corpus() []family {
 		{
 			name: "torchvision instance segmentation", inputs: []tensor{out("images", 1, 3, 320, 320)},
 			outputs: []tensor{out("boxes", -1, 4), out("labels:int64", -1), out("scores", -1), out("masks", -1, 1, 28, 28)}, labels: 91,
-			refusal: "boxes [-1 4], scores [-1], labels int64 [-1] looks like torchvision, but there are further outputs: boxes [-1 4], " +
-				"labels int64 [-1], scores [-1], masks [-1 1 28 28] (--layout torchvision reads the boxes anyway)",
+			refusal: "boxes [-1 4], scores [-1], labels int64 [-1] looks like torchvision, but there are further outputs (--layout " +
+				"torchvision reads the boxes anyway)",
 		},
 		{
 			name: "TensorFlow object detection", inputs: []tensor{out("input_tensor:uint8", 1, -1, -1, 3)},
@@ -727,8 +721,8 @@ func corpus() []family {
 		},
 		{
 			name: "maps that nothing is said of", side: 512, outputs: []tensor{out("out", 1, 21, 128, 128)},
-			refusal: "out [1 21 128 128] looks like semantic, but nothing specifies that its 21 maps are scores of classes: heat maps would look " +
-				"the same (give the labels with --labels FILE, or confirm it with --layout semantic)",
+			refusal: "out [1 21 128 128] looks like semantic, but nothing specifies that its 21 maps are scores of classes, not heat " +
+				"maps (confirm it with --layout semantic)",
 		},
 		{
 			name: "maps that are said to be of classes", side: 512, outputs: []tensor{out("out", 1, 21, 128, 128)}, layout: "semantic",
@@ -765,8 +759,8 @@ func corpus() []family {
 		{
 			name: "a line of characters with other labels", side: 320, outputs: []tensor{out("characters", 1, 40, 37)}, labels: 30,
 			layout: "ctc-blank-last", about: map[string]string{"preprocess": "keras"},
-			refusal: "characters [1 40 37] read as ctc-blank-last has 37 classes but the model has 30 labels " +
-				"(give the labels that belong to it with --labels, or another --layout)",
+			refusal: "characters [1 40 37] read as ctc-blank-last has 37 classes but the model has 30 labels (give the labels that " +
+				"belong to it with --labels)",
 		},
 		{
 			name: "a vector that is said to be one", side: 256, outputs: []tensor{out("fc_pred", 1, 256)}, layout: "embedding",
@@ -876,7 +870,7 @@ func TestDescription(t *testing.T) {
 	assert.Nil(t, d.Head)
 	text = d.String()
 	assert.Contains(t, text, "problem       y [1 512] looks like classify, but nothing specifies that its numbers are classes "+
-		"(give their labels with --labels FILE, confirm it with --layout classify, or select --layout embedding)\n")
+		"(give their labels with --labels FILE)\n")
 	assert.Contains(t, text, "labels        none: classes are numbers (give their names with --labels FILE)\n")
 
 	_, err = Inspect(t.Context(), Options{Model: "/nowhere/m.onnx"})

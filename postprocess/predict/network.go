@@ -19,6 +19,7 @@ type Network struct {
 	model          Model
 	layout         head.Layout // selected by the caller
 	slots          []slot
+	confirmed      bool // it was
 	perImageErrors bool // an error of the engine becomes that of each image
 
 	evidence evidence
@@ -51,7 +52,9 @@ func Wrap(e engine.Engine, d Decoding) (*Network, error) {
 	n := &Network{
 		engine: e, rejecter: several, reader: reader, model: Model{Model: e.Model()}, layout: d.Layout, slots: make([]slot, e.Slots()),
 	}
-	if layout, _ := head.ParseLayout(string(d.Layout)); layout != head.LayoutCTC && layout != head.LayoutCTCBlankLast {
+	layout, _ := head.ParseLayout(string(d.Layout))
+	n.confirmed = layout != head.LayoutAuto
+	if layout != head.LayoutCTC && layout != head.LayoutCTCBlankLast {
 		n.model.Metadata.Labels = distinctLabels(n.model.Metadata.Labels)
 	}
 	for i := range n.slots {
@@ -238,6 +241,9 @@ func (n *Network) repeat(number int, s *slot, invalid error) bool {
 // addEvidence checks the outputs of an image against the head.
 func (n *Network) addEvidence(decoder *head.Decoder, result *engine.Result, number int, stats *head.Stats) (*Contradiction, error) {
 	badScores := stats.BadScores
+	if n.confirmed { // whoever selects semantic knows that places may be of no class
+		stats.HeatMaps = 0
+	}
 	if n.evidence.checksAllScores() {
 		if all, err := decoder.CountBadScores(result, number); err == nil {
 			badScores = all

@@ -59,7 +59,8 @@ type Options struct {
 	// Log logs rejected backends; nil for slog.Default.
 	Log *slog.Logger
 
-	loaded bool
+	loaded   bool
+	inferred bool // the preprocessing is that of Ultralytics' detectors, because the file has their metadata
 }
 
 // ForModel returns options for another model on the same device, without anything specific to o's model.
@@ -114,6 +115,8 @@ func (o *Options) Load() error {
 		return nil //nolint:nilerr // the backend's error is more precise
 	}
 	metadata, _ := engine.ParseMetadata(model.Metadata())
+	describeRows(model, &metadata)
+	o.inferred = o.Metadata.Preprocess.IsZero() && model.Metadata()[engine.PreprocessProperty] == "" && isLetterbox(metadata.Preprocess)
 	o.Metadata = metadata.Override(o.Metadata)
 	return o.complete(model)
 }

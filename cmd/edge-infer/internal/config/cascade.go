@@ -94,5 +94,5 @@ func (c *Cascade) check(e *element, seen map[string]bool) {
 	e.must(c.Confidence >= 0 && c.Confidence < 1, "confidence", c.Confidence, "must be 0 or more and under 1")
 	e.must(c.Batch >= 0 && c.Batch <= 256, "batch", c.Batch, "must be 1 to 256")
 	_, err := head.ParseLayout(c.Layout)
-	e.must(err == nil, "layout", c.Layout, "must be "+alternatives(head.Layouts()))
+	e.must(err == nil, "layout", c.Layout, "is no layout"+hintOf(err))
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -245,7 +244,6 @@ func TestEnvironmentErrors(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	layouts := head.Layouts()
 	for _, test := range []struct {
 		change func(*Config)
 		want   string
@@ -305,8 +303,8 @@ func TestValidate(t *testing.T) {
 		},
 		{func(c *Config) { c.Cameras = []Camera{{Name: "a", URI: "0", Interval: -1}} }, `cameras[0].interval "-1" must be 1 or more`},
 		{
-			func(c *Config) { c.Model.Layout = "v8" }, `model.layout "v8" must be ` + strings.Join(layouts[:len(layouts)-1], ", ") + " or " +
-				layouts[len(layouts)-1],
+			func(c *Config) { c.Model.Layout = "v8" },
+			`model.layout "v8" is no layout, did you mean yolov8 or yolov8-rows? (edge-infer model layouts lists them)`,
 		},
 		{
 			func(c *Config) { c.Engine.Backend = "cuda" },

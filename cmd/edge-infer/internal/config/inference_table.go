@@ -59,7 +59,7 @@ func (c *Camera) checkView(e *element) {
 	}
 	e.must(c.Model.Path != "", "model.path", "", "must be an ONNX file, a TensorRT engine or demo")
 	m := *c.Model
-	m.Layout, m.Activation = cmp.Or(m.Layout, Auto), cmp.Or(m.Activation, Auto)
+	m.Activation = cmp.Or(m.Activation, Auto)
 	for _, s := range m.settings() {
 		if s.check != nil {
 			e.add(s.key, s.check())

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess/head"
 )
 
 // Preprocess is YAML: the name of a preset, or fields of an engine.Preprocess.
@@ -19,6 +21,20 @@ func (p *Preprocess) UnmarshalYAML(group []byte) error {
 		*p = Preprocess(group)
 	}
 	return nil
+}
+
+// Canonical returns the model with every value as it is written out, so that equal models compare equal.
+func (m Model) Canonical() Model {
+	m.Layout, m.Activation = cmp.Or(strings.ToLower(m.Layout), Auto), cmp.Or(m.Activation, Auto)
+	if height, width, err := m.Sides(); err == nil && height > 0 {
+		m.Size = fmt.Sprintf("%dx%d", height, width)
+	}
+	if images, err := m.Images(); err == nil && !images.IsZero() {
+		if text, err := yaml.Marshal(images); err == nil {
+			m.Preprocess = Preprocess(text)
+		}
+	}
+	return m
 }
 
 // Images returns the preprocessing; the zero value leaves it to the model file.
@@ -53,6 +69,22 @@ func (m *Model) LastActivation() engine.Activation {
 		return ""
 	}
 	return engine.Activation(m.Activation)
+}
+
+func (m *Model) checkLayout() error {
+	if _, err := head.ParseLayout(m.Layout); err != nil {
+		return must(m.Layout, "is no layout"+hintOf(err))
+	}
+	return nil
+}
+
+// hintOf returns what follows the reason of an error about an unknown layout: the nearest ones, and what lists them.
+func hintOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	_, hint, _ := strings.Cut(err.Error(), "is not known")
+	return hint
 }
 
 func (m *Model) checkPreprocess() error {

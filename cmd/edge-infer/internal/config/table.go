@@ -9,7 +9,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/triton"
-	"github.com/edge-infer/edge-infer/postprocess/head"
 	"github.com/edge-infer/edge-infer/postprocess/track"
 )
 
@@ -68,8 +67,8 @@ func (m *Model) settings() []setting {
 		},
 		{"model.labels", "labels", text(&m.Labels), nil, "file of class names (lines, YAML or JSON), or coco; empty: the model's own"},
 		{
-			"model.layout", "layout", text(&m.Layout), oneOf(&m.Layout, head.Layouts()...),
-			"output layout if it cannot be recognised: " + strings.Join(head.Layouts(), ", "),
+			"model.layout", "layout", text(&m.Layout), m.checkLayout,
+			"output layout if it cannot be recognised, such as yolov8; edge-infer model layouts lists them",
 		},
 		{
 			"model.preprocess", "preprocess", text((*string)(&m.Preprocess)), m.checkPreprocess,

@@ -40,8 +40,7 @@ type ModelOptions struct {
 
 func (m *ModelOptions) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.Labels, "labels", "", "file of class names (lines, YAML or JSON), or coco; empty: the model's own")
-	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "output layout for the gate if it cannot be recognised: "+
-		strings.Join(head.Layouts(), ", "))
+	flags.StringVar(&m.Layout, "layout", head.Layouts()[0], "output layout for the gate if it cannot be recognised, such as yolov8")
 	flags.StringVar(&m.Preprocess, "preprocess", "", "preprocessing if the model does not describe it: "+
 		strings.Join(engine.Presets(), ", ")+", or YAML")
 	flags.StringVar(&m.Size, "imgsz", "", "input size of a model with open height and width: SIDE or HEIGHTxWIDTH in pixels")

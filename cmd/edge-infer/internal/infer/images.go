@@ -134,7 +134,7 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	if err == nil && w.done == 0 {
 		err = w.alone
 	}
-	if err == nil && w.contrary > 0 && w.contrary == w.done { // too few for a predict.Contradiction
+	if err == nil && w.contrary > 0 && w.contrary+w.open == w.done { // too few for a predict.Contradiction
 		err = fmt.Errorf("every image has %s: the detections are noise (the outputs are read as %s, set another --layout; edge-infer inspect "+
 			"shows them)", w.contradiction, predictors[0].Model().Recognised.Layout)
 	}
@@ -173,6 +173,7 @@ type work struct {
 	done, failed   int // images
 	cut            int // images with more detections than the limit
 	contrary       int // images whose outputs contradict the head, all for the same reason
+	open           int // images with boxes that decide nothing
 	contradiction  string
 	alone          error // of a single input file without any image
 	lost           error // of abandoning the copy of a video
@@ -273,10 +274,13 @@ func (w *work) add(path string, number int, frame *capture.Frame, img *predict.R
 		}
 		seen.detections = img.Detections
 	}
-	contradiction := predict.FindContradiction(&img.Stats)
+	contradiction, open := predict.FindContradiction(&img.Stats)
 	if contradiction != "" && (w.contradiction == "" || w.contradiction == contradiction) {
 		w.contrary++
 		w.contradiction = contradiction
+	}
+	if open {
+		w.open++
 	}
 	if img.Stats.Cut > 0 && float64(img.Stats.Cut) >= w.confidence {
 		w.cut++

@@ -125,17 +125,38 @@ func Resolve(c *config.Config, remote map[string]command.Kept) Site {
 		at := slices.IndexFunc(s.Groups, func(g Group) bool { return g.Network.Equal(&camera.Network) })
 		if at < 0 {
 			at = len(s.Groups)
-			s.Groups = append(s.Groups, Group{Network: camera.Network, MinScore: 1, Decoding: decoding(c, c.Cameras[i].Model != nil)})
+			s.Groups = append(s.Groups, Group{Network: camera.Network, MinScore: 1, Decoding: decoding(c)})
 		}
 		g := &s.Groups[at]
 		g.Cameras = append(g.Cameras, camera)
 		g.MinScore = min(g.MinScore, s.minScore(&camera))
-		g.Decoding.hide(&camera.Privacy)
-		if remote[camera.Name].Labels != nil {
-			g.Decoding.Classes = nil // each camera selects its own
-		}
+	}
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		g.Decoding.Classes = g.classes(c.Detect.Classes, remote)
 	}
 	return s
+}
+
+// classes returns what the network finds for all cameras, whatever their order; each camera selects its own. It is nil where a camera
+// reports all classes, or those that were set remotely.
+func (g *Group) classes(configured []string, remote map[string]command.Kept) []string {
+	var hidden []string
+	for i := range g.Cameras {
+		camera := &g.Cameras[i]
+		if camera.Configured.Classes == nil || remote[camera.Name].Labels != nil {
+			return nil
+		}
+		hidden = append(hidden, camera.Privacy.Labels...) // found also where its objects are not reported
+	}
+	slices.Sort(hidden)
+	all := slices.Clip(configured)
+	for _, label := range hidden {
+		if !slices.Contains(all, label) {
+			all = append(all, label)
+		}
+	}
+	return all
 }
 
 // resolveCamera resolves the settings of one camera. A model of its own is neither part of an ensemble nor filtered by the classes of the
@@ -161,6 +182,13 @@ func resolveCamera(c *config.Config, camera *config.Camera, remote command.Kept)
 	if len(classes) == 0 {
 		classes = nil
 	}
+	n.Model = n.Model.Canonical()
+	if len(n.Inference.Ensemble) == 0 { // also one that is written as an empty list
+		n.Inference.Ensemble = nil
+	}
+	if len(n.Inference.Weights) == 0 {
+		n.Inference.Weights = nil
+	}
 	configured := Settings{
 		Detect: true, Confidence: cmp.Or(camera.Confidence, c.Detect.Confidence), Interval: max(camera.Interval, 1), Classes: classes,
 	}
@@ -181,24 +209,8 @@ func clips(c *config.Config, camera *config.Camera) Clips {
 	return to
 }
 
-func decoding(c *config.Config, ownModel bool) Decoding {
-	d := Decoding{IoU: c.Detect.IoU, MaxDetections: c.Detect.MaxDetections, Top: c.Detect.Top}
-	if !ownModel && len(c.Detect.Classes) > 0 {
-		d.Classes = c.Detect.Classes
-	}
-	return d
-}
-
-// hide makes the network find what a camera hides, also where its objects are not reported.
-func (d *Decoding) hide(p *config.Privacy) {
-	if d.Classes == nil {
-		return
-	}
-	for _, label := range p.Labels {
-		if !slices.Contains(d.Classes, label) {
-			d.Classes = append(slices.Clip(d.Classes), label)
-		}
-	}
+func decoding(c *config.Config) Decoding {
+	return Decoding{IoU: c.Detect.IoU, MaxDetections: c.Detect.MaxDetections, Top: c.Detect.Top}
 }
 
 // minScore is the score that a camera needs detections from: the tracker takes weaker ones than are reported, and weaker ones are hidden.
