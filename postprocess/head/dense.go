@@ -36,11 +36,21 @@ func (n *network) recogniseDense(m *match, perCell int, partial bool, expected f
 				n.list([]int{i}), m.describe().Layout)
 		}
 	}
+	if n.labels == 0 && n.specifiesColumns(m) {
+		return cells + ", and the file specifies the task", ""
+	}
 	if n.labels == 0 {
 		return "", fmt.Sprintf("nothing specifies that what follows a box is the scores of %s: keypoints, masks or an angle would look the same "+
 			"(give the labels with %s, or confirm it with --layout %s)", plural(m.classes, "class"), labelsFlag(m.classes), m.describe().Layout)
 	}
 	return fmt.Sprintf("%s, with %s as there are labels", cells, plural(n.labels, "class")), ""
+}
+
+// specifiesColumns reports whether the file's task alone determines what the numbers of a column are. Rows of a detector also differ by an
+// objectness, which the task does not specify.
+func (n *network) specifiesColumns(m *match) bool {
+	about := m.describe()
+	return n.metadata.Task == about.Task && (about.Task != engine.Detect || about.Layout == LayoutYOLOv8)
 }
 
 // labelsFlag returns how to give the labels of so many classes.
