@@ -81,9 +81,6 @@ func (p *images) Next(lend capture.Lender) (capture.Frame, error) {
 	if err := p.image.load(u.Address); err != nil {
 		return capture.Frame{}, u.NewError("read", capture.ErrImage, "", "", withoutPath(err))
 	}
-	if truncatedJPEG(p.image.data) {
-		return capture.Frame{}, u.NewError("read", capture.ErrImage, errPartial.Error(), "copy it again", nil)
-	}
 	captured, now := capture.Monotonic(), time.Now()
 	f, err := p.image.decode(lend)
 	if err != nil {
@@ -158,6 +155,7 @@ func (p *encodedImage) decode(lend capture.Lender) (capture.Frame, error) {
 		var f capture.Frame
 		f, err = p.decoder.read(lend)
 		if !errors.Is(err, errNoImage) {
+			f.Damaged = err == nil && truncatedJPEG(p.data)
 			return f, err
 		}
 		err = errNotImage
