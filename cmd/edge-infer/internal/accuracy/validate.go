@@ -215,6 +215,7 @@ func (v *Validate) images() (dataset *evaluate.Dataset, paths []string, err erro
 	if err != nil {
 		return nil, nil, err
 	}
+	logIgnored(dataset, v.Logger)
 	if v.Limit > 0 {
 		dataset.Images = dataset.Images[:min(v.Limit, len(dataset.Images))]
 	}
