@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"image"
@@ -68,14 +69,20 @@ func corners(t *testing.T, path string) (width, height int, colours [4]string) {
 	return f.Width, f.Height, colours
 }
 
-// TestOrientationOfEveryFormat: WebP images are shown as JPEG images with the same EXIF orientation are, which OpenCV turns.
-func TestOrientationOfEveryFormat(t *testing.T) {
+// cornersMat is an image with red, green, blue and white corners.
+func cornersMat(t *testing.T) gocv.Mat {
 	mat := gocv.NewMatWithSize(48, 64, gocv.MatTypeCV8UC3)
-	defer mat.Close()
+	t.Cleanup(func() { require.NoError(t, mat.Close()) })
 	for i, c := range []color.RGBA{{R: 255}, {G: 255}, {B: 255}, {R: 255, G: 255, B: 255}} {
 		corner := image.Rect(0, 0, 32, 24).Add(image.Pt(i%2*32, i/2*24))
 		require.NoError(t, gocv.Rectangle(&mat, corner, c, -1))
 	}
+	return mat
+}
+
+// TestOrientationOfEveryFormat: WebP images are shown as JPEG images with the same EXIF orientation are, which OpenCV turns.
+func TestOrientationOfEveryFormat(t *testing.T) {
+	mat := cornersMat(t)
 	dir := t.TempDir()
 	write := func(suffix, name string, about []byte) string {
 		encoded, err := gocv.IMEncode(gocv.FileExt(suffix), mat)
@@ -110,12 +117,76 @@ func TestOrientationOfEveryFormat(t *testing.T) {
 	}
 }
 
+// withProperties is an AVIF file of one item with further properties of it.
+func withProperties(data []byte, properties ...string) []byte {
+	var boxes, numbers []byte
+	for i, p := range properties {
+		boxes = append(binary.BigEndian.AppendUint32(boxes, uint32(4+len(p))), p...)
+		numbers = append(numbers, 0x80|byte(5+i)) // after the four that it has
+	}
+	grow := func(data []byte, name string, by int) {
+		at := bytes.Index(data, []byte(name)) - 4
+		binary.BigEndian.PutUint32(data[at:], binary.BigEndian.Uint32(data[at:])+uint32(by))
+	}
+	data = slices.Clone(data)
+	all := len(boxes) + len(numbers)
+	payload := binary.BigEndian.AppendUint32(nil, uint32(bytes.Index(data, []byte("mdat"))+4))
+	binary.BigEndian.PutUint32(data[bytes.Index(data, payload):], binary.BigEndian.Uint32(payload)+uint32(all)) // in iloc
+	grow(data, "meta", all)
+	grow(data, "iprp", all)
+	grow(data, "ipco", len(boxes))
+	grow(data, "ipma", len(numbers))
+	associations := bytes.Index(data, []byte("ipma"))
+	data[associations+14] += byte(len(numbers))
+	end := bytes.Index(data, []byte("mdat")) - 4
+	return slices.Concat(data[:associations-4], boxes, data[associations-4:end], numbers, data[end:])
+}
+
+// TestOrientationOfAVIF: the properties irot and imir turn an AVIF image, in all eight ways.
+func TestOrientationOfAVIF(t *testing.T) {
+	plain, err := os.ReadFile("testdata/corners.avif")
+	require.NoError(t, err)
+	opened, err := Open(t.Context(), "testdata/corners.avif", capture.Options{})
+	if err != nil {
+		t.Skipf("the FFmpeg of this OpenCV does not decode AV1: %v", err)
+	}
+	require.NoError(t, opened.Close())
+	encoded, err := gocv.IMEncode(".jpg", cornersMat(t))
+	require.NoError(t, err)
+	defer encoded.Close()
+	dir := t.TempDir()
+	for orientation, properties := range map[uint16][]string{
+		1: nil, 2: {"imir\x01"}, 3: {"irot\x02"}, 4: {"imir\x00"}, 5: {"irot\x01", "imir\x00"}, 6: {"irot\x03"}, 7: {"irot\x03", "imir\x00"},
+		8: {"irot\x01"},
+	} {
+		jpeg := filepath.Join(dir, fmt.Sprint(orientation, ".jpg"))
+		require.NoError(t, os.WriteFile(jpeg, withEXIF(".jpg", encoded.GetBytes(), exif(binary.BigEndian, orientation)), 0o600))
+		avif := filepath.Join(dir, fmt.Sprint(orientation, ".avif"))
+		require.NoError(t, os.WriteFile(avif, withProperties(plain, properties...), 0o600))
+		wide, high, want := corners(t, jpeg)
+		width, height, got := corners(t, avif)
+		assert.Equal(t, []int{wide, high}, []int{width, height}, "%d", orientation)
+		assert.Equal(t, want, got, "%d", orientation)
+	}
+	for orientation, properties := range map[int][]string{
+		7: {"irot\x01", "imir\x01"}, 2: {"irot\x02", "imir\x00"}, 4: {"irot\x02", "imir\x01"}, 5: {"irot\x03", "imir\x01"}, 1: {"irot"},
+	} {
+		assert.Equal(t, orientation, heifOrientation(withProperties(plain, properties...)))
+	}
+}
+
 // FuzzOrientation: whatever a file says, it has an orientation.
 func FuzzOrientation(f *testing.F) {
 	f.Add(withEXIF(".webp", make([]byte, 30), exif(binary.LittleEndian, 6)))
 	f.Add(withEXIF(".webp", make([]byte, 31), exif(binary.BigEndian, 3)))
+	plain, err := os.ReadFile("testdata/corners.avif")
+	require.NoError(f, err)
+	f.Add(withProperties(plain, "irot\x03", "imir\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if o := webpOrientation(data); o < 1 || o > 8 {
+			t.Fatal(o)
+		}
+		if o := heifOrientation(data); o < 1 || o > 8 {
 			t.Fatal(o)
 		}
 		if o := exifOrientation(data); o < 1 || o > 8 {
