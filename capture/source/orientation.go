@@ -100,8 +100,9 @@ func orient(from gocv.Mat, to *gocv.Mat, orientation int) error {
 // heifHeader bounds how much of an AVIF or HEIF file is searched for its properties, in bytes. They precede the coded image.
 const heifHeader = 1 << 20
 
-// heifOrientation returns the orientation of an AVIF or HEIF image as the EXIF number of the same; upright for other files. In these formats
-// the properties irot and imir of the primary item are normative, and EXIF data is not (ISO/IEC 23000-22, MIAF). FFmpeg does not apply them.
+// heifOrientation returns the orientation of an AVIF or HEIF image as the EXIF number of the same; upright for other files. In these
+// formats the properties irot and imir of the primary item are normative, and EXIF data is not (ISO/IEC 23000-22, MIAF). FFmpeg does not
+// apply them.
 func heifOrientation(data []byte) int {
 	kind, _ := box(data, "ftyp")
 	meta, _ := box(data, "meta")

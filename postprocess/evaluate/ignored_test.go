@@ -13,8 +13,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
-// TestLabelsAsProgramsWriteThem: classes as floating-point numbers, coordinates that rounding moved out of the image and a byte-order mark are
-// read.
+// TestLabelsAsProgramsWriteThem: classes as floating-point numbers, coordinates that rounding moved out of the image and a byte-order
+// mark are read.
 func TestLabelsAsProgramsWriteThem(t *testing.T) {
 	box := postprocess.Box{X1: 40, Y1: 40, X2: 60, Y2: 60}
 	for text, want := range map[string]postprocess.Box{
