@@ -37,6 +37,8 @@ type Frame struct {
 	Ready int64
 	// Still reports that the Camera's Gate detected no motion.
 	Still bool
+	// Damaged reports that data at the image's end is missing. The decoder has shown what there is; the rest is grey.
+	Damaged bool
 	// Truth is the ground truth of a rendered scene, nil for other sources. It belongs to the buffer, like Data.
 	Truth []Object
 

@@ -198,6 +198,9 @@ func (s *session) deliver(f Frame) error {
 	}
 	s.markGood()
 	c.countFrame(&f)
+	if f.Damaged {
+		c.countDamaged("the image is incomplete")
+	}
 	c.mailbox.Put(f)
 	return nil
 }
@@ -215,7 +218,7 @@ func (s *session) arrived(record func()) error {
 	return nil
 }
 
-// damaged counts an image that could not be decoded.
+// damaged counts an image that could not be decoded at all.
 func (s *session) damaged(err error) error {
 	why := reason(err)
 	s.damage.Store(&why)

@@ -39,7 +39,7 @@ type Stats struct {
 
 	Captured   uint64 `json:"captured"`         // good images received
 	Dropped    uint64 `json:"dropped_newer"`    // of these, replaced by a newer one before the consumer took them
-	Damaged    uint64 `json:"damaged"`          // images that cannot be decoded or exceed a limit
+	Damaged    uint64 `json:"damaged"`          // images that cannot be decoded, not to their end, or exceed a limit
 	LastDamage string `json:"damage,omitempty"` // reason of the last one
 	Reconnects uint64 `json:"reconnects"`       // times the source was reopened
 	Abandoned  uint64 `json:"abandoned"`        // captures abandoned because they hung
@@ -237,7 +237,7 @@ func (c *Camera) countDropped() {
 	c.markRunning()
 }
 
-// countDamaged counts an image that could not be decoded. The lock is held.
+// countDamaged counts an image that could not be decoded, or not to its end. The lock is held.
 func (c *Camera) countDamaged(why string) {
 	c.stats.Damaged++
 	c.stats.LastDamage = why

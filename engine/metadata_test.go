@@ -73,7 +73,33 @@ func TestParseMetadata(t *testing.T) {
 			name: "suppressed by the export", properties: map[string]string{"args": "{'batch': 1, 'half': False, 'nms': True}"},
 			want: Metadata{EndToEnd: true},
 		},
-		{name: "settings of another kind", properties: map[string]string{"args": "nms", "end2end": "perhaps"}},
+		{
+			name: "settings of another kind", properties: map[string]string{"args": "nms", "end2end": "perhaps"},
+			want: Metadata{Ignored: []Ignored{{"end2end", `"perhaps" is neither true nor false`}, {"args", "unexpected 'n' at byte 0"}}},
+		},
+		{
+			name: "settings that are a list", properties: map[string]string{"args": "['nms']"},
+			want: Metadata{Ignored: []Ignored{{"args", "not a dictionary of settings"}}},
+		},
+		{
+			name: "suppression of another kind", properties: map[string]string{"args": "{'nms': 'soft'}", "end2end": "1"},
+			want: Metadata{EndToEnd: true, Ignored: []Ignored{{"args", `nms: "soft" is neither true nor false`}}},
+		},
+		{
+			name: "numbers in other forms",
+			properties: map[string]string{
+				"stride": "32.0", "batch": "'1'", "imgsz": "['640', 480.0]", "kpt_shape": "(17.0, '3')", "task": "'Pose'",
+				"names": "{0: 0, 1: None, 2: True, 3: 1.5}",
+			},
+			want: Metadata{
+				Task: Pose, Stride: 32, Batch: 1, Height: 640, Width: 480, Keypoints: 17, KeypointNumbers: 3, Labels: []string{"0", "", "True", "1.5"},
+				Preprocess: Preprocess{Preset: "ultralytics"},
+			},
+		},
+		{name: "strides of all scales", properties: map[string]string{"stride": "[8, 16.0, 32]"}, want: Metadata{Stride: 32}},
+		{name: "strides as an array prints them", properties: map[string]string{"stride": "tensor([ 8., 16., 32.])"}, want: Metadata{
+			Ignored: []Ignored{{"stride", `"tensor([ 8., 16., 32.])" is not a number from 1 to 32768`}},
+		}},
 		{name: "one side", properties: map[string]string{"imgsz": "640"}, want: Metadata{Width: 640, Height: 640}},
 		{name: "one side in a list", properties: map[string]string{"imgsz": "[320]"}, want: Metadata{Width: 320, Height: 320}},
 		{name: "tuple", properties: map[string]string{"imgsz": "(320, 416)"}, want: Metadata{Width: 416, Height: 320}},
@@ -83,17 +109,35 @@ func TestParseMetadata(t *testing.T) {
 		},
 		{
 			name: "what could be read", properties: map[string]string{"stride": "many", "imgsz": "[1, 2, 3]", "batch": "0", "task": "detect"},
-			want: Metadata{Task: Detect, Preprocess: Preprocess{Preset: "ultralytics"}},
-			err: "metadata \"stride\": \"many\" is not a number from 1 to 32768\nmetadata \"batch\": \"0\" is not a number from 1 to 32768\n" +
-				"metadata \"imgsz\": 3 sides instead of height and width",
+			want: Metadata{Task: Detect, Preprocess: Preprocess{Preset: "ultralytics"}, Ignored: []Ignored{
+				{"stride", `"many" is not a number from 1 to 32768`},
+				{"batch", `"0" is not a number from 1 to 32768`},
+				{"imgsz", "3 sides instead of height and width"},
+			}},
+		},
+		{
+			name: "nothing of it", properties: map[string]string{
+				"task": "None", "stride": "None", "batch": "None", "names": "None", "imgsz": "None", "kpt_shape": "None",
+				"end2end": "None", "args": "None",
+			},
+			want: Metadata{Ignored: []Ignored{
+				{"task", `"None" is not a known task`},
+				{"stride", `"None" is not a number from 1 to 32768`},
+				{"batch", `"None" is not a number from 1 to 32768`},
+				{"names", "neither a list nor a dictionary of names"},
+				{"imgsz", "side <nil> is not a number from 1 to 32768"},
+				{"kpt_shape", `"None" is not a number of keypoints up to 1024 and 2 or 3`},
+				{"end2end", `"None" is neither true nor false`},
+				{"args", "not a dictionary of settings"},
+			}},
 		},
 		{
 			name: "side of no size", properties: map[string]string{"imgsz": "[0, 640]"},
-			err: `metadata "imgsz": side 0 is not a number from 1 to 32768`,
+			want: Metadata{Ignored: []Ignored{{"imgsz", "side 0 is not a number from 1 to 32768"}}},
 		},
 		{
 			name: "side that is none", properties: map[string]string{"imgsz": "['a', 640]"},
-			err: `metadata "imgsz": side a is not a number from 1 to 32768`,
+			want: Metadata{Ignored: []Ignored{{"imgsz", "side a is not a number from 1 to 32768"}}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -138,8 +182,10 @@ func TestParseNames(t *testing.T) {
 		{text: `{99999999999: 'a'}`, err: "class number 99999999999 is not 0 to 65535"},
 		{text: `{'x': 'a'}`, err: "class number x is not 0 to 65535"},
 		{text: `{None: 'a'}`, err: "class number <nil> is not 0 to 65535"},
-		{text: `{0: 5}`, err: "the name of class 0 is not a text"},
-		{text: `['a', True]`, err: "entry 1 is not a text"},
+		{text: `{0: 5}`, want: []string{"5"}},
+		{text: `['a', True]`, want: []string{"a", "True"}},
+		{text: `{0: ['a']}`, err: "the name of class 0 is not a text"},
+		{text: `['a', {}]`, err: "entry 1 is not a text"},
 		{text: `'a'`, err: "neither a list nor a dictionary of names"},
 		{text: `{0: '\x4'}`, err: `escape at byte 5 is not a character`},
 		{text: `{0: '\uZZZZ'}`, err: "escape at byte 5 is not a character"},
@@ -161,10 +207,10 @@ func TestParseNames(t *testing.T) {
 
 func TestKeypointNames(t *testing.T) {
 	for _, test := range []struct {
-		text   string
-		points int
-		want   [][]string
-		err    string
+		text    string
+		points  int
+		want    [][]string
+		ignored string
 	}{
 		// As ultralytics 8.4.190 writes them: of a data.yaml with kpt_names, and of one without.
 		{text: `{0: ['tip_left', 'mast'], 1: ['hook', 'boom']}`, points: 2, want: [][]string{{"tip_left", "mast"}, {"hook", "boom"}}},
@@ -173,23 +219,23 @@ func TestKeypointNames(t *testing.T) {
 		{text: `['hook', 'boom']`, want: [][]string{{"hook", "boom"}}},
 		{text: `[['hook'], ['0']]`, want: [][]string{{"hook"}, nil}},
 		{text: `{}`},
-		{text: `{0: ['hook', 'boom']}`, points: 3, err: `metadata "kpt_names": class 0: 2 names of 3 keypoints`},
-		{text: `{0: []}`, err: `metadata "kpt_names": class 0: 0 names of 0 keypoints`},
-		{text: `{0: 'hook'}`, err: `metadata "kpt_names": class 0: no list of names`},
-		{text: `{0: ['hook', 'hook']}`, err: `metadata "kpt_names": class 0: name 1 is empty, no text, or there twice`},
-		{text: `{0: ['hook', 3]}`, err: `metadata "kpt_names": class 0: name 1 is empty, no text, or there twice`},
-		{text: `{-1: ['hook']}`, err: `metadata "kpt_names": class number -1 is not 0 to 65535`},
+		{text: `{0: ['hook', 'boom']}`, points: 3, ignored: `class 0: 2 names of 3 keypoints`},
+		{text: `{0: []}`, ignored: `class 0: 0 names of 0 keypoints`},
+		{text: `{0: 'hook'}`, ignored: `class 0: no list of names`},
+		{text: `{0: ['hook', 'hook']}`, ignored: `class 0: name 1 is empty, no text, or there twice`},
+		{text: `{0: ['hook', 3]}`, ignored: `class 0: name 1 is empty, no text, or there twice`},
+		{text: `{-1: ['hook']}`, ignored: `class number -1 is not 0 to 65535`},
 	} {
 		properties := map[string]string{"kpt_names": test.text}
 		if test.points > 0 {
 			properties["kpt_shape"] = fmt.Sprintf("[%d, 3]", test.points)
 		}
 		m, err := ParseMetadata(properties)
-		if test.err != "" {
-			require.EqualError(t, err, test.err, test.text)
+		require.NoError(t, err, test.text)
+		if test.ignored != "" {
+			require.Equal(t, []Ignored{{"kpt_names", test.ignored}}, m.Ignored, test.text)
 			continue
 		}
-		require.NoError(t, err, test.text)
 		assert.Equal(t, test.want, m.KeypointNames, test.text)
 		if again, err := m.Properties(); assert.NoError(t, err) && m.KeypointNames != nil {
 			back, err := ParseMetadata(again)
@@ -211,8 +257,8 @@ func FuzzParseMetadata(f *testing.F) {
 		if len(m.Labels) > MaxLabels || m.Width > MaxSide || m.Height > MaxSide || m.Stride > MaxSide || m.Batch > MaxSide {
 			t.Fatalf("%+v", m)
 		}
-		if err != nil && err.Error() == "" {
-			t.Fatal("an error without a text")
+		if err != nil || slices.ContainsFunc(m.Ignored, func(entry Ignored) bool { return entry.Reason == "" }) {
+			t.Fatal(err, m.Ignored)
 		}
 		for _, names := range m.KeypointNames {
 			if names != nil && (len(names) == 0 || len(names) > MaxKeypoints || slices.Contains(names, "")) {
@@ -237,4 +283,10 @@ func TestOverride(t *testing.T) {
 	assert.Equal(t, by, file.Override(by))
 	assert.Equal(t, Metadata{Task: Detect, Labels: []string{"a"}, Stride: 32, Width: 320, Height: 480, Batch: 1},
 		file.Override(Metadata{Width: 320}))
+
+	file.Ignored = []Ignored{{"names", "a"}, {"kpt_shape", "b"}, {"args", "c"}}
+	left := []Ignored{{"kpt_shape", "b"}, {"args", "c"}}
+	assert.Equal(t, left, file.Override(Metadata{Labels: []string{"b"}}).Ignored, "a setting replaces an entry")
+	assert.Equal(t, left, Metadata{}.Override(Metadata{Ignored: left}).Ignored, "a plan has no entries of its own")
+	assert.Len(t, file.Ignored, 3, "Override changes neither")
 }

@@ -78,6 +78,8 @@ type Metadata struct {
 	KeypointNumbers int `json:",omitempty"`
 	// KeypointNames are the keypoint names by class number; a single list applies to all classes.
 	KeypointNames [][]string `json:",omitempty"`
+	// Ignored are the entries of the file that were not in the form of their keys.
+	Ignored []Ignored `json:",omitempty"`
 }
 
 // Model describes a loaded model.

@@ -52,11 +52,11 @@ func TestBadImagesFailAlone(t *testing.T) {
 	assert.Contains(t, []string{tooLarge, "not an image that OpenCV can read"}, stats.LastDamage)
 }
 
-// TestTruncatedImagesAreDamaged: of a stream without lengths, as of one with them, what ends before its image does is left out, not taken
-// with the rest grey.
+// TestTruncatedImagesAreDamaged: of a stream without lengths, as of one with them, what ends before its image does is shown as far as it
+// goes and counted: without its end marker, as cheap cameras send it, and cut in the middle. A camera that sends nothing else runs.
 func TestTruncatedImagesAreDamaged(t *testing.T) {
-	whole, half := barcodeJPEG(t, 1, small.width, small.height), barcodeJPEG(t, 2, small.width, small.height)
-	images := [][]byte{whole, half[:len(half)/2]}
+	unmarked, half := barcodeJPEG(t, 1, small.width, small.height), barcodeJPEG(t, 2, small.width, small.height)
+	images := [][]byte{unmarked[:len(unmarked)-2], half[:len(half)*3/4]}
 	for name, header := range map[string]string{"without lengths": "", "with lengths": "Content-Length: %d\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,11 +78,11 @@ func TestTruncatedImagesAreDamaged(t *testing.T) {
 			for range 20 {
 				c.moves(1)
 				c.mu.Lock()
-				assert.Equal(t, 1, c.newest)
+				assert.Contains(t, []int{1, 2}, c.newest)
 				c.mu.Unlock()
 			}
 			stats := c.Stats()
-			assert.Positive(t, stats.Damaged)
+			assert.GreaterOrEqual(t, stats.Damaged, uint64(20))
 			assert.Equal(t, "the image is incomplete", stats.LastDamage)
 		})
 	}

@@ -70,6 +70,12 @@ func openFile(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		return nil, u.NewError("open", capture.ErrFormat, "not a video that OpenCV can read", hint, nil)
 	}
 	v.live = false
+	if info.Mode().IsRegular() { // another one cannot be read twice
+		err = v.turn(u.Address)
+	}
+	if err != nil {
+		return nil, errors.Join(u.NewError("open", capture.ErrUnavailable, "", "", withoutPath(err)), v.Close())
+	}
 	if u.FPS > 0 {
 		v.fps = u.FPS
 	}

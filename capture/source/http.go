@@ -198,9 +198,6 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 	captured, now := capture.Monotonic(), time.Now()
 	seq := m.seq
 	m.seq++
-	if truncatedJPEG(m.image.data) {
-		return capture.Frame{}, m.uri.NewError("read", capture.ErrImage, "the image is incomplete", "", nil)
-	}
 	f, err := m.image.decode(lend)
 	if err != nil {
 		return capture.Frame{}, withURI(m.uri, err)

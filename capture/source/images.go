@@ -81,9 +81,6 @@ func (p *images) Next(lend capture.Lender) (capture.Frame, error) {
 	if err := p.image.load(u.Address); err != nil {
 		return capture.Frame{}, u.NewError("read", capture.ErrImage, "", "", withoutPath(err))
 	}
-	if truncatedJPEG(p.image.data) {
-		return capture.Frame{}, u.NewError("read", capture.ErrImage, errPartial.Error(), "copy it again", nil)
-	}
 	captured, now := capture.Monotonic(), time.Now()
 	f, err := p.image.decode(lend)
 	if err != nil {
@@ -158,6 +155,7 @@ func (p *encodedImage) decode(lend capture.Lender) (capture.Frame, error) {
 		var f capture.Frame
 		f, err = p.decoder.read(lend)
 		if !errors.Is(err, errNoImage) {
+			f.Damaged = err == nil && truncatedJPEG(p.data)
 			return f, err
 		}
 		err = errNotImage
@@ -170,6 +168,11 @@ func (p *encodedImage) decode(lend capture.Lender) (capture.Frame, error) {
 var decodeSentinel = [16]byte{0xA5, 0x5A, 0xC3, 0x3C, 0x96, 0x69, 0xF0, 0x0F, 0x5A, 0xA5, 0x3C, 0xC3, 0x69, 0x96, 0x0F, 0xF0}
 
 func (p *encodedImage) decodeInto(mat *gocv.Mat) bool {
+	if orientation := webpOrientation(p.data); orientation != upright {
+		stored, err := gocv.IMDecode(p.data, gocv.IMReadColor|gocv.IMReadIgnoreOrientation)
+		defer stored.Close()
+		return err == nil && !stored.Empty() && orient(stored, mat, orientation) == nil
+	}
 	before, err := mat.DataPtrUint8()
 	marked := err == nil && len(before) >= len(decodeSentinel)
 	if marked {

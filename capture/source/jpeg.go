@@ -43,10 +43,6 @@ func (d *jpegDecoder) Next(lend capture.Lender) (capture.Frame, bool, error) {
 	d.waiting = false
 	seq := d.seq
 	d.seq++
-	if truncatedJPEG(d.image.data) {
-		d.times.Take(d.number, nil)
-		return capture.Frame{}, true, &capture.Error{Op: "read", Kind: capture.ErrImage, Message: "the image is incomplete"}
-	}
 	f, err := d.image.decode(lend)
 	if err != nil {
 		d.times.Take(d.number, nil)

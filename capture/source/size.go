@@ -26,7 +26,6 @@ func (l sizeLimit) check(s size, format engine.PixelFormat) error {
 var (
 	errNotImage        = errors.New("not an image that OpenCV can read")
 	errTruncatedHeader = errors.New("the image's header is truncated")
-	errPartial         = errors.New("the file is truncated")
 )
 
 // encodedSize reads the size of a JPEG, PNG, BMP, WebP, TIFF or PNM image from its header. It allocates nothing.
@@ -62,7 +61,8 @@ const (
 	frameHeader = 8 // bytes from a frame's marker to the end of its width
 )
 
-// truncatedJPEG reports whether a JPEG ends before its image does. OpenCV fills the missing part with grey.
+// truncatedJPEG reports whether a JPEG has no end marker after its image. Cheap cameras leave out these two bytes. Where more is missing,
+// OpenCV fills the rest of the image with grey.
 func truncatedJPEG(data []byte) bool {
 	if !bytes.HasPrefix(data, []byte{0xFF, markerSOI}) {
 		return false

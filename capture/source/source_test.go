@@ -96,6 +96,7 @@ func TestDamagedImages(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"0.jpg": whole, "1.jpg": whole, "2.jpg": {}, "3.jpg": whole[:20], "4.jpg": []byte("hello"), "5.jpg": flipped, "6.jpg": whole,
 		"7.jpg": whole[:len(whole)*3/4], "8.jpg": thumbnailed(whole[:len(whole)*3/4]), "9.jpg": slices.Concat(whole, []byte("made by")),
+		"a.jpg": whole[:len(whole)-2],
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
@@ -104,7 +105,7 @@ func TestDamagedImages(t *testing.T) {
 	defer source.Close()
 	pool := &capture.Pool{Buffers: 1} // the damaged images meet the buffer that holds a whole one
 	defer pool.Close()
-	good, bad := 0, 0
+	good, bad, damaged := 0, 0, 0
 	for {
 		f, err := source.Next(pool)
 		if errors.Is(err, io.EOF) {
@@ -115,12 +116,16 @@ func TestDamagedImages(t *testing.T) {
 			bad++
 			continue
 		}
+		if f.Damaged {
+			damaged++
+		}
 		assert.Equal(t, 5, readBarcode(f))
 		good++
 		f.Release()
 	}
-	assert.Equal(t, 4, good)
-	assert.Equal(t, 6, bad)
+	assert.Equal(t, 7, good, "the bar code is in the upper part")
+	assert.Equal(t, 3, damaged)
+	assert.Equal(t, 4, bad)
 }
 
 // thumbnailed is a JPEG with a small whole one in a segment before it, as cameras write them.

@@ -432,7 +432,7 @@ func TestHTTPErrors(t *testing.T) {
 		"/broken":   {capture.ErrUnavailable, "read @: malformed multipart stream (use another of the camera's addresses for MJPEG or video)"},
 		"/bare": {capture.ErrFormat, "read @: the server sends images without the announced boundaries " +
 			"(use another of the camera's addresses, or gst:souphttpsrc location=ADDRESS ! jpegparse ! jpegdec ! videoconvert ! appsink)"},
-		"/half":        {capture.ErrImage, "read @: the image is incomplete"},
+		"/half":        {capture.ErrImage, "read @: not an image that OpenCV can read"}, // ends before the first row
 		"/ended":       {capture.ErrUnavailable, "read @: the stream ended"},
 		"/junk":        {capture.ErrImage, "read @: not an image that OpenCV can read"},
 		"/garbage.mp4": {capture.ErrUnavailable, "open @: FFMPEG cannot open it (" + streamHint + ")"},

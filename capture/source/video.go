@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"io"
+	"os"
 	"time"
 
 	"gocv.io/x/gocv"
@@ -24,6 +25,9 @@ const (
 	propertyOpenTimeout = 53 // ms
 	propertyReadTimeout = 54 // ms
 )
+
+// propertyOrientationAuto is OpenCV's number of whether its FFmpeg backend turns images, which gocv does not define either.
+const propertyOrientationAuto = 49
 
 // video is a cv::VideoCapture: a file, a stream or a device.
 type video struct {
@@ -79,6 +83,31 @@ func openVideo(u capture.URI, address string, api gocv.VideoCaptureAPI, options 
 		}
 	}
 	return v, nil
+}
+
+// turn lets the image of an AVIF or HEIF file be decoded as it is shown.
+func (v *video) turn(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	start, err := io.ReadAll(io.LimitReader(file, heifHeader))
+	if err != nil {
+		return err
+	}
+	orientation := heifOrientation(start)
+	if orientation == upright {
+		return nil
+	}
+	v.capture.Set(propertyOrientationAuto, 0) // newer versions of FFmpeg turn it, too
+	retrieve := v.decoder.decode
+	v.decoder.decode = func(mat *gocv.Mat) bool {
+		stored := gocv.NewMat()
+		defer stored.Close()
+		return retrieve(&stored) && !stored.Empty() && orient(stored, mat, orientation) == nil
+	}
+	return nil
 }
 
 func (v *video) Live() bool   { return v.live }

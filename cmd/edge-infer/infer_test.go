@@ -305,3 +305,30 @@ func TestDevicesAndVersion(t *testing.T) {
 	output = programtest.Output(t, "version")
 	require.True(t, strings.HasPrefix(string(output), "edge-infer "))
 }
+
+// TestInferShowsWhatTheDecoderCan: an image without its end marker, and one that is cut in the middle, are shown, marked and counted.
+func TestInferShowsWhatTheDecoderCan(t *testing.T) {
+	t.Parallel()
+	data := programtest.Scenes(t, 3, 99)
+	paths, err := filepath.Glob(data + "/images/*.jpg")
+	require.NoError(t, err)
+	require.Len(t, paths, 3)
+	for path, part := range map[string]float64{paths[0]: 0, paths[2]: 0.25} {
+		whole, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, whole[:len(whole)-2-int(part*float64(len(whole)))], 0o600))
+	}
+	command := programtest.Command(t, "infer", "--model", "demo", data+"/images", "--json")
+	var stdout, stderr bytes.Buffer
+	command.Stdout = &stdout
+	command.Stderr = &stderr
+	require.NoError(t, command.Run(), stderr.String())
+	var damaged []bool
+	for line := range strings.Lines(stdout.String()) {
+		var seen infer.Seen
+		require.NoError(t, json.Unmarshal([]byte(line), &seen))
+		damaged = append(damaged, seen.Damaged)
+	}
+	require.Equal(t, []bool{true, false, true}, damaged)
+	require.Contains(t, stderr.String(), `msg="damaged images, the end of their data is missing" images=2`)
+}

@@ -177,3 +177,40 @@ func TestValidateCurves(t *testing.T) {
 	}
 	assert.InDelta(t, result.Best.F1, slices.Max(result.Curves.F1[0].Values), 1e-4)
 }
+
+// TestValidateGoesOnAfterABadLine: one line that cannot be used among the labels of 120 images does not end a validation; it is named.
+func TestValidateGoesOnAfterABadLine(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	require.NoError(t, programtest.Command(t, "dataset", "--out", data, "--count", "120", "--width", "64", "--height", "64").Run())
+	require.NoError(t, os.Remove(filepath.Join(data, "annotations.json")))
+	bad := filepath.Join(data, "labels", "000007.txt")
+	validate := func(labels string) (report accuracy.Report, said string, err error) {
+		require.NoError(t, os.WriteFile(bad, []byte(labels), 0o600))
+		command := programtest.Command(t, "validate", "--model", "demo", "--data", data, "--engine", "onnxruntime=cpu", "--json")
+		var stdout, stderr bytes.Buffer
+		command.Stdout = &stdout
+		command.Stderr = &stderr
+		if err = command.Run(); err == nil {
+			require.NoError(t, json.Unmarshal(stdout.Bytes(), &report), stdout.String())
+		}
+		return report, stderr.String(), err
+	}
+	for _, labels := range []string{"2.0 0.5 0.5 0.1 0.1\n", "2 0.5 0.5 1.0016 0.1\n", "\uFEFF2 0.5 0.5 0.1 0.1\n"} {
+		report, said, err := validate(labels)
+		require.NoError(t, err, said)
+		require.Equal(t, 120, report.Images, labels)
+		require.NotContains(t, said, "left out")
+	}
+	report, said, err := validate("2 0.5 0.5 0.1 0.1\n6 0.5 0.5 0.1 0.1\n")
+	require.NoError(t, err, said)
+	require.Equal(t, 119, report.Images)
+	require.Contains(t, said, "part of the dataset cannot be used and is left out")
+	require.Contains(t, said, "1 of 120 images, the first: "+bad+":2: class 6, the data set names 6")
+
+	require.NoError(t, os.WriteFile(filepath.Join(data, "labels", "000008.txt"), []byte("bolt 1 1 1 1\n"), 0o600))
+	_, said, err = validate("2 0.5 0.5 0.1\n")
+	require.Error(t, err)
+	require.Contains(t, said, bad+":1: 4 fields, ")
+	require.Contains(t, said, ", and 1 more of 120 images")
+}

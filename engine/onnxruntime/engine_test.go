@@ -13,6 +13,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/enginetest"
+	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 	"github.com/edge-infer/edge-infer/engine/onnxruntime"
 )
@@ -49,8 +50,8 @@ func TestRefusedModels(t *testing.T) {
 			err: "onnxruntime open: the model declares no image size and does not run at 640x640",
 		},
 		{
-			name: "broken names", options: enginetest.Network(t, "unnamed"), kind: engine.ErrUnsupported,
-			err: `onnxruntime open: metadata "names": unexpected 'n' at byte 15 (set flags: --labels, --task, --imgsz)`,
+			name: "invalid preprocessing", options: misled(t), kind: engine.ErrUnsupported,
+			err: `metadata "preprocess": preprocess pad: 256 is not a level of gray from 0 to 255 (remove or correct the entry in the file)`,
 		},
 		{
 			name: "no model", options: engine.Options{Path: "cat.png", Bytes: []byte("\x89PNG\r\n\x1a\n")}, kind: engine.ErrUnsupported,
@@ -97,11 +98,28 @@ func ofOneSize(t *testing.T) []byte {
 	return data
 }
 
-func TestLabelsReplaceBrokenNames(t *testing.T) {
+// misled is a network whose metadata has an invalid preprocessing.
+func misled(t *testing.T) engine.Options {
+	options := enginetest.Network(t, "image")
+	m, err := onnx.Parse("", options.Bytes)
+	require.NoError(t, err)
+	m.SetMetadata(engine.PreprocessProperty, "pad: 256")
+	options.Bytes, err = m.Bytes()
+	require.NoError(t, err)
+	return options
+}
+
+func TestNamesThatCannotBeRead(t *testing.T) {
 	options := enginetest.Network(t, "unnamed")
-	options.Metadata.Labels = []string{"bolt", "nut"}
 	e, err := onnxruntime.Open(options)
 	require.NoError(t, err)
+	require.Equal(t, []engine.Ignored{{Key: "names", Reason: "unexpected 'n' at byte 15"}}, e.Model().Metadata.Ignored)
+	require.NoError(t, e.Close())
+
+	options.Metadata.Labels = []string{"bolt", "nut"}
+	e, err = onnxruntime.Open(options)
+	require.NoError(t, err)
+	require.Empty(t, e.Model().Metadata.Ignored, "labels of one's own replace them")
 	require.NoError(t, e.Close())
 }
 

@@ -114,22 +114,13 @@ func (e *Engine) describe(file *onnx.Model, options engine.Options) error {
 	return e.model.SetImage(e.img)
 }
 
-// fileMetadata reads the file's metadata and overrides it by the given values. Overridden properties are not parsed, so that a file with
-// invalid metadata can be used.
+// fileMetadata reads the file's metadata and overrides it by the given values.
 func fileMetadata(file *onnx.Model, by engine.Metadata) (engine.Metadata, error) {
-	properties := file.Metadata()
-	for key, set := range map[string]bool{
-		"names": by.Labels != nil, "stride": by.Stride != 0, "imgsz": by.Width != 0 && by.Height != 0, "batch": by.Batch != 0,
-	} {
-		if set {
-			delete(properties, key)
-		}
-	}
-	metadata, err := engine.ParseMetadata(properties)
+	metadata, err := engine.ParseMetadata(file.Metadata())
 	if err != nil {
 		return metadata, &engine.Error{
 			Kind: engine.ErrUnsupported, Err: err,
-			Hint: "set flags: --labels, --task, --imgsz",
+			Hint: "remove or correct the entry in the file",
 		}
 	}
 	return metadata.Override(by), nil

@@ -220,7 +220,7 @@ func (e *Engine) describe(d *description, from *endpoint, options engine.Options
 	if err != nil {
 		return &engine.Error{
 			Kind: engine.ErrUnsupported, Message: "invalid parameters of the server's model", Err: err,
-			Hint: "correct them in its config.pbtxt, or set flags: --labels, --layout",
+			Hint: "correct them in its config.pbtxt",
 		}
 	}
 	known := declared.Override(options.Metadata)

@@ -47,6 +47,7 @@ func Read(r io.Reader) ([]string, error) {
 		return nil, fmt.Errorf("labels: the file is %s (one class name per line, YAML and JSON are read)", kind)
 	}
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+	text = lineEnd.ReplaceAll(text, []byte("\n"))
 	list := strings.Split(string(text), "\n")
 	if !structured(list) {
 		return lines(list)
@@ -81,6 +82,8 @@ func foreign(text []byte) string {
 }
 
 var (
+	// lineEnd is one of Unix, Windows and the old Macintosh, which has no line feed.
+	lineEnd = regexp.MustCompile(`\r*\n|\r`)
 	pbtxt   = regexp.MustCompile(`^item\s*[:{]`)
 	darknet = regexp.MustCompile(`(?m)^\s*names\s*=`)
 	key     = regexp.MustCompile(`^["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)`)

@@ -18,6 +18,7 @@ func TestRead(t *testing.T) {
 	}{
 		"lines":                {"person\ntraffic light\n", two},
 		"lines of Windows":     {"\uFEFFperson\r\n  traffic light\t\r\n\r\n\n", two},
+		"lines of Macintosh":   {"person\rtraffic light\r", two},
 		"lines with comments":  {"# my classes\nperson\n## the second\ntraffic light\n", two},
 		"one line":             {"one", []string{"one"}},
 		"names with colons":    {"person\nlight: red\n0: x\n", []string{"person", "light: red", "0: x"}},

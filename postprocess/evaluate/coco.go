@@ -50,12 +50,16 @@ type cocoReader struct {
 	imageLines  []int
 	categories  []cocoCategory
 	annotations []cocoAnnotation
+	// unusable entries
+	badImages, badAnnotations ignored
+	missing                   map[int64]bool // unusable images, whose annotations do not count
 }
 
 // parseCOCO reads an annotation file. Classes are numbered by ascending category id, the order that models use for the COCO categories and
 // the demo scenes.
 func parseCOCO(name string, text []byte) (*Dataset, error) {
-	r := &cocoReader{name: name, text: text, decoder: json.NewDecoder(bytes.NewReader(text))}
+	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+	r := &cocoReader{name: name, text: text, decoder: json.NewDecoder(bytes.NewReader(text)), missing: map[int64]bool{}}
 	if err := r.read(); err != nil {
 		return nil, err
 	}
@@ -96,14 +100,17 @@ func (r *cocoReader) read() error {
 			err = list(r, "images", func(v cocoImage, line int) {
 				r.images = append(r.images, v)
 				r.imageLines = append(r.imageLines, line)
+			}, func(v cocoImage, err error) {
+				r.badImages.add(err)
+				r.missing[v.ID] = true
 			})
 		case "categories":
-			err = list(r, "categories", func(v cocoCategory, _ int) { r.categories = append(r.categories, v) })
+			err = list(r, "categories", func(v cocoCategory, _ int) { r.categories = append(r.categories, v) }, nil)
 		case "annotations":
 			err = list(r, "annotations", func(v cocoAnnotation, line int) {
 				v.line = line
 				r.annotations = append(r.annotations, v)
-			})
+			}, func(_ cocoAnnotation, err error) { r.badAnnotations.add(err) })
 		default:
 			var skipped json.RawMessage
 			err = r.decoder.Decode(&skipped)
@@ -132,17 +139,24 @@ func (r *cocoReader) open(want json.Delim, what string) error {
 	return nil
 }
 
-func list[T any](r *cocoReader, what string, add func(T, int)) error {
+// list reads a list. bad gets entries of the wrong form, as far as they could be decoded; if it is nil, they are an error.
+func list[T any](r *cocoReader, what string, add func(T, int), bad func(T, error)) error {
 	if err := r.open('[', what); err != nil {
 		return err
 	}
 	for r.decoder.More() {
 		line := r.line(r.decoder.InputOffset())
 		var value T
-		if err := r.decoder.Decode(&value); err != nil {
+		err := r.decoder.Decode(&value)
+		var form *json.UnmarshalTypeError
+		switch {
+		case err == nil:
+			add(value, line)
+		case bad != nil && errors.As(err, &form): // the decoder is after the entry
+			bad(value, fmt.Errorf("%s:%d: %s", r.name, line, strings.TrimPrefix(err.Error(), "json: ")))
+		default:
 			return r.refuse(err)
 		}
-		add(value, line)
 	}
 	if _, err := r.decoder.Token(); err != nil {
 		return r.refuse(err)
@@ -165,7 +179,9 @@ func (r *cocoReader) dataset() (*Dataset, error) {
 	images := make(map[int64]int, len(r.images))
 	for i, im := range r.images {
 		if im.FileName == "" || im.Width < 1 || im.Height < 1 {
-			return nil, fmt.Errorf("%s:%d: image %d needs file_name, width and height", r.name, r.imageLines[i], im.ID)
+			r.badImages.add(fmt.Errorf("%s:%d: image %d needs file_name, width and height", r.name, r.imageLines[i], im.ID))
+			r.missing[im.ID] = true
+			continue
 		}
 		if !filepath.IsLocal(im.FileName) {
 			return nil, fmt.Errorf("%s:%d: file name %q leaves the dataset's directory", r.name, r.imageLines[i], im.FileName)
@@ -176,38 +192,60 @@ func (r *cocoReader) dataset() (*Dataset, error) {
 		images[im.ID] = len(d.Images)
 		d.Images = append(d.Images, Image{Path: im.FileName, ID: im.ID, Width: im.Width, Height: im.Height})
 	}
+	all := len(r.annotations) + r.badAnnotations.count
 	for i := range r.annotations {
 		a := &r.annotations[i]
 		img, ok := images[a.ImageID]
 		if !ok {
-			return nil, fmt.Errorf("%s:%d: annotation of image %d, which is not in the list of images", r.name, a.line, a.ImageID)
+			r.miss(a)
+			continue
 		}
-		class, ok := classes[a.CategoryID]
-		if !ok {
-			return nil, fmt.Errorf("%s:%d: category %d is not in the list of categories", r.name, a.line, a.CategoryID)
-		}
-		const far = 1e6
-		if len(a.Box) != 4 || !(math.Abs(a.Box[0]) < far && math.Abs(a.Box[1]) < far && a.Box[2] >= 0 && a.Box[2] < far && a.Box[3] >= 0 &&
-			a.Box[3] < far) {
-			return nil, fmt.Errorf("%s:%d: bbox %v is not x, y, width, height in pixels", r.name, a.line, a.Box)
-		}
-		into := &d.Images[img]
-		mask, err := parseSegmentation(a.Segmentation, into.Width, into.Height)
+		truth, err := r.truth(a, classes, &d.Images[img])
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: segmentation: %w", r.name, a.line, err)
+			r.badAnnotations.add(fmt.Errorf("%s:%d: %w", r.name, a.line, err))
+			continue
 		}
-		keypoints, err := parseKeypoints(a.Keypoints)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: keypoints: %w", r.name, a.line, err)
-		}
-		into.Truths = append(into.Truths, Truth{
-			Box: postprocess.Box{
-				X1: float32(a.Box[0]), Y1: float32(a.Box[1]), X2: float32(a.Box[0] + a.Box[2]), Y2: float32(a.Box[1] + a.Box[3]),
-			},
-			Class: class,
-			Crowd: a.Crowd != 0,
-			Mask:  mask, Keypoints: keypoints, Area: a.Area,
-		})
+		d.Images[img].Truths = append(d.Images[img].Truths, truth)
 	}
-	return d, nil
+	if err := d.ignore(r.badImages, "images", len(d.Images)+r.badImages.count); err != nil {
+		return nil, err
+	}
+	return d, d.ignore(r.badAnnotations, "annotations", all)
+}
+
+// miss counts the image of an annotation that is not in the list, once.
+func (r *cocoReader) miss(a *cocoAnnotation) {
+	if !r.missing[a.ImageID] {
+		r.missing[a.ImageID] = true
+		r.badImages.add(fmt.Errorf("%s:%d: annotation of image %d, which is not in the list of images", r.name, a.line, a.ImageID))
+	}
+}
+
+// truth returns the object of an annotation.
+func (r *cocoReader) truth(a *cocoAnnotation, classes map[int64]int, of *Image) (Truth, error) {
+	class, ok := classes[a.CategoryID]
+	if !ok {
+		return Truth{}, fmt.Errorf("category %d is not in the list of categories", a.CategoryID)
+	}
+	const far = 1e6
+	if len(a.Box) != 4 || !(math.Abs(a.Box[0]) < far && math.Abs(a.Box[1]) < far && a.Box[2] >= 0 && a.Box[2] < far && a.Box[3] >= 0 &&
+		a.Box[3] < far) {
+		return Truth{}, fmt.Errorf("bbox %v is not x, y, width, height in pixels", a.Box)
+	}
+	mask, err := parseSegmentation(a.Segmentation, of.Width, of.Height)
+	if err != nil {
+		return Truth{}, fmt.Errorf("segmentation: %w", err)
+	}
+	keypoints, err := parseKeypoints(a.Keypoints)
+	if err != nil {
+		return Truth{}, fmt.Errorf("keypoints: %w", err)
+	}
+	return Truth{
+		Box: postprocess.Box{
+			X1: float32(a.Box[0]), Y1: float32(a.Box[1]), X2: float32(a.Box[0] + a.Box[2]), Y2: float32(a.Box[1] + a.Box[3]),
+		},
+		Class: class,
+		Crowd: a.Crowd != 0,
+		Mask:  mask, Keypoints: keypoints, Area: a.Area,
+	}, nil
 }

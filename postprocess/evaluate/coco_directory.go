@@ -67,20 +67,25 @@ func readCOCO(path string) (*Dataset, error) {
 	}
 	dataset.annotations = path
 	dirs := imageDirs(path)
-	missing, last := 0, ""
-	for i := range dataset.Images {
-		p := &dataset.Images[i]
+	var missing ignored
+	last := ""
+	images := dataset.Images[:0]
+	for _, p := range dataset.Images {
 		at := slices.IndexFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, p.Path)) })
 		if at < 0 {
-			missing, last = missing+1, p.Path
+			last = p.Path
+			missing.add(fmt.Errorf("%s names %s, which is missing", path, p.Path))
 			continue
 		}
 		p.Path = filepath.Join(dirs[at], p.Path)
+		images = append(images, p)
 		dirs[0], dirs[at] = dirs[at], dirs[0] // usually the next image is there too
 	}
-	if missing > 0 {
+	total := len(dataset.Images)
+	dataset.Images = images
+	if dataset.ignore(missing, "images", total) != nil {
 		return nil, fmt.Errorf("%d of the %d images of %s are missing, such as %s; searched %s (are these the labels of other images?)",
-			missing, len(dataset.Images), path, last, strings.Join(dirs, ", "))
+			missing.count, total, path, last, strings.Join(dirs, ", "))
 	}
 	return dataset, nil
 }

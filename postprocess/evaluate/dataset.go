@@ -21,7 +21,40 @@ type Dataset struct {
 	// ClassDirectories reports a classification dataset: the directory of each image is named after its class.
 	ClassDirectories bool
 
+	// Ignored are what was left out because it cannot be used: how many entries of how many, and the first one's file and line.
+	Ignored []string
+
 	annotations string // COCO annotation file
+}
+
+// maxIgnored is the share of images or annotations that may be unusable.
+const maxIgnored = 0.01
+
+// ignored counts unusable entries of a dataset.
+type ignored struct {
+	count int
+	first error
+}
+
+func (i *ignored) add(err error) {
+	i.count++
+	if i.first == nil {
+		i.first = err
+	}
+}
+
+// ignore records unusable entries, or returns an error with the first one if they are too many of all.
+func (d *Dataset) ignore(bad ignored, what string, all int) error {
+	switch {
+	case bad.count == 0:
+		return nil
+	case float64(bad.count) <= maxIgnored*float64(all):
+		d.Ignored = append(d.Ignored, fmt.Sprintf("%d of %d %s, the first: %v", bad.count, all, what, bad.first))
+		return nil
+	case bad.count == 1:
+		return bad.first
+	}
+	return fmt.Errorf("%w, and %d more of %d %s", bad.first, bad.count-1, all, what)
 }
 
 // Image is one image of a dataset with its objects.

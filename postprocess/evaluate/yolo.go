@@ -9,6 +9,7 @@ import (
 	_ "image/jpeg" // for image sizes only
 	_ "image/png"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,36 +88,52 @@ func labelFile(img string) string {
 	return base
 }
 
-// readLabels reads the size and the label file of each image. An image without label file has no objects.
+// readLabels reads the size and the label file of each image. An image without label file has no objects. As in Ultralytics, images that
+// cannot be read and those with an invalid line are left out.
 func (d *Dataset) readLabels(format lineFormat) error {
 	labelled := 0
-	for i := range d.Images {
-		p := &d.Images[i]
-		p.shares = true
-		var err error
-		p.Width, p.Height, err = measure(p.Path)
-		if err != nil {
-			return err
+	var bad ignored
+	images := d.Images[:0]
+	for _, p := range d.Images {
+		exists, err := p.readLabels(format)
+		if exists {
+			labelled++
 		}
-		path := labelFile(p.Path)
-		text, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) {
+		if err != nil {
+			bad.add(err)
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		labelled++
-		p.Truths, err = format.parse(path, text, p.Width, p.Height)
-		if err != nil {
-			return err
-		}
+		images = append(images, p)
+	}
+	total := len(d.Images)
+	d.Images = images
+	if err := d.ignore(bad, "images", total); err != nil {
+		return err
 	}
 	if labelled == 0 {
 		return fmt.Errorf("none of the %d images has a label file, such as %s (are these the labels of other images?)", len(d.Images),
 			labelFile(d.Images[0].Path))
 	}
 	return nil
+}
+
+// readLabels reads the image's size and its label file, and reports whether there is one.
+func (p *Image) readLabels(format lineFormat) (exists bool, err error) {
+	p.shares = true
+	p.Width, p.Height, err = measure(p.Path)
+	if err != nil {
+		return false, err
+	}
+	path := labelFile(p.Path)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	p.Truths, err = format.parse(path, text, p.Width, p.Height)
+	return true, err
 }
 
 func measure(path string) (width, height int, err error) {
@@ -164,10 +181,11 @@ func (f lineFormat) fields(count int) int {
 	return 0
 }
 
-// parse parses a label file. Duplicate lines count once.
+// parse parses a label file. Duplicate lines count once. As in Ultralytics, classes may be written as 58.0 and coordinates may leave the
+// image by 1 %, as rounding makes them.
 func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth, error) {
 	var truths []Truth
-	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte("\uFEFF"))))
 	lines.Buffer(nil, 1<<20) // outlines may be long
 	for number := 1; lines.Scan(); number++ {
 		fields := strings.Fields(lines.Text())
@@ -181,8 +199,8 @@ func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth,
 		if count == 0 {
 			return nil, refuse("%d fields, a line is: class centre-x centre-y width height, or class and the corners of an outline", len(fields))
 		}
-		class, err := strconv.Atoi(fields[0])
-		if err != nil || class < 0 || class >= maxClass {
+		class, ok := parseClass(fields[0])
+		if !ok {
 			return nil, refuse("class %q is not a number from 0 to %d", fields[0], maxClass-1)
 		}
 		if f.classes > 0 && class >= f.classes {
@@ -190,9 +208,10 @@ func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth,
 		}
 		shares := make([]float64, count-1)
 		for i, field := range fields[1:count] {
+			var err error
 			shares[i], err = strconv.ParseFloat(field, 64)
 			flag := f.each == 3 && i >= 4 && (i-4)%3 == 2 // 0, 1 or 2
-			if err != nil || !(shares[i] >= 0 && (shares[i] <= 1 || flag && shares[i] <= 2)) {
+			if err != nil || !(shares[i] >= -tolerance && (shares[i] <= 1+tolerance || flag && shares[i] <= 2)) {
 				return nil, refuse("%q is not a share of the image from 0 to 1", field)
 			}
 		}
@@ -208,13 +227,29 @@ func (f lineFormat) parse(name string, text []byte, width, height int) ([]Truth,
 	return truths, nil
 }
 
+// tolerance is how far coordinates may leave the image, as a share of its side.
+const tolerance = 0.01
+
+// parseClass parses a class number, which may be written as 58.0.
+func parseClass(field string) (class int, ok bool) {
+	value, err := strconv.ParseFloat(field, 64)
+	if err != nil || !(value >= 0 && value < maxClass) || value != math.Trunc(value) {
+		return 0, false
+	}
+	return int(value), true
+}
+
 // classLine returns the file and line of the first object of a class, or only the file.
 func classLine(path string, class int) string {
 	text, _ := os.ReadFile(path)
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
-		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == strconv.Itoa(class) {
+		fields := strings.Fields(strings.TrimPrefix(line, "\uFEFF"))
+		if len(fields) == 0 {
+			continue
+		}
+		if found, ok := parseClass(fields[0]); ok && found == class {
 			return fmt.Sprintf("%s:%d", path, number)
 		}
 	}
@@ -230,6 +265,9 @@ func (f lineFormat) truth(shares []float64, width, height int) Truth {
 		}
 		shares = shares[:4]
 	} else if len(shares) > 4 {
+		for i := range shares {
+			shares[i] = min(max(shares[i], 0), 1)
+		}
 		t.relative.outline = shares
 	}
 	t.Box = bounds(shares, float64(width), float64(height))
@@ -240,7 +278,7 @@ func (f lineFormat) truth(shares []float64, width, height int) Truth {
 // bounds is the box of four shares, or around an outline of more.
 func bounds(shares []float64, width, height float64) postprocess.Box {
 	if len(shares) == 4 {
-		x, y, w, h := shares[0]*width, shares[1]*height, shares[2]*width, shares[3]*height
+		x, y, w, h := shares[0]*width, shares[1]*height, max(shares[2], 0)*width, max(shares[3], 0)*height
 		return postprocess.Box{X1: float32(x - w/2), Y1: float32(y - h/2), X2: float32(x + w/2), Y2: float32(y + h/2)}
 	}
 	left, top, right, bottom := shares[0], shares[1], shares[0], shares[1]

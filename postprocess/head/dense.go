@@ -35,6 +35,9 @@ func (n *network) recogniseDense(m *match, perCell int, partial bool, expected f
 			return "", fmt.Sprintf("there is a further output, %.40s (--layout %s accepts it anyway)", n.list([]int{i}), m.describe().Layout)
 		}
 	}
+	if n.labels == 0 && n.specifiesColumns(m) {
+		return cells + ", and the file specifies the task", ""
+	}
 	if n.labels == 0 {
 		return "", missingLabels(m.classes)
 	}
@@ -45,6 +48,13 @@ func (n *network) recogniseDense(m *match, perCell int, partial bool, expected f
 func missingLabels(classes int) string {
 	return fmt.Sprintf("nothing specifies that what follows a box is the scores of %s (give the labels with %s)",
 		plural(classes, "class"), labelsFlag(classes))
+}
+
+// specifiesColumns reports whether the file's task alone determines what the numbers of a column are. Rows of a detector also differ by an
+// objectness, which the task does not specify.
+func (n *network) specifiesColumns(m *match) bool {
+	about := m.describe()
+	return n.metadata.Task == about.Task && (about.Task != engine.Detect || about.Layout == LayoutYOLOv8)
 }
 
 // labelsFlag returns how to give the labels of so many classes.

@@ -91,7 +91,8 @@ func (h pose) recognise(n *network, m *match) (evidence, doubt string) {
 	} else {
 		evidence, doubt = n.recogniseColumns(m)
 	}
-	if evidence != "" && h.points == 0 {
+	unique := h.labels > 0 && (m.extra%3 == 0) != (m.extra%2 == 0) // K*D has one K
+	if evidence != "" && h.points == 0 && !unique {
 		return "", "the file does not specify the number of keypoints (confirm it with --layout " + string(h.describe().Layout) + ")"
 	}
 	return evidence, doubt

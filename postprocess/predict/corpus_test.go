@@ -347,8 +347,12 @@ func corpus() []family {
 		},
 		{name: "pose by trtexec with a layout", outputs: []tensor{out("output0", 1, 56, 8400)}, layout: "pose", want: "pose"},
 		{
-			name: "pose without the number of keypoints", outputs: []tensor{out("output0", 1, 56, 8400)}, about: ultralytics("pose", 1),
-			refusal: "output0 [1 56 8400] looks like pose, but the file does not specify the number of keypoints (confirm it with --layout pose)",
+			name: "pose with 51 numbers, of 17 keypoints only", outputs: []tensor{out("output0", 1, 56, 8400)}, about: ultralytics("pose", 1),
+			want: "pose",
+		},
+		{
+			name: "pose without the number of keypoints", outputs: []tensor{out("output0", 1, 53, 8400)}, about: ultralytics("pose", 1),
+			refusal: "output0 [1 53 8400] looks like pose, but the file does not specify the number of keypoints (confirm it with --layout pose)",
 		},
 		{
 			name: "pose nms=True with what the export says", outputs: []tensor{out("output0", 1, 300, 57)},

@@ -3,8 +3,10 @@ package predict
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess"
 )
 
@@ -57,4 +59,16 @@ func (o *Options) warnUnnamed(class, names int) {
 		hint = "the names in " + o.Path + " are too few: provide all of them with --labels FILE"
 	}
 	o.logger().Warn("class number beyond the names", "model", o.Path, "class", class, "names", names, "hint", hint)
+}
+
+// warnIgnored logs the entries of the model's metadata that could not be read, in one line.
+func (o *Options) warnIgnored(entries []engine.Ignored) {
+	if len(entries) == 0 {
+		return
+	}
+	texts := make([]string, len(entries))
+	for i, entry := range entries {
+		texts[i] = entry.String()
+	}
+	o.logger().Warn("metadata of the model that cannot be read is ignored", "model", o.Path, "entries", strings.Join(texts, "; "))
 }

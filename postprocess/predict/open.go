@@ -217,6 +217,7 @@ func Open(ctx context.Context, o Options) (*Network, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	n.unnamed.warn = o.warnUnnamed
+	o.warnIgnored(n.model.Metadata.Ignored)
 	n.perImageErrors = o.PerImageErrors && o.remote()
 	n.evidence.strict = o.PerImageErrors
 	return n, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/pflag"
 
@@ -156,8 +157,8 @@ func (g *Gate) run(ctx context.Context, side Side, p predict.Predictor, what str
 // Close frees the images' memory.
 func (g *Gate) Close() { g.reader.Close() }
 
-// ReadHeldOut lists the images of a directory or of a label file, with their labels if there are any.
-func ReadHeldOut(dir string) (files []string, dataset *evaluate.Dataset, err error) {
+// ReadHeldOut lists the images of a directory or of a label file, with their labels if there are any. It logs what is left out of them.
+func ReadHeldOut(dir string, logger *slog.Logger) (files []string, dataset *evaluate.Dataset, err error) {
 	dataset, err = evaluate.ReadDataset(dir, "")
 	if errors.Is(err, evaluate.ErrNoLabels) {
 		files, err = quantize.ChooseImages(dir, 0, 0)
@@ -166,8 +167,16 @@ func ReadHeldOut(dir string) (files []string, dataset *evaluate.Dataset, err err
 	if err != nil {
 		return nil, nil, err
 	}
+	logIgnored(dataset, logger)
 	for i := range dataset.Images {
 		files = append(files, dataset.Images[i].Path)
 	}
 	return files, dataset, nil
+}
+
+// logIgnored logs what a dataset leaves out because it cannot be used.
+func logIgnored(dataset *evaluate.Dataset, logger *slog.Logger) {
+	for _, text := range dataset.Ignored {
+		logger.Warn("part of the dataset cannot be used and is left out", "ignored", text)
+	}
 }

@@ -142,7 +142,7 @@ func TestPullFromEverywhere(t *testing.T) {
 			var out bytes.Buffer
 			require.NoError(t, result.Print(&out))
 			require.Equal(t, "belt version 4 installed: "+s.Path("belt")+"\nsignature: valid, by key "+keyID(k.key.ID())+
-				"\nrun it with --model belt --confidence 0.4\n", out.String())
+				"\nrun it with edge-infer --model belt --confidence 0.4\n", out.String())
 
 			path, labels, err := catalogue.Resolve("belt")
 			require.NoError(t, err)

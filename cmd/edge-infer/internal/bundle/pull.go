@@ -77,7 +77,7 @@ func (r *PullResult) Print(out io.Writer) error {
 	if b.Confidence > 0 {
 		confidence = fmt.Sprintf(" --confidence %v", b.Confidence)
 	}
-	_, err := fmt.Fprintf(out, "run it with --model %s%s\n", b.Name, confidence)
+	_, err := fmt.Fprintf(out, "run it with edge-infer --model %s%s\n", b.Name, confidence)
 	return err
 }
 

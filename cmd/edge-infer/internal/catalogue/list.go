@@ -72,7 +72,7 @@ func (r *PullResult) Print(out io.Writer) error {
 	if r.AlreadyPresent {
 		status = "is already downloaded"
 	}
-	_, err := fmt.Fprintf(out, "%s %s: %s\nrun it with --model %s\n", r.Name, status, r.Path, r.Name)
+	_, err := fmt.Fprintf(out, "%s %s: %s\nrun it with edge-infer --model %s\n", r.Name, status, r.Path, r.Name)
 	return err
 }
 

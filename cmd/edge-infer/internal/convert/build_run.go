@@ -170,7 +170,7 @@ func (b *Build) findMachine() error {
 // images selects the calibration images and lists the gate's images; the two sets must not overlap.
 func (b *Build) images() (heldOut []string, dataset *evaluate.Dataset, err error) {
 	if b.judged() {
-		heldOut, dataset, err = accuracy.ReadHeldOut(b.Data)
+		heldOut, dataset, err = accuracy.ReadHeldOut(b.Data, b.Logger)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -193,7 +193,7 @@ func (q *Quantize) write(made *onnx.Model, report *QuantizeReport) error {
 // images selects the calibration images and the gate's images; the two sets must not overlap.
 func (q *Quantize) images() (calibration, heldOut []string, dataset *evaluate.Dataset, err error) {
 	if q.Data != "" && !q.Limits.Off() {
-		heldOut, dataset, err = accuracy.ReadHeldOut(q.Data)
+		heldOut, dataset, err = accuracy.ReadHeldOut(q.Data, q.Logger)
 		if err != nil {
 			return nil, nil, nil, err
 		}

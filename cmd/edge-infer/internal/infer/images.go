@@ -65,6 +65,7 @@ type Seen struct {
 	Semantic   *payload.Map        `json:"semantic,omitempty"`
 	Depth      *payload.Map        `json:"depth,omitempty"`
 	Saved      string              `json:"saved,omitempty"`
+	Damaged    bool                `json:"damaged,omitempty"` // data at the image's end is missing, the rest is grey
 
 	detections []postprocess.Detection
 	denseMap   *postprocess.DenseMap
@@ -125,10 +126,7 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 			"hint", "truncated file, or longer audio: copy it again")
 	}
 	err = files.Files(ctx, inputs)
-	if w.cut > 0 {
-		p.Logger.Warn("more detections than the limit, the weakest are left out", "images", w.cut, "limit", detect.MaxDetections,
-			"hint", "raise --max-detections")
-	}
+	w.warn(detect.MaxDetections)
 	p.Logger.Debug("images processed", "images", w.done, "took", time.Since(w.started).Round(time.Millisecond),
 		"network_waited", files.Waited().Round(time.Millisecond))
 	if err == nil && w.done == 0 {
@@ -146,6 +144,17 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 		return fmt.Errorf("%d of %d images could not be read", w.failed, w.failed+w.done)
 	}
 	return err
+}
+
+// warn logs what the images have in common.
+func (w *work) warn(limit int) {
+	if w.cut > 0 {
+		w.logger.Warn("more detections than the limit, the weakest are left out", "images", w.cut, "limit", limit,
+			"hint", "raise --max-detections")
+	}
+	if w.damaged > 0 {
+		w.logger.Warn("damaged images, the end of their data is missing", "images", w.damaged, "hint", "copy them again")
+	}
 }
 
 func closeAll(predictors []predict.Predictor) {
@@ -172,6 +181,7 @@ type work struct {
 	total, skipped int // files
 	done, failed   int // images
 	cut            int // images with more detections than the limit
+	damaged        int // images whose end is missing
 	contrary       int // images whose outputs contradict the head, all for the same reason
 	open           int // images with boxes that decide nothing
 	contradiction  string
@@ -264,7 +274,7 @@ func (w *work) progress(number int) {
 // add implements media.Run.Each.
 func (w *work) add(path string, number int, frame *capture.Frame, img *predict.Result, _ engine.Timing) (err error) {
 	seen := &Seen{
-		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Detections: []payload.Exact{},
+		Version: 1, File: path, Frame: number, Width: frame.Width, Height: frame.Height, Damaged: frame.Damaged, Detections: []payload.Exact{},
 		detections: img.Detections, denseMap: img.Map, labels: w.labels,
 	}
 	marks := tracking{}
@@ -281,6 +291,9 @@ func (w *work) add(path string, number int, frame *capture.Frame, img *predict.R
 	}
 	if open {
 		w.open++
+	}
+	if frame.Damaged {
+		w.damaged++
 	}
 	if img.Stats.Cut > 0 && float64(img.Stats.Cut) >= w.confidence {
 		w.cut++

@@ -19,7 +19,7 @@ type Summary struct {
 type CameraSummary struct {
 	pipeline.CameraStats
 	DroppedNewer uint64 // replaced by a newer frame before the network was free
-	Damaged      uint64 // could not be decoded
+	Damaged      uint64 // could not be decoded, or not to their end
 }
 
 // Messages counts messages by their outcome.
