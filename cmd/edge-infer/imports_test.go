@@ -151,7 +151,7 @@ mqtt/payload:
 mqtt/spool: internal/atomicfile mqtt/ledger
 mqtt/topic:
 mqtt/transport: mqtt/address mqtt/credentials
-postprocess: internal/spelling
+postprocess: engine internal/spelling
 postprocess/draw: postprocess
 postprocess/evaluate: engine internal/yamldepth postprocess
 postprocess/format: postprocess
