@@ -123,7 +123,9 @@ const maxNotes, nearNotes = 1024, 4
 // place returns where a text goes: above the box, inside of it or below, at its left or right side, or some lines further, at the first
 // place that is on the image and free; else above the box, moved onto the image.
 func (p *Painter) place(img *Image, box image.Rectangle, width, height int) image.Rectangle {
-	onto := func(p image.Point) image.Point { return image.Pt(max(0, min(p.X, img.Width)), max(0, min(p.Y, img.Height))) }
+	onto := func(p image.Point) image.Point {
+		return image.Pt(max(0, min(p.X, img.Width)), max(0, min(p.Y, img.Height)))
+	}
 	box = image.Rectangle{Min: onto(box.Min), Max: onto(box.Max)}
 	first := image.Rectangle{}
 	for step := range nearNotes {
