@@ -64,7 +64,7 @@ func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.Predictions, "predictions", "", "JSON file for all detections, as a COCO result list")
 	flags.StringVar(&v.Convention, "convention", Published,
 		"which detections average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
-			Service+", the best class of a box and the settings --iou and --max")
+			Service+", the best class of a box and the settings --iou and --max-detections")
 	flags.IntVar(&v.FirstClass, "first-class", 0, "number of the first class in PNG masks, for instance 1 in ADE20K")
 	flags.Float64Var(&v.DepthScale, "depth-scale", 1,
 		"units of depth labels per metre: 1000 for millimetres, 256 for KITTI")
