@@ -20,7 +20,7 @@ func (c *Client) explainLoss(s *session, broker string, err error) error {
 	}
 	size := s.unconfirmed.Largest()
 	if limit := c.sizes.Lost(broker, size, time.Now()); limit > 0 {
-		c.Logger.Warn("mqtt broker takes no packets as large as this one, they are set aside from now on", "broker", broker, "bytes", limit)
+		c.Logger.Warn("mqtt broker rejects packets of this size; larger messages are dropped from now on", "broker", broker, "bytes", limit)
 	}
 	if size == 0 {
 		return err

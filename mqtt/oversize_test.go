@@ -61,7 +61,7 @@ func TestAMessageThatIsTooLargeHoldsNothingUp(t *testing.T) {
 				assert.Equal(t, uint64(1), h.Connects, "what is known beforehand costs no connection")
 				assert.Equal(t, 131073, h.Oversize.Limit)
 			} else {
-				assert.Contains(t, log.String(), "mqtt broker takes no packets as large as this one, they are set aside from now on")
+				assert.Contains(t, log.String(), "mqtt broker rejects packets of this size; larger messages are dropped from now on")
 				assert.Contains(t, log.String(), "broker closed the connection with a packet of ")
 				assert.Contains(t, log.String(), "raise the broker's limit (mosquitto: max_packet_size), or set mqtt.max_packet")
 			}

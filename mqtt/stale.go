@@ -70,7 +70,7 @@ func (c *Client) clearStale(ctx context.Context, to address.Address) {
 	case err != nil:
 		c.Logger.Info("mqtt cannot look for topics of cameras that are gone", "broker", to.String(), "error", err)
 	case cleared > 0:
-		c.Logger.Info("mqtt cleared what an earlier run has left of cameras, zones and lines that are gone", "broker", to.String(),
+		c.Logger.Info("mqtt removed retained topics of deleted cameras, zones and lines", "broker", to.String(),
 			"topics", cleared)
 	}
 	c.mu.Lock()

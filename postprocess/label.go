@@ -2,10 +2,10 @@ package postprocess
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/internal/spelling"
 )
 
@@ -17,35 +17,15 @@ func Label(labels []string, class int) string {
 	return "class " + strconv.Itoa(class)
 }
 
-// synonyms are words for the same class. Data sets differ in which one they use.
-var synonyms = [...][]string{
-	{"person", "people", "human", "pedestrian"},
-	{"bicycle", "bike", "cycle"},
-	{"motorcycle", "motorbike", "moped"},
-	{"car", "automobile", "vehicle", "auto"},
-	{"truck", "lorry"},
-	{"airplane", "aeroplane", "plane", "aircraft"},
-	{"tv", "tvmonitor", "television", "monitor"},
-	{"couch", "sofa"},
-	{"cell phone", "mobile phone", "phone", "smartphone"},
-	{"license plate", "number plate", "plate", "license_plate"},
-}
-
 // NearestLabel returns the label that was probably meant by name: a word for the same class, or one of a similar spelling. It returns "" if
-// there is none.
+// there is none. A class of COCO is no misspelling of another label: cat does not stand for car.
 func NearestLabel(name string, labels []string) string {
-	name = strings.ToLower(strings.TrimSpace(name))
-	for _, words := range synonyms {
-		if !slices.Contains(words, name) {
-			continue
-		}
-		for _, label := range labels {
-			if slices.Contains(words, strings.ToLower(label)) {
-				return label
-			}
-		}
+	name = strings.TrimSpace(name)
+	words := spelling.Classes()
+	for _, label := range engine.KnownLabels("coco") {
+		words.Keep(label)
 	}
-	return spelling.Nearest(name, labels)
+	return words.Suggest(name, labels)
 }
 
 // UnknownLabelError returns the error for a label that the model does not have: with the one that was probably meant, or the first ones

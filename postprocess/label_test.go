@@ -21,5 +21,10 @@ func TestUnknownLabelError(t *testing.T) {
 	}
 	assert.EqualError(t, UnknownLabelError("person", []string{"Pedestrian", "rider"}),
 		`label "person" is not one of the model's 2, did you mean "Pedestrian"?`)
+	for _, name := range []string{"cat", "bear", "boat"} {
+		assert.Empty(t, NearestLabel(name, []string{"car", "pear", "coat", "goat"}), "%s is a class of its own", name)
+	}
+	assert.Equal(t, "PERSON", NearestLabel("persn", []string{"CAR", "PERSON"}))
+	assert.Equal(t, "license_plate", NearestLabel("number plate", []string{"license_plate"}))
 	assert.EqualError(t, UnknownLabelError("cat", []string{"bolt", "nut", "gear"}), `label "cat" is not one of the model's: bolt, nut, gear`)
 }

@@ -3,7 +3,9 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,6 +98,44 @@ var imageSuffixes = []string{".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", "
 // IsImage reports whether a file has the extension of an image.
 func IsImage(path string) bool {
 	return slices.Contains(imageSuffixes, strings.ToLower(filepath.Ext(path)))
+}
+
+// otherSuffixes are those of images and videos that Open does not read.
+var otherSuffixes = []string{
+	".gif", ".jp2", ".j2k", ".jpx", ".avif", ".heic", ".heif", ".jxl", ".tga", ".ico", ".svg", ".psd", ".exr", ".hdr", ".pfm", ".pbm", ".pnm",
+	".raw", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".jfif", ".jpe", ".dib", ".wmv", ".asf", ".3gp", ".ogv", ".mts", ".m2ts",
+}
+
+// Unread describes the images and videos of a directory, or with nested also of its subdirectories, that are left out because Open does not
+// read their format, with their number, as in "3 (2 .avif, 1 .gif)". It returns "" if there are none.
+func Unread(directory string, nested bool) string {
+	if directory == "" {
+		return ""
+	}
+	directory += string(filepath.Separator) // WalkDir follows a linked directory then
+	total, formats := 0, map[string]int{}
+	_ = filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
+		name := strings.ToLower(filepath.Base(path))
+		switch suffix := filepath.Ext(name); {
+		case err != nil:
+			return fs.SkipDir // reading it reports the error
+		case path == directory:
+		case entry.IsDir() && (!nested || strings.HasPrefix(name, ".")):
+			return fs.SkipDir
+		case !entry.IsDir() && !strings.HasPrefix(name, ".") && slices.Contains(otherSuffixes, suffix):
+			formats[suffix]++
+			total++
+		}
+		return nil
+	})
+	if total == 0 {
+		return ""
+	}
+	var counts []string
+	for _, suffix := range slices.Sorted(maps.Keys(formats)) {
+		counts = append(counts, fmt.Sprintf("%d %s", formats[suffix], suffix))
+	}
+	return fmt.Sprintf("%d (%s)", total, strings.Join(counts, ", "))
 }
 
 var videoSuffixes = []string{".mp4", ".m4v", ".mkv", ".avi", ".mov", ".webm", ".ts", ".mpg", ".mpeg", ".mjpeg", ".flv"}

@@ -3,13 +3,17 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
+	"compress/zlib"
 	"context"
 	"errors"
 	"io"
 	"mime"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,13 +53,18 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 		DisableKeepAlives:      true,
 	}
 	m := &mjpeg{uri: u, options: options, ctx: ctx, cancel: cancel}
-	m.client = &http.Client{Transport: transport, CheckRedirect: checkRedirect}
+	cookies, err := cookiejar.New(nil) // some cameras redirect to the stream with a session
+	if err != nil {
+		return nil, m.uri.NewError("open", capture.ErrUnavailable, "", "", err)
+	}
+	m.client = &http.Client{Transport: transport, CheckRedirect: checkRedirect, Jar: cookies}
 	m.image.decoder.limit = sizeLimit(options.MaxPixels)
 	if options.KeepUnits > 0 {
 		m.ring = &capture.Ring{Keep: options.KeepUnits, Bytes: capture.KeptRingBytes}
 	}
 	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
-	response, err := m.request()
+	var response *http.Response
+	response, err = m.request()
 	var file bool // finite
 	if err == nil {
 		file = options.EveryFrame && response.ContentLength > 0
@@ -147,16 +156,45 @@ func (m *mjpeg) get(target *url.URL, authorization string) (*http.Response, erro
 
 // inspect checks the content type; stream is false for a video, which OpenCV may be able to read.
 func (m *mjpeg) inspect(response *http.Response) (stream bool, err error) {
-	kind, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	kind, parameters, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil { // then the first boundary of the stream is adopted
+		kind, _, _ = strings.Cut(strings.ToLower(response.Header.Get("Content-Type")), ";")
+	}
 	switch {
 	case strings.HasPrefix(kind, "multipart/"):
-		m.parts = multipart{reader: bufio.NewReaderSize(m.body, 64<<10), boundary: []byte(strings.TrimPrefix(parameters["boundary"], "--"))}
+		data, err := m.decoded(response.Header.Get("Content-Encoding"))
+		if err != nil {
+			return false, err
+		}
+		m.parts = multipart{reader: bufio.NewReaderSize(data, 64<<10), boundary: []byte(strings.TrimPrefix(parameters["boundary"], "--"))}
 		return true, nil
 	case strings.HasPrefix(kind, "text/"), strings.HasPrefix(kind, "image/"), kind == "application/json":
 		return false, m.uri.NewError("open", capture.ErrFormat, "the server sends "+kind+", which is not a video stream",
 			"use the camera's MJPEG or video URL", nil)
 	}
 	return false, nil
+}
+
+// decoded returns the reader of the body's content. No request asks for an encoding, and some servers use one.
+func (m *mjpeg) decoded(encoding string) (io.Reader, error) {
+	var data io.Reader
+	var err error
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "", "identity":
+		return m.body, nil
+	case "gzip", "x-gzip":
+		data, err = gzip.NewReader(m.body)
+	case "deflate":
+		data, err = zlib.NewReader(m.body)
+	default:
+		return nil, m.uri.NewError("open", capture.ErrFormat, "the server sends the stream in the encoding "+strconv.Quote(encoding),
+			"turn compression off in the server", nil)
+	}
+	if err != nil {
+		return nil, m.uri.NewError("open", capture.ErrFormat, "the stream is not in the encoding "+encoding+" that the server announces", "",
+			m.reason(err))
+	}
+	return data, nil
 }
 
 // reason returns an error of net/http without URL, addresses and ports, and distinguishes a timeout from a cancelled context.

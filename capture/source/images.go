@@ -51,7 +51,11 @@ func openDirectory(ctx context.Context, u capture.URI, options settings) (captur
 		}
 	}
 	if len(files) == 0 {
-		return nil, u.NewError("open", capture.ErrNotFound, "no image in this directory", "known: "+strings.Join(imageSuffixes, " "), nil)
+		none := "no image in this directory"
+		if unread := Unread(u.Address, false); unread != "" {
+			none += " of a format that is read, " + unread + " of others"
+		}
+		return nil, u.NewError("open", capture.ErrNotFound, none, "known: "+strings.Join(imageSuffixes, " "), nil)
 	}
 	return newImages(ctx, u, files, options), nil
 }

@@ -13,13 +13,14 @@ type multipart struct {
 	boundary     []byte // without the leading dashes; empty until the first one is read if the server announces none
 	atPart       bool   // the boundary line has been read
 	synchronized bool   // a boundary has been read
+	closed       bool   // a closing boundary has been read
+	measured     bool   // the last part had a length, which a boundary follows whatever its name
 }
 
 var (
 	errMalformed  = errors.New("malformed multipart stream")
 	errNoBoundary = errors.New("images without boundaries")
 	headerLength  = []byte("content-length:")
-	headerStart   = []byte("content-") // of every part header of RFC 2046
 )
 
 // Limits of what a server may send between two images.
@@ -27,24 +28,33 @@ const (
 	maxHeaders  = 64      // lines per part
 	maxPreamble = 1 << 20 // bytes before a boundary
 	maxBoundary = 70      // characters, by RFC 2046
+	maxName     = 70      // characters of a header's name
 )
 
 // next reads the next part into the image. It returns io.EOF after the closing boundary and at a clean end of the stream.
 func (m *multipart) next(p *encodedImage) error {
-	if !m.atPart {
+	if m.closed && !m.partFollows() {
+		return io.EOF
+	}
+	if !m.atPart && !m.closed {
 		if err := m.skip(); err != nil {
 			return err
 		}
 	}
-	m.atPart = false
+	m.atPart, m.closed = false, false
 	length, err := m.headers()
 	if err != nil {
 		return err
 	}
-	if length >= 0 {
-		return p.fill(m.reader, length)
+	p.data = p.data[:0]
+	m.measured = length > 0 // some servers write 0 for a length that they do not know
+	if m.measured {
+		err := p.fill(m.reader, length)
+		if err != nil || !truncatedJPEG(p.data) {
+			return err
+		}
 	}
-	return m.untilBoundary(p)
+	return m.untilBoundary(p) // a length may be too small, too
 }
 
 // skip reads up to and including the next boundary. It returns errNoBoundary if the stream begins with a JPEG instead.
@@ -63,6 +73,10 @@ func (m *multipart) skip() error {
 				m.synchronized = true
 				return nil
 			case closingLine:
+				if m.partFollows() {
+					m.synchronized = true
+					return nil
+				}
 				return io.EOF
 			}
 			if err == nil && !full && m.adoptBoundary(line) {
@@ -78,20 +92,43 @@ func (m *multipart) skip() error {
 	return errMalformed
 }
 
-// adoptBoundary takes a line for the first boundary if a part's header follows, whatever the server has announced: some cameras announce a
-// different boundary, or none.
+// adoptBoundary takes a line for a boundary if a part follows, whatever the server has announced: some cameras announce a different
+// boundary, or none, or change it. It does so before the first part and after a part with a length, where no image can contain the line.
 func (m *multipart) adoptBoundary(line []byte) bool {
 	name, dashed := bytes.CutPrefix(bytes.TrimRight(line, " \t\r\n"), []byte("--"))
-	if m.synchronized || !dashed || len(name) == 0 || len(name) > maxBoundary {
+	if m.synchronized && !m.measured || !dashed || len(name) == 0 || len(name) > maxBoundary {
 		return false
 	}
+	if closed := bytes.TrimSuffix(name, []byte("--")); len(closed) > 0 {
+		name = closed
+	}
 	name = bytes.Clone(name) // the next read overwrites the line
-	next, err := m.reader.Peek(len(headerStart))
-	if err != nil || !bytes.EqualFold(next, headerStart) {
+	if !m.partFollows() {
 		return false
 	}
 	m.boundary, m.synchronized = name, true
 	return true
+}
+
+// partFollows reports whether a part's header is next, or a JPEG after an empty line. Some servers write every boundary as a closing one.
+func (m *multipart) partFollows() bool {
+	for n := 1; n <= maxName; n++ {
+		next, err := m.reader.Peek(n)
+		if err != nil {
+			return false
+		}
+		switch c := next[n-1]; {
+		case c == ':':
+			return n > 1
+		case c == '\n' && n <= len("\r\n"):
+			next, err = m.reader.Peek(n + 2)
+			return err == nil && next[n] == 0xFF && next[n+1] == markerSOI
+		case c == '\r' && n == 1, c == '-', c == '_', '0' <= c && c <= '9', 'a' <= c|0x20 && c|0x20 <= 'z':
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 // line reads up to and including the next line break. full reports that the buffer is full before the end of the line. Data before the end
@@ -170,9 +207,8 @@ func number(text []byte) int64 {
 	return n
 }
 
-// untilBoundary reads a part without a content length.
+// untilBoundary appends the data of a part up to the next boundary.
 func (m *multipart) untilBoundary(p *encodedImage) error {
-	p.data = p.data[:0]
 	for start := true; ; {
 		line, full, err := m.line()
 		if start {
@@ -182,6 +218,7 @@ func (m *multipart) untilBoundary(p *encodedImage) error {
 				p.data = withoutNewline(p.data)
 				return nil
 			case closingLine:
+				m.closed = true
 				p.data = withoutNewline(p.data)
 				return nil
 			}

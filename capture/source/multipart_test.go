@@ -37,19 +37,33 @@ func TestMultipart(t *testing.T) {
 		},
 		"a preamble that looks like one": {"--c\r\nhello\r\n--b\r\n\r\nabc\r\n--b--", []string{"abc"}, io.EOF},
 		"a second boundary is data":      {"--b\r\n\r\na\r\n--c\r\nContent-Type: x\r\n--b--", []string{"a\r\n--c\r\nContent-Type: x"}, io.EOF},
-		"cut in a header":                {"--b\r\nContent-Le", nil, io.ErrUnexpectedEOF},
-		"cut in a part":                  {"--b\r\nContent-Length: 5\r\n\r\nab", nil, io.ErrUnexpectedEOF},
-		"cut in a long part":             {"--b\r\nContent-Length: 70000\r\n\r\n" + long[:64<<10], nil, io.ErrUnexpectedEOF},
-		"announced and not sent":         {"--b\r\nContent-Length: 60000000\r\n\r\n", nil, io.ErrUnexpectedEOF},
-		"cut without length":             {"--b\r\n\r\nabc", nil, io.ErrUnexpectedEOF},
-		"empty":                          {"", nil, io.EOF},
-		"no boundary":                    {"hello\r\n", nil, io.EOF},
-		"negative length":                {"--b\r\nContent-Length: -1\r\n\r\n", nil, errMalformed},
-		"huge length":                    {"--b\r\nContent-Length: 99999999999999999999\r\n\r\n", nil, errMalformed},
-		"no length":                      {"--b\r\nContent-Length: \r\n\r\n", nil, errMalformed},
-		"too many headers":               {"--b\r\n" + strings.Repeat("a: b\r\n", 100), nil, errMalformed},
-		"endless header":                 {"--b\r\n" + long, nil, errMalformed},
-		"endless preamble":               {strings.Repeat("x\r\n", 1<<19), nil, errMalformed},
+		"every boundary closes": {
+			"--b--\r\nContent-Type: x\r\n\r\nabc\r\n--b--\r\nContent-Length: 2\r\n\r\nde\r\n--b--\r\n", []string{"abc", "de"}, io.EOF,
+		},
+		"every boundary closes, another name": {
+			"--c--\r\nX-Time: 1\r\n\r\nabc\r\n--c--\r\nX-Time: 2\r\n\r\nde\r\n--c--\r\n", []string{"abc", "de"}, io.EOF,
+		},
+		"another boundary for each part": {
+			"--c\r\nX-Time: 1\r\nContent-Length: 3\r\n\r\nabc\r\n--d\r\nContent-Length: 2\r\n\r\nde\r\n--e--\r\n", []string{"abc", "de"}, io.EOF,
+		},
+		"another boundary and no header": {
+			"--c\r\n\r\n\xff\xd8a\xff\xd9\r\n--c\r\n\r\n\xff\xd8b\xff\xd9\r\n--c--",
+			[]string{"\xff\xd8a\xff\xd9", "\xff\xd8b\xff\xd9"}, io.EOF,
+		},
+		"no length known":        {"--b\r\nContent-Length: 0\r\n\r\nabc\r\n--b--", []string{"abc"}, io.EOF},
+		"cut in a header":        {"--b\r\nContent-Le", nil, io.ErrUnexpectedEOF},
+		"cut in a part":          {"--b\r\nContent-Length: 5\r\n\r\nab", nil, io.ErrUnexpectedEOF},
+		"cut in a long part":     {"--b\r\nContent-Length: 70000\r\n\r\n" + long[:64<<10], nil, io.ErrUnexpectedEOF},
+		"announced and not sent": {"--b\r\nContent-Length: 60000000\r\n\r\n", nil, io.ErrUnexpectedEOF},
+		"cut without length":     {"--b\r\n\r\nabc", nil, io.ErrUnexpectedEOF},
+		"empty":                  {"", nil, io.EOF},
+		"no boundary":            {"hello\r\n", nil, io.EOF},
+		"negative length":        {"--b\r\nContent-Length: -1\r\n\r\n", nil, errMalformed},
+		"huge length":            {"--b\r\nContent-Length: 99999999999999999999\r\n\r\n", nil, errMalformed},
+		"no length":              {"--b\r\nContent-Length: \r\n\r\n", nil, errMalformed},
+		"too many headers":       {"--b\r\n" + strings.Repeat("a: b\r\n", 100), nil, errMalformed},
+		"endless header":         {"--b\r\n" + long, nil, errMalformed},
+		"endless preamble":       {strings.Repeat("x\r\n", 1<<19), nil, errMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := multipart{reader: bufio.NewReaderSize(strings.NewReader(c.body), 64<<10), boundary: []byte("b")}
@@ -120,6 +134,8 @@ func TestNoAllocationPerPart(t *testing.T) {
 func FuzzMultipart(f *testing.F) {
 	f.Add([]byte("--b\r\nContent-Length: 3\r\n\r\nabc\r\n--b\r\n\r\nd\r\n--b--\r\n"))
 	f.Add([]byte("--b\n\n\n--b\n\n--b--"))
+	f.Add([]byte("--b--\r\nA: b\r\n\r\nabc\r\n--b--\r\nContent-Length: 2\r\n\r\nde\r\n--c\r\nX: y\r\n\r\nf\r\n--c--"))
+	f.Add([]byte("--c\n\n\xff\xd8\xff\xc0\x00\x0b\x08\x00\x01\x00\x01\x01\x01\x11\x00\n--c\nContent-Length: 9\n\n\xff\xd8\xff\xc0"))
 	reader := bufio.NewReaderSize(nil, 64)
 	p := &encodedImage{}
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -163,7 +163,7 @@ func TestACameraThatDoesNotFitIsTold(t *testing.T) {
 		}
 		require.Eventually(t, known, programtest.Patience, 20*time.Millisecond, "%s", p.Stderr)
 	}
-	p.Logged("the network runs in the shape of other cameras' images; a restart fits it, --imgsz fixes it")
+	p.Logged("input shape was chosen for other cameras; restart to refit it or set --imgsz")
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 	assert.Equal(t, 1, strings.Count(p.Stderr.String(), "in the shape of other cameras' images"), "%s", p.Stderr)
 	assert.Contains(t, p.Stderr.String(), "runs=640x384 would_fit=640x640")

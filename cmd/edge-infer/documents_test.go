@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 )
 
 // readmeLimit is the highest number of lines of the README.
@@ -183,5 +185,21 @@ func TestAlertsLookAtMetricsThatThereAre(t *testing.T) {
 	require.NotEmpty(t, named)
 	for _, metric := range named {
 		assert.Contains(t, string(list), "| `"+metric+"` |")
+	}
+}
+
+// The recipes run as they are printed: no configuration needs a variable that the page does not set.
+func TestRecipesNeedNoVariables(t *testing.T) {
+	page, err := os.ReadFile("../../docs/recipes.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```yaml config\n(.*?)```").FindAllSubmatch(page, -1)
+	require.GreaterOrEqual(t, len(blocks), 4)
+	for _, block := range blocks {
+		path := filepath.Join(t.TempDir(), "recipe.yaml")
+		require.NoError(t, os.WriteFile(path, block[1], 0o600))
+		unset := func(name string) (string, bool) { return "", strings.Contains(string(page), "export "+name+"=") }
+		sources := config.Sources{File: path, Environment: unset}
+		_, found := sources.Check()
+		require.Empty(t, found, "%s", block[1])
 	}
 }

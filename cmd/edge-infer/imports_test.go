@@ -76,7 +76,7 @@ internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/prep
 	postprocess/predict
 internal/daemon: internal/boundedfile capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect
 	internal/audit internal/broker
-	internal/config internal/daemon/camera internal/daemon/device internal/history internal/network internal/pipeline internal/diagnose
+	internal/config internal/daemon/camera internal/daemon/device internal/history internal/media internal/network internal/pipeline internal/diagnose
 	internal/process internal/progress internal/record internal/report internal/sink internal/site internal/stage internal/store
 	internal/telemetry internal/terminal
 	internal/upload internal/web internal/webhook mqtt mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload
@@ -151,7 +151,7 @@ mqtt/payload:
 mqtt/spool: internal/atomicfile mqtt/ledger
 mqtt/topic:
 mqtt/transport: mqtt/address mqtt/credentials
-postprocess: internal/spelling
+postprocess: engine internal/spelling
 postprocess/draw: postprocess
 postprocess/evaluate: engine internal/yamldepth postprocess
 postprocess/format: postprocess

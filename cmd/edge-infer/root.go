@@ -90,12 +90,16 @@ func noArguments(command *cobra.Command, args []string) error {
 	if command.Flags().Lookup("model") != nil && isModelFile(args[0]) {
 		return config.Usagef("unexpected argument %q, did you mean --model %s?", args[0], args[0])
 	}
-	from := command
-	if !from.HasSubCommands() {
-		from = command.Root()
+	if !command.HasSubCommands() {
+		return config.Usagef("unexpected argument %q", args[0])
 	}
-	from.SuggestionsMinimumDistance = 2
-	if near := from.SuggestionsFor(args[0]); len(near) > 0 {
+	var names []string
+	for _, sub := range command.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	if near := spelling.Commands().SuggestAll(args[0], names); len(near) > 0 {
 		return config.Usagef("unknown command %q, did you mean %s?", args[0], strings.Join(near, " or "))
 	}
 	return config.Usagef("unknown command %q", args[0])
@@ -116,20 +120,7 @@ func nearestFlag(command *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return err
 	}
-	var names []string
-	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !flag.Hidden {
-			names = append(names, flag.Name)
-		}
-	})
-	name := unknown.GetSpecifiedName()
-	if hint := config.FlagHint(name); hint != "" {
-		return fmt.Errorf("%w (%s)", err, hint)
-	}
-	if near := spelling.Nearest(name, names); near != "" {
-		return fmt.Errorf("%w, did you mean --%s?", err, near)
-	}
-	return err
+	return fmt.Errorf("%w%s", err, config.FlagHint(command.Flags(), unknown.GetSpecifiedName()))
 }
 
 // notice prints a line for each EDGE_INFER_* variable that is not read.

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
+
+// exportIt stands for the hint with the command that exports the file.
+const exportIt = "export it"
 
 const fetchAgain = "fetch or export the file again and compare its size"
 
@@ -17,7 +21,22 @@ func unsupported(path, message, hint string) error {
 	if path != "" {
 		message = fmt.Sprintf("%q: %s", path, message)
 	}
+	if hint == exportIt {
+		hint = "export it: " + ExportCommand(path)
+	}
 	return &engine.Error{Op: "model", Backend: "onnx", Kind: engine.ErrUnsupported, Message: message, Hint: hint}
+}
+
+// ExportCommand returns the command line that writes a PyTorch checkpoint of Ultralytics, FILE.pt, as ONNX. It does not name the path of a
+// file with another extension, which that command would refuse.
+func ExportCommand(path string) string {
+	if !strings.HasSuffix(path, ".pt") {
+		path = "FILE.pt"
+	}
+	if strings.ContainsAny(path, " \t'\"$&;|<>()*?!#\\`") {
+		path = "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return "yolo export model=" + path + " format=onnx"
 }
 
 // otherFormats are file types that users mistake for ONNX models.
@@ -33,7 +52,7 @@ var otherFormats = []struct {
 		4, "{\"", "a TensorRT plan with a header of Ultralytics, not ONNX",
 		"a plan belongs to one GPU and one TensorRT; name the .onnx file that it was built from",
 	},
-	{0, "\x80\x02", "a Python pickle such as an old PyTorch checkpoint, not ONNX", "export it: yolo export model=FILE.pt format=onnx"},
+	{0, "\x80\x02", "a Python pickle such as an old PyTorch checkpoint, not ONNX", exportIt},
 	{4, "TFL3", "a TensorFlow Lite model, not ONNX", "export the model to ONNX"},
 	{4, "ORTM", "a model in ONNX Runtime's own format, not ONNX", "name the .onnx file that it was made from"},
 	{0, "GGUF", "a GGUF model, not ONNX", "export the model to ONNX"},
@@ -55,7 +74,7 @@ func checkFormat(path string, data []byte) error {
 	}
 	if bytes.HasPrefix(data, []byte("PK\x03\x04")) {
 		if bytes.Contains(data[:min(len(data), 4096)], []byte("data.pkl")) {
-			return unsupported(path, "a PyTorch checkpoint, not ONNX", "export it: yolo export model=FILE.pt format=onnx")
+			return unsupported(path, "a PyTorch checkpoint, not ONNX", exportIt)
 		}
 		return unsupported(path, "a zip file, not ONNX", "unpack it and name the .onnx file")
 	}

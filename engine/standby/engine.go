@@ -172,9 +172,9 @@ func (e *Engine) note(local bool, reason error) {
 	e.mu.Unlock()
 	switch {
 	case changed && local:
-		e.Log.Warn("the engine here takes over", "engine", e.Local.Model().Backend, "reason", reason)
+		e.Log.Warn("local engine takes over from the inference server", "engine", e.Local.Model().Backend, "reason", reason)
 	case changed:
-		e.Log.Info("the engine here hands back")
+		e.Log.Info("inference server in use again")
 	}
 }
 

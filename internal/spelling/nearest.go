@@ -4,11 +4,12 @@ package spelling
 import "strings"
 
 // Nearest returns the candidate with the smallest edit distance to word; if none is close, the shortest one that begins with word, or
-// "".
+// "". Upper case and the characters between the parts of a name make no difference.
 func Nearest(word string, candidates []string) string {
 	best, found := min(len(word)/2, 2+len(word)/9)+1, ""
+	word = normal(word)
 	for _, candidate := range candidates {
-		if d := editDistance(word, candidate); d < best {
+		if d := editDistance(word, normal(candidate)); d < best {
 			best, found = d, candidate
 		}
 	}
@@ -16,7 +17,7 @@ func Nearest(word string, candidates []string) string {
 		return found
 	}
 	for _, candidate := range candidates {
-		if strings.HasPrefix(candidate, word) && (found == "" || len(candidate) < len(found)) {
+		if strings.HasPrefix(normal(candidate), word) && (found == "" || len(candidate) < len(found)) {
 			found = candidate
 		}
 	}

@@ -14,7 +14,7 @@ type Announcement struct {
 	Power                       []string
 	Loads                       []string
 	PowerMode                   bool // the machine has power modes
-	// Labels get entities of their own, "*" for all. If empty, these are the labels that were seen.
+	// Labels get entities of their own, "*" for all. If empty, these are Camera.Seen.
 	Labels []string
 }
 
@@ -22,7 +22,7 @@ type Announcement struct {
 type Camera struct {
 	Name   string
 	Labels []string // counted labels with snapshots; none without tracking
-	Seen   []string // those of Labels that have been counted, or that the configuration names; announced before are added to them
+	Seen   []string // those of Labels with entities, counted or named by the configuration; announced before are added to them
 	Zones  []string
 	Lines  []string
 	// Classes are the labels of a semantic segmentation model; DepthUnit is the unit of a depth model. Such models detect no objects.

@@ -85,7 +85,8 @@ func (p *Painter) object(img *Image, face *typeface, f *postprocess.Detection, b
 		for i := range detail.Keypoints {
 			if k := &detail.Keypoints[i]; k.Score >= minKeypointScore {
 				p.text = append(p.text[:0], s.Names[i]...)
-				p.note(img, face, pixel(k.X)+2*width, pixel(k.Y)+face.height()/2, c)
+				at := image.Pt(pixel(k.X)+2*width, pixel(k.Y)+face.height()/2)
+				p.note(img, face, image.Rectangle{Min: at, Max: at}, c)
 			}
 		}
 	}

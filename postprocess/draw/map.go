@@ -1,6 +1,7 @@
 package draw
 
 import (
+	"image"
 	"image/color"
 	"math"
 	"strconv"
@@ -72,7 +73,7 @@ func (p *Painter) classes(img *Image, face *typeface, stats *postprocess.PixelSt
 		}
 		p.text = append(p.text[:0], postprocess.Label(p.Labels, largest)...)
 		p.text = append(strconv.AppendFloat(append(p.text, ' '), 100*float64(shares[largest]), 'f', 1, 64), '%')
-		p.note(img, face, 0, line*height, Colour(largest))
+		p.note(img, face, image.Rect(0, line*height, 0, line*height), Colour(largest))
 		shares[largest] = 0
 	}
 }
@@ -83,7 +84,7 @@ func (p *Painter) depths(img *Image, face *typeface, stats *postprocess.PixelSta
 	span := max(stats.High-stats.Low, math.SmallestNonzeroFloat32)
 	for line, depth := range [...]float32{stats.Low, stats.Median, stats.High} {
 		p.text = strconv.AppendFloat(p.text[:0], float64(depth), 'g', 4, 32)
-		p.note(img, face, 0, (line+1)*height, Colormap((depth-stats.Low)/span))
+		p.note(img, face, image.Rect(0, (line+1)*height, 0, (line+1)*height), Colormap((depth-stats.Low)/span))
 	}
 }
 

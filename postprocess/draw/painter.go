@@ -25,6 +25,7 @@ type Painter struct {
 	faces map[int]*typeface
 	text  []byte
 	runs  postprocess.Runs
+	notes []image.Rectangle // texts on the image since Marks, which later ones keep clear of
 }
 
 // The letter size in pixels is bounded by legibility below and by the space that it takes above.
@@ -49,8 +50,8 @@ func (p *Painter) face(height int) (*typeface, error) {
 
 func thickness(height int) int { return max(2, (height+180)/360) }
 
-// Marks paints every detection with its box, label, score, attributes and track ID, and its mask, oriented box or keypoints. Later ones
-// cover earlier ones. Everything is clipped to the image, and labels are moved inside.
+// Marks paints every detection with its box, label, score, attributes and track ID, and its mask, oriented box or keypoints. Everything is
+// clipped to the image. Labels are above all boxes and do not cover each other as long as there is room. It is called first for each image.
 func (p *Painter) Marks(img Image, marks []Mark) error {
 	if err := img.Validate(); err != nil {
 		return err
@@ -59,23 +60,29 @@ func (p *Painter) Marks(img Image, marks []Mark) error {
 	if err != nil {
 		return err
 	}
+	p.notes = p.notes[:0]
 	for i := range marks {
-		mark := &marks[i]
-		c := Colour(mark.Class)
-		box := image.Rectangle{
-			Min: image.Pt(pixel(mark.X1+0.5), pixel(mark.Y1+0.5)),
-			Max: image.Pt(pixel(mark.X2+0.5), pixel(mark.Y2+0.5)),
+		if box := marks[i].bounds(); !box.Empty() && box.Overlaps(img.bounds()) {
+			p.object(&img, face, &marks[i].Detection, box, Colour(marks[i].Class))
 		}
-		if box.Empty() || !box.Overlaps(img.bounds()) {
-			continue
+	}
+	for i := range marks {
+		if box := marks[i].bounds(); !box.Empty() && box.Overlaps(img.bounds()) {
+			p.caption(&img, face, &marks[i], box, Colour(marks[i].Class))
 		}
-		p.object(&img, face, &mark.Detection, box, c)
-		p.caption(&img, face, mark, box, c)
 	}
 	return nil
 }
 
-// caption paints the label of a detection above its box, or inside if there is no room.
+// bounds returns the pixels of the box.
+func (m *Mark) bounds() image.Rectangle {
+	return image.Rectangle{
+		Min: image.Pt(pixel(m.X1+0.5), pixel(m.Y1+0.5)),
+		Max: image.Pt(pixel(m.X2+0.5), pixel(m.Y2+0.5)),
+	}
+}
+
+// caption paints the label of a detection at its box.
 func (p *Painter) caption(img *Image, face *typeface, mark *Mark, box image.Rectangle, c color.RGBA) {
 	p.text = p.text[:0]
 	if mark.Class >= 0 && mark.Class < len(p.Labels) {
@@ -94,18 +101,65 @@ func (p *Painter) caption(img *Image, face *typeface, mark *Mark, box image.Rect
 	if mark.Track != 0 {
 		p.text = strconv.AppendUint(append(p.text, " #"...), mark.Track, 10)
 	}
-	p.note(img, face, box.Min.X, box.Min.Y, c)
+	p.note(img, face, box, c)
 }
 
-// note paints p.text on a background of colour c with its bottom left corner at x, y, moved onto the image.
-func (p *Painter) note(img *Image, face *typeface, x, y int, c color.RGBA) {
+// note paints p.text on a background of colour c above a box, or where else at the box it is on the image and covers no other text. A text
+// that is wider than the image ends with dots.
+func (p *Painter) note(img *Image, face *typeface, box image.Rectangle, c color.RGBA) {
 	margin := max(2, face.ascent/6)
-	width, height := face.width(p.text)+2*margin, face.height()
-	x = max(0, min(x, img.Width-width))
-	top := y - height
-	if top < 0 {
-		top = max(0, min(y, img.Height-height))
+	p.text = face.shorten(p.text, img.Width-2*margin)
+	at := p.place(img, box, face.width(p.text)+2*margin, face.height())
+	if len(p.notes) < maxNotes {
+		p.notes = append(p.notes, at)
 	}
-	img.fill(image.Rect(x, top, x+width, top+height), c)
-	face.write(img, p.text, x+margin, top+face.ascent, ink(c))
+	img.fill(at, c)
+	face.write(img, p.text, at.Min.X+margin, at.Min.Y+face.ascent, ink(c))
+}
+
+// maxNotes bounds the texts that others keep clear of, and nearNotes the lines that a text may be away from its box.
+const maxNotes, nearNotes = 1024, 4
+
+// place returns where a text goes: above the box, inside of it or below, at its left or right side, or some lines further, at the first
+// place that is on the image and free; else above the box, moved onto the image.
+func (p *Painter) place(img *Image, box image.Rectangle, width, height int) image.Rectangle {
+	onto := func(p image.Point) image.Point {
+		return image.Pt(max(0, min(p.X, img.Width)), max(0, min(p.Y, img.Height)))
+	}
+	box = image.Rectangle{Min: onto(box.Min), Max: onto(box.Max)}
+	first := image.Rectangle{}
+	for step := range nearNotes {
+		for _, top := range [...]int{
+			box.Min.Y - (step+1)*height, box.Min.Y + step*height, box.Max.Y + step*height, box.Max.Y - (step+1)*height,
+		} {
+			if top < 0 || top+height > img.Height {
+				continue
+			}
+			for _, left := range [...]int{box.Min.X, box.Max.X - width} {
+				left = max(0, min(left, img.Width-width))
+				at := image.Rect(left, top, left+width, top+height)
+				if first.Empty() {
+					first = at
+				}
+				if !p.covers(at) {
+					return at
+				}
+			}
+		}
+	}
+	if first.Empty() { // a text is higher than the image
+		left, top := max(0, min(box.Min.X, img.Width-width)), max(0, min(box.Min.Y-height, img.Height-height))
+		first = image.Rect(left, top, left+width, top+height)
+	}
+	return first
+}
+
+// covers reports whether a text at that place would cover another one.
+func (p *Painter) covers(at image.Rectangle) bool {
+	for _, other := range p.notes {
+		if at.Overlaps(other) {
+			return true
+		}
+	}
+	return false
 }

@@ -133,3 +133,69 @@ func TestPaintingAllocatesNothing(t *testing.T) {
 		}
 	}))
 }
+
+// Labels of neighbours do not cover each other and are whole, at every side of the image.
+func TestLabelsKeepClearOfEachOther(t *testing.T) {
+	long := "a label that is much wider than the image it is written on, and then some more"
+	painter := &Painter{Labels: []string{"person", "traffic light", long}}
+	img := blank(640, 480)
+	crowd := []Mark{
+		mark(100, 100, 200, 300, 0), mark(105, 102, 205, 300, 1), mark(110, 98, 190, 290, 0), mark(115, 100, 220, 310, 1),
+		mark(600, 50, 639, 90, 1), mark(610, 52, 640, 95, 0), mark(0, 0, 30, 20, 1), mark(2, 2, 28, 22, 0),
+		mark(500, 440, 640, 480, 1), mark(510, 445, 640, 480, 0), mark(-50, -50, 800, 600, 0), mark(300, 200, 330, 220, 2),
+	}
+	require.NoError(t, painter.Marks(img, crowd))
+	require.NoError(t, painter.Outline(img, []Point{{100, 100}, {200, 100}, {200, 200}}, true, "yard: 2, entered 3", Colour(2)))
+	require.NoError(t, painter.Line(img, Point{620, 20}, Point{620, 300}, "gate: in 1, out 2", Colour(3)))
+	require.Len(t, painter.notes, len(crowd)+2)
+	for i, note := range painter.notes {
+		require.True(t, note.In(img.bounds()), "%v", note)
+		for _, other := range painter.notes[:i] {
+			require.False(t, note.Overlaps(other), "%v and %v", note, other)
+		}
+	}
+	require.Less(t, painter.notes[11].Dx(), 641)
+	require.NoError(t, painter.Marks(img, crowd[:1]))
+	require.Len(t, painter.notes, 1, "of the next image")
+	if path := os.Getenv("EDGE_INFER_DRAW_PNG"); path != "" {
+		img = blank(640, 480)
+		require.NoError(t, painter.Marks(img, crowd))
+		require.NoError(t, painter.Outline(img, []Point{{300, 300}, {400, 300}, {400, 400}}, true, "yard: 2, entered 3", Colour(2)))
+		require.NoError(t, painter.Line(img, Point{620, 20}, Point{620, 300}, "gate: in 1, out 2", Colour(3)))
+		require.NoError(t, painter.Line(img, Point{250, 400}, Point{450, 350}, "door: in 1, out 2", Colour(4)))
+		writePNG(t, path+".crowd.png", img)
+	}
+}
+
+// A label that is more than a few lines of labels away from its box would belong to another: then labels cover each other.
+func TestACrowdOfLabelsIsPainted(t *testing.T) {
+	painter := &Painter{Labels: []string{"person"}}
+	img := blank(320, 240)
+	var crowd []Mark
+	for range 300 {
+		crowd = append(crowd, mark(100, 100, 140, 140, 0))
+	}
+	require.NoError(t, painter.Marks(img, crowd))
+	for _, note := range painter.notes {
+		require.True(t, note.In(img.bounds()))
+		require.Less(t, note.Min.Y, 140+(nearNotes+1)*note.Dy())
+	}
+}
+
+// The arrow of a line points to the right of its direction, where in is.
+func TestALineHasADirection(t *testing.T) {
+	for _, c := range []struct{ from, to, in, out Point }{
+		{Point{100, 20}, Point{100, 220}, Point{92, 120}, Point{108, 120}}, // down: right is to the left of the image
+		{Point{100, 220}, Point{100, 20}, Point{108, 120}, Point{92, 120}},
+		{Point{20, 120}, Point{300, 120}, Point{160, 128}, Point{160, 112}},
+	} {
+		img := blank(320, 240)
+		require.NoError(t, (&Painter{}).Line(img, c.from, c.to, "", Colour(0)))
+		require.Equal(t, Colour(0), at(img, int(c.in.X), int(c.in.Y)))
+		require.Equal(t, color.RGBA{0, 0, 0, 255}, at(img, int(c.out.X), int(c.out.Y)))
+	}
+	for _, odd := range []float32{float32(math.NaN()), float32(math.Inf(1)), 1e30} {
+		require.NoError(t, (&Painter{}).Line(blank(32, 24), Point{odd, 1}, Point{1, odd}, "gate", Colour(0)))
+	}
+	require.NoError(t, (&Painter{}).Line(blank(32, 24), Point{5, 5}, Point{5, 5}, "gate", Colour(0)))
+}

@@ -76,6 +76,24 @@ func (f *typeface) width(text []byte) int {
 	return total
 }
 
+// shorten returns a text that is at most so many pixels wide: a text that is wider loses its end, and has dots there. The text is changed.
+func (f *typeface) shorten(text []byte, width int) []byte {
+	const dots = "..."
+	if f.width(text) <= width {
+		return text
+	}
+	width -= len(dots) * f.glyph('.').advance
+	at := 0
+	for at < len(text) {
+		r, size := utf8.DecodeRune(text[at:])
+		if width -= f.glyph(r).advance; width < 0 {
+			break
+		}
+		at += size
+	}
+	return append(text[:at], dots...)
+}
+
 // write paints a text with the pen starting at x on the baseline y.
 func (f *typeface) write(p *Image, text []byte, x, y int, c color.RGBA) {
 	for len(text) > 0 {

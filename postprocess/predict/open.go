@@ -172,7 +172,7 @@ func (o *Options) read() error {
 	data, err := boundedfile.ReadLarge(o.Model)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("model %s: no such file (name an ONNX file, or demo for the embedded model)", o.Model)
+		return fmt.Errorf("model %s: no such file (%s)", o.Model, modelHint(o.Model))
 	case err != nil:
 		return fmt.Errorf("model: %w", err)
 	}

@@ -225,3 +225,23 @@ func TestMissingPlanIsBuilt(t *testing.T) {
 		})
 	}
 }
+
+// A name that leads to no file is answered with the line that leads on.
+func TestModelHint(t *testing.T) {
+	const (
+		pull     = "edge-infer model pull yolox-s fetches a detector of the same classes; with Ultralytics: yolo export model="
+		export   = "a PyTorch checkpoint has to be exported where it is: yolo export model="
+		anything = "name an ONNX file, or demo for the embedded model"
+		named    = "name an ONNX file, demo for the embedded model, or a model of edge-infer model list; edge-infer model pull yolox-s fetches one"
+	)
+	for model, want := range map[string]string{
+		"yolov8n": pull + "yolov8n.pt format=onnx", "yolo11x-seg": pull + "yolo11x-seg.pt format=onnx",
+		"yolo11n.onnx": pull + "yolo11n.pt format=onnx",
+		"best.pt":      export + "best.pt format=onnx", "/runs/train/best.pt": export + "best.pt format=onnx",
+		"my best.pt": export + "'my best.pt' format=onnx", "yolov8n.pt": export + "yolov8n.pt format=onnx",
+		"resnet50": named, "yolox": named, "parts.onnx": anything, "/nowhere/yolov8n.onnx": anything, "dir/yolov8n": anything,
+		"best.weights": anything,
+	} {
+		require.Equal(t, want, modelHint(model), model)
+	}
+}

@@ -34,7 +34,7 @@ func (l *Limits) Flags(flags *pflag.FlagSet, rate float64) {
 	flags.Float64Var(&l.MatchRate, "gate", rate,
 		"least match rate with the FP32 reference on images without labels, 0 to go without the gate")
 	flags.Float64Var(&l.MaxLoss, "max-loss", quantize.DefaultMaxLoss,
-		"largest loss of mAP50-95 that the gate lets pass on images with labels, and half of what it may be with 95 % certainty")
+		"largest accepted loss of mAP50-95; the upper end of its 95 % interval may be twice that")
 }
 
 // wanted enables the gate if only a loss is given.

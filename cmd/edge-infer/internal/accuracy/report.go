@@ -135,9 +135,9 @@ func (r *Report) score(dataset *evaluate.Dataset, seen [][]postprocess.Detection
 
 // String describes the model with its size, speed and accuracy.
 func (m *Measurement) String() string {
-	text := fmt.Sprintf("%s on %s %s: %d bytes, p50 of a request %.3f ms", m.Model, m.Backend, m.Precision, m.Bytes, m.Request)
+	text := fmt.Sprintf("%s on %s %s: %d bytes, median %.1f ms", m.Model, m.Backend, m.Precision, m.Bytes, m.Request)
 	if m.Inference > 0 {
-		text += fmt.Sprintf(", of the network %.3f ms", m.Inference)
+		text += fmt.Sprintf(" (network %.1f)", m.Inference)
 	}
 	if m.MAP != nil {
 		text += fmt.Sprintf(", mAP50 %.4f, mAP50-95 %.4f of %s", *m.MAP50, *m.MAP, m.Measure)

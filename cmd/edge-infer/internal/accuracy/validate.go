@@ -114,6 +114,7 @@ func (v *Validate) Run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	media.WarnUnread(v.Logger, true, v.Data)
 	var reference config.Config
 	if v.Reference != "" { // fails before the long work
 		if reference, err = v.ReferenceConfig(); err != nil {

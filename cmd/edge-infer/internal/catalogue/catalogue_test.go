@@ -254,9 +254,10 @@ func TestPullRefuses(t *testing.T) {
 				Entries()[0].SHA256,
 		},
 		{
-			file, "", "", "model " + file + `: --sha256 "" must have 64 hexadecimal digits ` +
+			file, "abc", "", "model " + file + `: --sha256 "abc" must have 64 hexadecimal digits ` +
 				"(the publisher's hash, or the output of sha256sum FILE)",
 		},
+		{file, "", "", "model " + file + " is not in the catalogue: add --sha256, or use --model FILE"},
 		{file, hashed([]byte("n")), "../n", `model name "../n": it must consist of 1 to 100 letters, digits, dots, dashes and underscores`},
 	} {
 		_, err := (&Pull{Store: Store{t.TempDir()}, Source: c.from, SHA256: c.hash, Name: c.name}).Run(t.Context())

@@ -120,6 +120,9 @@ func (p *Pull) entry() (Entry, error) {
 			hash = own
 		}
 	}
+	if hash == "" {
+		return Entry{}, fmt.Errorf("model %s is not in the catalogue: add --sha256, or use --model FILE", p.Source)
+	}
 	if !hashForm.MatchString(hash) {
 		return Entry{}, fmt.Errorf("model %s: --sha256 %q must have 64 hexadecimal digits "+
 			"(the publisher's hash, or the output of sha256sum FILE)", p.Source, p.SHA256)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -8,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml/parser"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/internal/spelling"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -148,6 +151,14 @@ func TestFileErrors(t *testing.T) {
 		{"cameras: [{name: a, uri: demo, zones: []}]\n", ` line 1: unknown key "zones" here, it is cameras[].analytics.zones`},
 		{"mqtt:\n  servers: x\n", ` line 2: unknown key "servers", did you mean "url"?`},
 		{"model:\n  file: x\n", ` line 2: unknown key "file", did you mean "path"?`},
+		{"cameras: [{name: a, uri: demo, url: x}]\n", ` line 1: unknown key "url", did you mean "uri"?`},
+		{"cameras: [{name: a, uri: demo, fps: 5}]\n", ` line 1: unknown key "fps", did you mean "rate"?`},
+		{"cameras: [{name: a, uri: demo, listen: x}]\n", ` line 1: unknown key "listen"`},
+		{"web:\n  host: x\n", ` line 2: unknown key "host", did you mean "listen"?`},
+		{"detect:\n  url: x\n", ` line 2: unknown key "url"`},
+		{"model:\n  confidence: 0.4\n", ` line 2: unknown key "confidence" here, it is detect.confidence`},
+		{"detect:\n  broker: x\n", ` line 2: unknown key "broker"`},
+		{"source: 0\n", ` line 1: unknown key "source", did you mean "cameras"?`},
 		{"detect:\n  confidense: 0.5\n", ` line 2: unknown key "confidense", did you mean "confidence"?`},
 		{"zzzzzzzz: 1\n", ` line 1: unknown key "zzzzzzzz"`},
 		{"detect:\n  max_detections: many\n", ` line 2: detect.max_detections "many" must be a whole number`},
@@ -172,6 +183,58 @@ func TestFileErrors(t *testing.T) {
 	_, err = (&Sources{File: path}).Load()
 	require.EqualError(t, err, "config: read "+path+": over 524288 bytes")
 }
+
+// Whatever people type for other tools, in every mapping: what is suggested is a key of that mapping, or the only key of the name.
+func TestSuggestedKeysExist(t *testing.T) {
+	mappings := map[string]reflect.Type{}
+	var collect func(path string, of reflect.Type)
+	collect = func(path string, of reflect.Type) {
+		for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct {
+			return
+		}
+		mappings[path] = of
+		for i := range of.NumField() {
+			if tag, _, _ := strings.Cut(of.Field(i).Tag.Get("yaml"), ","); tag != "" && tag != "-" {
+				collect(path+"."+tag, of.Field(i).Type)
+			}
+		}
+	}
+	collect("", reflect.TypeFor[Config]())
+	require.Greater(t, len(mappings), 15)
+	words := append(keysOf(spelling.Keys()), keysOf(spelling.Flags())...)
+	words = append(words, keysOf(spelling.Commands())...)
+	suggested := 0
+	for path, of := range mappings {
+		own := map[string]bool{}
+		for i := range of.NumField() {
+			tag, _, _ := strings.Cut(of.Field(i).Tag.Get("yaml"), ",")
+			own[tag] = true
+		}
+		for _, word := range words {
+			if own[word] {
+				continue
+			}
+			file, err := parser.ParseBytes([]byte(word+": 1\n"), 0)
+			require.NoError(t, err)
+			found, _, _ := checkYAML(file, of)
+			require.Len(t, found, 1, "%s: %s", path, word)
+			if elsewhere := found[0].Elsewhere; elsewhere != "" {
+				require.True(t, strings.HasSuffix(elsewhere, "."+word), "%s: %s -> %s", path, word, elsewhere)
+			}
+			if near := found[0].Near; near != "" {
+				suggested++
+				require.True(t, own[near], "%s: %s -> %s", path, word, near)
+			}
+		}
+	}
+	require.Greater(t, suggested, 50)
+}
+
+// keysOf returns the words of a vocabulary.
+func keysOf(v spelling.Vocabulary) []string { return slices.Sorted(maps.Keys(v)) }
 
 // TestFileOfWindows: what editors there put before the first key belongs to no key.
 func TestFileOfWindows(t *testing.T) {

@@ -72,7 +72,11 @@ func stray(name string, known []string) string {
 	for i, k := range known {
 		suffixes[i] = strings.TrimPrefix(k, variablePrefix)
 	}
-	if near := spelling.Nearest(strings.TrimPrefix(name, variablePrefix), suffixes); near != "" {
+	near, value, _ := strings.Cut(spelling.Flags().Suggest(strings.TrimPrefix(name, variablePrefix), suffixes), " ")
+	switch {
+	case value != "":
+		return fmt.Sprintf("environment %s is not read, did you mean %s%s=%s?", name, variablePrefix, near, value)
+	case near != "":
 		return fmt.Sprintf("environment %s is not read, did you mean %s%s?", name, variablePrefix, near)
 	}
 	return fmt.Sprintf("environment %s is not read; edge-infer config defaults names every variable", name)

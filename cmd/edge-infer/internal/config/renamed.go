@@ -2,7 +2,12 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/edge-infer/edge-infer/internal/spelling"
 )
 
 // RenamedKey is a key of earlier configuration files and the key that replaces it. Elements of lists are written as in cameras[].
@@ -58,47 +63,59 @@ func migrateHint(key string) string {
 	return ""
 }
 
-// FlagHint suggests what to use instead of an unknown flag: the key of a setting without a flag, or this program's name for another tool's
-// flag. It returns "" if it has no suggestion.
-func FlagHint(flag string) string {
-	for _, s := range settings(Default()) {
-		if s.flag == "" && (flag == dashed(s.key) || flag == dashed(strings.TrimPrefix(s.key, s.section()+"."))) {
-			return fmt.Sprintf("set %s in the file of --config, or %s", s.key, s.variable())
+// FlagHint returns what follows the error about an unknown flag of a command: the flag of flags that was meant, or the key of a setting
+// without a flag if the command reads it from a file. It returns "" if it has no suggestion.
+func FlagHint(flags *pflag.FlagSet, name string) string {
+	var names []string
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			names = append(names, flag.Name)
+		}
+	})
+	if key, variable := keyWithoutFlag(flags, name); key != "" {
+		return fmt.Sprintf(" (set %s in the file of --config%s)", key, variable)
+	}
+	words := spelling.Flags()
+	for _, near := range words.SuggestAll(name, names) {
+		flag, value, _ := strings.Cut(near, " ")
+		if strings.Contains(flags.Lookup(flag).Usage, value) { // --format of another command has other values
+			return fmt.Sprintf(", did you mean --%s?", near)
 		}
 	}
-	switch flag {
-	case "source", "input-source", "video", "rtsp", "uri":
-		return "did you mean --camera?"
-	case "onnx", "weight", "engine-file":
-		return "did you mean --model?"
-	case "fp16", "half":
-		return "did you mean --precision fp16?"
-	case "int8":
-		return "did you mean --precision int8?"
-	case "save", "save-txt", "project":
-		return "to save annotated images use edge-infer infer FILES --save DIR"
-	case "conf", "conf-thres", "conf-threshold", "threshold", "score-threshold":
-		return "did you mean --confidence?"
-	case "iou-thres", "nms":
-		return "did you mean --iou?"
-	case "only", "class", "filter":
-		return "did you mean --classes?"
-	case "device", "cuda":
-		return "did you mean --gpu?"
-	case "device-name":
-		return "did you mean --name?"
-	case "img", "img-size", "size":
-		return "did you mean --imgsz?"
-	case "names", "class-names":
-		return "did you mean --labels?"
-	case "broker", "host", "mqtt-url", "mqtt-host":
-		return "did you mean --mqtt?"
-	case "snapshots":
-		return "snapshots are stored with the events, in the directory of --events"
-	case "show", "view-img", "display":
-		return "did you mean --web 127.0.0.1:8080?"
+	if slices.Contains(words[strings.ToLower(name)], "save") && flags.Lookup("camera") != nil {
+		return " (to save annotated images use edge-infer infer FILES --save DIR)"
 	}
 	return ""
+}
+
+// keyWithoutFlag returns the key of a setting without a flag that an unknown flag is named after, if a command with these flags reads it,
+// and the mention of its variable if it has one.
+func keyWithoutFlag(flags *pflag.FlagSet, name string) (key, variable string) {
+	file := flags.Lookup("config")
+	if file == nil {
+		return "", ""
+	}
+	scope := Scope(file.Annotations[scopeAnnotation])
+	for _, s := range settings(Default()) {
+		if s.flag == "" && scope.has(s.section()) && (name == dashed(s.key) || name == dashed(strings.TrimPrefix(s.key, s.section()+"."))) {
+			return s.key, ", or " + s.variable()
+		}
+	}
+	if flags.Lookup("camera") == nil {
+		return "", ""
+	}
+	ofCamera := func(name string) bool {
+		return slices.ContainsFunc(cameraSettings(), func(s ListSetting) bool { return dashed(s.Key) == name })
+	}
+	if ofCamera(name) {
+		return "cameras[]." + name, ""
+	}
+	for _, term := range spelling.Flags()[name] {
+		if flags.Lookup(term) == nil && ofCamera(term) {
+			return "cameras[]." + term, ""
+		}
+	}
+	return "", ""
 }
 
 // dashed returns the key as a flag would be written.

@@ -63,6 +63,9 @@ func byKey(c *Config) *pflag.FlagSet {
 	return flags
 }
 
+// scopeAnnotation marks the flag of the configuration file with the scope of its command.
+const scopeAnnotation = "scope"
+
 // sectionAnnotation marks the flag of a setting with its section.
 const sectionAnnotation = "section"
 

@@ -30,6 +30,7 @@ func (s *Sources) Flags(flags *pflag.FlagSet) {
 		}
 	})
 	flags.StringVar(&s.File, "config", "", "YAML file, and *.yaml of conf.d beside it; edge-infer config defaults prints one")
+	_ = flags.SetAnnotation("config", scopeAnnotation, s.Scope) // the flag exists
 	s.given = flags
 }
 

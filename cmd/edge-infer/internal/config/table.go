@@ -204,7 +204,7 @@ func (m *MQTT) settings() []setting {
 		{"mqtt.discovery", "mqtt-discovery", yes(&m.Discovery), nil, "announce the device to Home Assistant"},
 		{
 			"mqtt.discovery_labels", "mqtt-discovery-labels", list(&m.DiscoveryLabels), nil,
-			"labels with Home Assistant entities, separated by commas, * for all; empty: those that were seen",
+			"labels with Home Assistant entities, separated by commas, * for all; empty: detect.classes, or those counted in three minutes",
 		},
 		{
 			"mqtt.count_interval", "", span(&m.CountInterval), spanWithin(&m.CountInterval, 0, time.Hour),

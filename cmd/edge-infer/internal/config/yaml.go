@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -24,7 +23,7 @@ type yamlError struct {
 	Value, Want string
 	// Unknown is the name of an unknown key and Near a known name that is similar.
 	Unknown, Near string
-	// Elsewhere is the path of a key with the unknown name: the indentation is wrong, or the group is missing.
+	// Elsewhere is the path of the only key with the unknown name: the indentation is wrong, or the group is missing.
 	Elsewhere string
 	// First is the line of the first occurrence of a repeated key; otherwise 0.
 	First int
@@ -79,7 +78,12 @@ func cutAddresses(data []byte) (found []yamlError) {
 }
 
 // intended returns the path of the key that an unknown one is similar to.
-func (m *yamlError) intended() string { return strings.TrimSuffix(m.Key, m.Unknown) + m.Near }
+func (m *yamlError) intended() string {
+	if m.Near == "" {
+		return m.Key
+	}
+	return strings.TrimSuffix(m.Key, m.Unknown) + m.Near
+}
 
 // checkYAML compares a file with type t, a structure with yaml tags, and returns the line of every key by its path. Entries that do not fit
 // are removed from the file, so that the rest can be decoded; in a list, null replaces them. body is the first document, which is the only
@@ -184,33 +188,16 @@ func (l *yamlCheck) valueFits(value *ast.MappingValueNode, t reflect.Type, key s
 			here = append(here, tag)
 		}
 	}
-	near, all := name, keyNames(l.whole)
-	if !slices.Contains(all, name) {
-		near = cmp.Or(otherName(name, here), spelling.Nearest(name, here), spelling.Nearest(name, all))
-	}
-	unknown := yamlError{Line: nodeLine(value.Key), Key: at, Unknown: name, Near: near}
-	if near == name {
-		unknown.Elsewhere = keyPath(l.whole, name)
+	unknown := yamlError{Line: nodeLine(value.Key), Key: at, Unknown: name}
+	words := spelling.Keys()
+	switch path := keyPath(l.whole, name, key); {
+	case path != "" && !words.Has(name):
+		unknown.Elsewhere = path
+	default:
+		unknown.Near = words.Suggest(name, here)
 	}
 	l.report(value, unknown)
 	return false
-}
-
-// otherName returns the key among here for which other programs use name, or "".
-func otherName(name string, here []string) string {
-	for _, known := range [...]struct {
-		key   string
-		names []string
-	}{
-		{"url", []string{"broker", "host", "server", "servers", "address", "uri"}},
-		{"uri", []string{"address", "source", "input", "url", "device", "path"}},
-		{"path", []string{"file", "name", "model", "onnx", "weights"}},
-	} {
-		if slices.Contains(here, known.key) && slices.Contains(known.names, name) {
-			return known.key
-		}
-	}
-	return ""
 }
 
 func nodeLine(node ast.Node) int {
@@ -257,52 +244,54 @@ func kindName(t reflect.Type) string {
 	}
 }
 
-// keyPath returns the shortest path that ends in a key of that name, with [] after lists; empty if there is none.
-func keyPath(t reflect.Type, name string) (best string) {
-	list := ""
-	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
-		if t.Kind() == reflect.Slice {
-			list = "[]."
+// keyPath returns the path of the key of that name that belongs below a mapping, or of the only one in the file, with [] after lists. A key
+// in a list counts if there is no other. It returns "" if there is none, or no telling which.
+func keyPath(t reflect.Type, name, mapping string) string {
+	mapping = indices.ReplaceAllString(mapping, "[]") + "."
+	var single, listed []string
+	for _, path := range keyPaths(t, name, "") {
+		if mapping != "." && strings.HasPrefix(path, mapping) {
+			return path
 		}
-		t = t.Elem()
+		if strings.Contains(path, "[]") {
+			listed = append(listed, path)
+		} else {
+			single = append(single, path)
+		}
 	}
-	if t.Kind() != reflect.Struct {
+	if len(single) == 0 {
+		single = listed
+	}
+	if len(single) != 1 {
 		return ""
 	}
-	for i := range t.NumField() {
-		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-		if tag == "" || tag == "-" {
-			continue
-		}
-		if tag == name {
-			return list + name
-		}
-		below := keyPath(t.Field(i).Type, name)
-		if path := list + strings.Replace(tag+"."+below, ".[]", "[]", 1); below != "" &&
-			(best == "" || strings.Count(path, "[]")+strings.Count(path, ".") < strings.Count(best, "[]")+strings.Count(best, ".")) {
-			best = path
-		}
-	}
-	return best
+	return single[0]
 }
 
-// keyNames lists every key that the file may hold, at any depth.
-func keyNames(t reflect.Type) []string {
-	var all []string
+// indices matches the positions in lists in the path of a key.
+var indices = regexp.MustCompile(`\[\d+\]`)
+
+// keyPaths returns the paths of all keys of a name below the prefix.
+func keyPaths(t reflect.Type, name, prefix string) (paths []string) {
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
+		if t.Kind() == reflect.Slice {
+			prefix += "[]"
+		}
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
 	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-		if name == "" || name == "-" {
+		tag, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		if tag == "" || tag == "-" {
 			continue
 		}
-		all = append(all, name)
-		all = append(all, keyNames(t.Field(i).Type)...)
+		path := strings.TrimPrefix(prefix+"."+tag, ".")
+		if tag == name {
+			paths = append(paths, path)
+		}
+		paths = append(paths, keyPaths(t.Field(i).Type, name, path)...)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return paths
 }

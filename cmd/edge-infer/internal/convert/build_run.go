@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -44,6 +45,7 @@ func (b *Build) Run(ctx context.Context) (*BuildReport, error) {
 	if err != nil {
 		return nil, err
 	}
+	media.WarnUnread(b.Logger, true, b.Images, b.Data)
 	var gate *accuracy.Gate
 	if b.judged() {
 		gate, err = b.openGate(ctx, reference, b.Layout, heldOut, dataset, b.Progress)

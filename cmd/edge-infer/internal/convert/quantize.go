@@ -109,6 +109,7 @@ func (q *Quantize) Run(ctx context.Context) (*QuantizeReport, error) {
 	if err != nil {
 		return nil, err
 	}
+	media.WarnUnread(q.Logger, true, q.Images, q.Data)
 	report := &QuantizeReport{Version: 1, Model: source.Path, Precision: engine.Precision(q.Precision), ModelBytes: len(source.Bytes)}
 	var gate *accuracy.Gate
 	if !q.Limits.Off() {

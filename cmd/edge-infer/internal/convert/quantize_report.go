@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
@@ -56,9 +55,43 @@ func (r *QuantizeReport) Save(path string) error {
 	return nil
 }
 
-// Print writes the report as text.
+// Print writes the report as text: the verdict and what it rests on, then the details.
 func (r *QuantizeReport) Print(out io.Writer) error {
-	text := fmt.Sprintf("%s in %s", r.Model, strings.ToUpper(string(r.Precision)))
+	_, err := io.WriteString(out, r.judgement()+r.details())
+	return err
+}
+
+// judgement returns the verdict, the accuracy before and after, the speed and the written file.
+func (r *QuantizeReport) judgement() string {
+	precision := strings.ToUpper(string(r.Precision))
+	text := precision + " not checked for accuracy\n"
+	if v := r.Verdict; v != nil {
+		text = precision + " passed\n"
+		if !v.Passed {
+			text = precision + " refused: " + strings.Join(v.Reasons, ", ") + "\n"
+		}
+		c := &v.Comparison
+		if before, after := c.ReferenceAccuracy, c.CandidateAccuracy; before != nil && after != nil {
+			text += fmt.Sprintf("%-10s %8s %8s %11s\n", "", "FP32", precision, "difference")
+			text += fmt.Sprintf("%-10s %8.4f %8.4f %+11.4f\n", "mAP50", before.MAP50, after.MAP50, after.MAP50-before.MAP50)
+			text += fmt.Sprintf("%-10s %8.4f %8.4f %+11.4f\n", "mAP50-95", before.MAP, after.MAP, after.MAP-before.MAP)
+		}
+		text += fmt.Sprintf("match rate %.4f: boxes of FP32 that %s has too, of %d in %d images\n", c.MatchRate, precision, c.Reference, c.Images)
+	}
+	if r.Speed != nil {
+		text += r.Speed.String() + "\n"
+	}
+	if r.Output != "" {
+		text += fmt.Sprintf("wrote %s, %.1f MB (%.1f MB before)\n", r.Output, megabytes(r.OutputBytes), megabytes(r.ModelBytes))
+	}
+	return text
+}
+
+func megabytes(bytes int) float64 { return float64(bytes) / 1e6 }
+
+// details returns how the model was made.
+func (r *QuantizeReport) details() string {
+	text := fmt.Sprintf("\n%s in %s", r.Model, strings.ToUpper(string(r.Precision)))
 	if r.Half != nil {
 		text += fmt.Sprintf(": %d nodes in float16, %d in float32", r.Half.Converted, len(r.Half.KeptFP32))
 	} else {
@@ -73,25 +106,23 @@ func (r *QuantizeReport) Print(out io.Writer) error {
 	if r.Calibration != nil {
 		text += fmt.Sprintf(", %d calibration images", r.Calibration.Images)
 	}
-	text += fmt.Sprintf(", %d bytes from %d, %.1f s\n", r.OutputBytes, r.ModelBytes, r.Seconds)
+	text += fmt.Sprintf(", %.1f s\n", r.Seconds)
+	if v := r.Verdict; v != nil {
+		text += fmt.Sprintf("score drift mean %.4f, max %.4f; %d boxes of another class", v.Comparison.MeanDrift, v.Comparison.MaxDrift,
+			v.Comparison.Flipped)
+		if v.Comparison.Loss != nil {
+			text += fmt.Sprintf("; loss of mAP50-95 %v", v.Comparison.Loss)
+		}
+		text += "\n"
+	}
 	for _, layer := range r.Sensitivity {
 		if layer.Excluded {
-			text += fmt.Sprintf("%s %s stays in floating point: alone in INT8 it causes a relative error of %.6f of the head's outputs\n",
-				layer.Operator, layer.Name, layer.Error)
+			text += fmt.Sprintf("%s %s kept in FP32: INT8 changes the output by %.2g %% (squared error, as --layer-loss)\n", layer.Operator,
+				layer.Name, 100*layer.Error)
 		}
-	}
-	if r.Verdict != nil {
-		text += "gate " + accuracy.Text(r.Verdict) + "\n"
 	}
 	if r.Target == quantize.ONNXRuntime {
 		text += bitsText()
 	}
-	if r.Speed != nil {
-		text += r.Speed.String() + "\n"
-	}
-	if r.Output != "" {
-		text += "wrote " + r.Output + "\n"
-	}
-	_, err := io.WriteString(out, text)
-	return err
+	return text
 }

@@ -37,7 +37,7 @@ func bitsText() string {
 	case runtime.GOARCH != "amd64":
 		return ""
 	case hasVNNI():
-		return "weights have 8 bits: quantize on an x86-64 CPU without VNNI for such CPUs, on which products of 8 bits saturate\n"
+		return "weights have 8 bits; for CPUs without VNNI, run quantize on one: 8-bit products overflow there\n"
 	}
 	return "weights have 7 bits, because this CPU has no VNNI\n"
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
@@ -42,6 +43,9 @@ func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 		record, _ := capture.ParseURI(c.Record) // checked with the configuration
 		if uri.Certificate == "insecure" || record.Certificate == "insecure" {
 			f.logger.Warn("the certificate of the camera is not verified: whoever answers in its place gets its password", "camera", c.Name)
+		}
+		if uri.Kind == capture.File {
+			media.WarnUnread(f.logger.With("camera", c.Name), false, uri.Address)
 		}
 		f.devices.Put(captured, at)
 	}

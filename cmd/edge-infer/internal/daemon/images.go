@@ -53,7 +53,7 @@ func (f *fleet) logShapeMismatches() {
 	for i, d := range views {
 		if shape, fits := d.Fit(sizes[i]); !fits {
 			m := d.Running().Model()
-			f.logger.Info("the network runs in the shape of other cameras' images; a restart fits it, --imgsz fixes it", "model", m.Path,
+			f.logger.Info("input shape was chosen for other cameras; restart to refit it or set --imgsz", "model", m.Path,
 				"runs", fmt.Sprintf("%dx%d", m.Width, m.Height), "would_fit", fmt.Sprintf("%dx%d", shape.Width, shape.Height))
 		}
 	}

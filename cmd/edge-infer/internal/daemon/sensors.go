@@ -54,7 +54,7 @@ func (s sensors) equal(other sensors) bool {
 		s.mode == other.mode
 }
 
-// announceChanges announces the cameras again if sensors have appeared or disappeared, if labels were seen for the first time, or if a
+// announceChanges announces the cameras again if sensors have appeared or disappeared, if labels were seen often enough, or if a
 // network has been opened that was not at the start. While cameras or engine change it does nothing until the next call.
 func (r *run) announceChanges() {
 	if !r.control.changing.TryLock() {

@@ -61,10 +61,10 @@ func TestTheEngineHereTakesOver(t *testing.T) {
 	frames(t, p, 3)
 	require.NotContains(t, p.Stderr.String(), "takes over")
 	s.Stop()
-	seen(t, p, "the engine here takes over")
+	seen(t, p, "local engine takes over from the inference server")
 	frames(t, p, 3)
 	s.Start(t)
-	seen(t, p, "the engine here hands back")
+	seen(t, p, "inference server in use again")
 	frames(t, p, 3)
 	require.NoError(t, p.Command.Process.Signal(syscall.SIGTERM))
 	_, stats := p.Rest()
@@ -81,7 +81,7 @@ func TestServersComeLater(t *testing.T) {
 	p := onServers(t, s, "--model", "demo", "--remote-fallback", "local")
 	frames(t, p, 2)
 	s.Start(t)
-	seen(t, p, "the engine here hands back")
+	seen(t, p, "inference server in use again")
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 }
 

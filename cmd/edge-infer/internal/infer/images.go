@@ -202,6 +202,9 @@ func (w *work) expand(inputs []string) (files []string, err error) {
 		case media.Nested(input):
 			w.logger.Warn("subdirectories are skipped", "directory", input, "hint", "name them too, or list files: find | edge-infer infer @-")
 		}
+		if err == nil {
+			media.WarnUnread(w.logger, false, input)
+		}
 		files = append(files, more...)
 	}
 	w.total = len(files) + w.failed

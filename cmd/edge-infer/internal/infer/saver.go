@@ -103,24 +103,25 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 
 // analytics draws zones and lines with their counts.
 func (s *saver) analytics(img draw.Image, t *pipeline.Tracker) error {
-	outline := func(points []zone.Point, closed bool, text string, colour color.RGBA) error {
+	corners := func(points ...zone.Point) []draw.Point {
 		s.points = s.points[:0]
 		for _, p := range t.Config.Pixels(points, img.Width, img.Height) {
 			s.points = append(s.points, draw.Point{X: float32(p.X), Y: float32(p.Y)})
 		}
-		return s.painter.Outline(img, s.points, closed, text, colour)
+		return s.points
 	}
 	for i := range t.Config.Zones {
 		z, count := &t.Config.Zones[i], t.ZoneCount(i)
 		text := fmt.Sprintf("%s: %d, entered %d", z.Name, sum(count.Occupied), sum(count.Entered))
-		if err := outline(z.Points, true, text, zoneColour); err != nil {
+		if err := s.painter.Outline(img, corners(z.Points...), true, text, zoneColour); err != nil {
 			return err
 		}
 	}
 	for i := range t.Config.Lines {
 		l, count := &t.Config.Lines[i], t.LineCount(i)
 		text := fmt.Sprintf("%s: in %d, out %d", l.Name, sum(count.In), sum(count.Out))
-		if err := outline([]zone.Point{l.From, l.To}, false, text, lineColour); err != nil {
+		ends := corners(l.From, l.To)
+		if err := s.painter.Line(img, ends[0], ends[1], text, lineColour); err != nil {
 			return err
 		}
 	}

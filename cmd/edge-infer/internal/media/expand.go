@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,7 +69,24 @@ func expandPath(input string) ([]string, error) {
 		return nil, fmt.Errorf("%s: no image or video in this directory itself (name those in it, or list all files: "+
 			"find %[1]s -name '*.jpg' | edge-infer infer @-)", input)
 	}
+	if unread := source.Unread(input, false); unread != "" {
+		return nil, fmt.Errorf("%s: no image or video of a format that is read in this directory, %s of others (convert them to JPEG or PNG)",
+			input, unread)
+	}
 	return nil, fmt.Errorf("%s: no image or video in this directory", input)
+}
+
+// WarnUnread logs the images and videos of directories that are left out because of their format; nested includes subdirectories.
+func WarnUnread(logger *slog.Logger, nested bool, directories ...string) {
+	for i, directory := range directories {
+		if slices.Contains(directories[:i], directory) {
+			continue
+		}
+		if unread := source.Unread(directory, nested); unread != "" {
+			logger.Warn("files of formats that are not read are left out", "directory", directory, "files", unread,
+				"hint", "convert them to JPEG or PNG")
+		}
+	}
 }
 
 // hidden reports whether a file is hidden. Such files often belong to other programs, like the ._*.jpg of macOS, which are not images.

@@ -1,8 +1,11 @@
 package media
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,4 +46,35 @@ func TestFilesOfADirAreFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile("list", []byte("plain.jpg\ndeeper\n"), 0o600))
 	_, err = Expand("@list")
 	require.ErrorContains(t, err, "list of files list: deeper: no image")
+}
+
+// A directory with images of formats that are not read alone is refused with their number.
+func TestExpandCountsWhatIsLeftOut(t *testing.T) {
+	t.Chdir(t.TempDir())
+	touch(t, "a.gif", "b.GIF", "c.avif", ".hidden.gif", "readme.txt")
+	require.NoError(t, os.Mkdir("d.gif", 0o700))
+	_, err := Expand(".")
+	require.ErrorContains(t, err, "in this directory itself", "there is a subdirectory")
+	require.NoError(t, os.Remove("d.gif"))
+	_, err = Expand(".")
+	require.EqualError(t, err, ".: no image or video of a format that is read in this directory, 3 (1 .avif, 2 .gif) of others "+
+		"(convert them to JPEG or PNG)")
+	touch(t, "e.jpg")
+	require.Equal(t, []string{"e.jpg"}, files(t, "."))
+}
+
+// What is left out because of its format is logged with its number, once for each directory.
+func TestWarnUnread(t *testing.T) {
+	t.Chdir(t.TempDir())
+	touch(t, "d/a.gif", "d/b.jp2", "d/c.jpg", "d/below/e.avif", "d/below/f.gif", "d/.git/g.gif", "plain/a.jpg", "plain/notes.txt")
+	warned := func(nested bool, directories ...string) string {
+		var log bytes.Buffer
+		WarnUnread(slog.New(slog.NewTextHandler(&log, nil)), nested, directories...)
+		return log.String()
+	}
+	const line = `msg="files of formats that are not read are left out" directory=d files=`
+	require.Contains(t, warned(false, "d"), line+`"2 (1 .gif, 1 .jp2)"`)
+	require.Contains(t, warned(true, "d", "d"), line+`"4 (1 .avif, 2 .gif, 1 .jp2)"`)
+	require.Equal(t, 1, strings.Count(warned(true, "d", "d", "plain", "", "nowhere", "d/a.gif"), "msg="))
+	require.Empty(t, warned(true, "plain"))
 }

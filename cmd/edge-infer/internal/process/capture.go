@@ -25,8 +25,9 @@ type ThreadScheduling struct {
 	cpuCount int
 	logger   *slog.Logger
 
-	cameras atomic.Int64
-	refused atomic.Pointer[string] // by the kernel
+	cameras         atomic.Int64
+	refused         atomic.Pointer[string] // by the kernel
+	captures, loops atomic.Bool            // threads of the kind got a priority, which the log has
 }
 
 // plan combines the configuration with the permissions of the process.
@@ -83,11 +84,13 @@ func (c *ThreadScheduling) SetupCaptureThread() {
 	}
 	if c.cpus != nil {
 		if err := unix.SchedSetaffinity(0, c.cpus); err != nil {
-			c.log(fmt.Sprintf("CPUs %s refused: %v", list(c.cpus), err))
+			c.log("capture threads run on any CPU", fmt.Sprintf("CPUs %s refused: %v", list(c.cpus), err))
 		}
 	}
 	if c.priority > 0 && !c.crowded() {
-		c.schedule(fifo(c.priority))
+		if c.schedule(fifo(c.priority)) && c.captures.CompareAndSwap(false, true) {
+			c.logger.Info("capture threads have priority", "scheduling", fmt.Sprintf("SCHED_FIFO %d", c.priority))
+		}
 	}
 }
 
@@ -98,16 +101,29 @@ func fifo(priority int) *unix.SchedAttr {
 	}
 }
 
-// schedule sets the scheduling of the calling thread.
-func (c *ThreadScheduling) schedule(a *unix.SchedAttr) {
-	if err := unix.SchedSetAttr(0, a, 0); err != nil {
-		c.log(fmt.Sprintf("SCHED_FIFO %d refused: %v", a.Priority, err))
+// schedule sets the scheduling of the calling thread and reports whether the kernel permits it.
+func (c *ThreadScheduling) schedule(a *unix.SchedAttr) bool {
+	err := unix.SchedSetAttr(0, a, 0)
+	if err != nil {
+		c.log(noPriority, fmt.Sprintf("SCHED_FIFO %d refused: %v", a.Priority, err))
+	}
+	return err == nil
+}
+
+// report logs that a priority of the configuration is not available. What threads get is logged when they get it: it depends on cameras and
+// engines that are not known at the start.
+func (c *ThreadScheduling) report() {
+	if c.refusal != "" && !c.auto {
+		c.logger.Info(noPriority, "reason", c.refusal)
 	}
 }
 
-func (c *ThreadScheduling) log(refusal string) {
+const noPriority = "real-time priority not available for capture and frame-loop threads"
+
+// log logs the first refusal.
+func (c *ThreadScheduling) log(message, refusal string) {
 	if c.refused.CompareAndSwap(nil, &refusal) {
-		c.logger.Info("threads of cameras and frame loops run as the others", "reason", refusal)
+		c.logger.Info(message, "reason", refusal)
 	}
 }
 

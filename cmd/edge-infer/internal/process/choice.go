@@ -55,8 +55,8 @@ func Apply(s Settings, root string, logger *slog.Logger) *Runtime {
 	c.Capture = ThreadScheduling{logger: logger, cpuCount: runtime.NumCPU()}
 	c.Capture.plan(s, root)
 	c.Capture.try()
-	logger.Info("runtime", "processors", c.Processors, "gc_percent", c.GC, "memory_limit", c.LimitText(), "capture", c.Capture.State(),
-		"frame_loop", c.Capture.LoopState())
+	logger.Info("runtime", "processors", c.Processors, "gc_percent", c.GC, "memory_limit", c.LimitText())
+	c.Capture.report()
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,7 +91,6 @@ func TestApplyChoosesAndTells(t *testing.T) {
 	assert.Equal(t, int64(64<<20), debug.SetMemoryLimit(-1))
 	assert.Equal(t, "64 MiB", c.LimitText())
 	assert.Equal(t, "as the others", c.Capture.State())
-	assert.Equal(t, "as the others", c.Capture.LoopState())
 
 	c = Apply(Settings{Auto, "250", Off, Off, Off}, root, slog.New(slog.DiscardHandler))
 	assert.Equal(t, 250, c.GC)
@@ -129,7 +129,6 @@ func TestWhatIsPermitted(t *testing.T) {
 	c = ThreadScheduling{cpuCount: 4}
 	c.plan(DefaultSettings(), with)
 	assert.Equal(t, "SCHED_FIFO 10; on CPUs 2-3", c.State())
-	assert.Equal(t, "SCHED_FIFO 9 with TensorRT", c.LoopState())
 	c.SetCameraCount(4)
 	assert.Equal(t, "as the others: not fewer cameras than CPUs; on CPUs 2-3", c.State())
 
@@ -144,7 +143,6 @@ func TestThePriorityIsTried(t *testing.T) {
 	c := ThreadScheduling{cpuCount: 4, priority: 1000}
 	c.try()
 	assert.Equal(t, "as the others: SCHED_FIFO 1000 refused: invalid argument", c.State())
-	assert.Equal(t, "as the others", c.LoopState())
 }
 
 // A thread gets what the kernel permits; what it refuses is told once and is no error.
@@ -155,7 +153,7 @@ func TestEnter(t *testing.T) {
 	c := ThreadScheduling{cpus: &set, cpuCount: 2, logger: slog.New(slog.NewTextHandler(&log, nil))}
 	onThread(func() { c.SetupCaptureThread() })
 	onThread(func() { c.SetupCaptureThread() })
-	assert.Equal(t, 1, buffer.Count(log.Bytes(), []byte("threads of cameras and frame loops run as the others")))
+	assert.Equal(t, 1, buffer.Count(log.Bytes(), []byte("capture threads run on any CPU")))
 	assert.Contains(t, c.State(), "as the others: CPUs 1000-1023 refused: ")
 
 	var own unix.CPUSet
@@ -184,7 +182,6 @@ func TestEnter(t *testing.T) {
 	if c.refused.Load() == nil {
 		assert.Equal(t, []uint32{unix.SCHED_FIFO, 5}, []uint32{scheduling.Policy, scheduling.Priority})
 		assert.Equal(t, []uint32{unix.SCHED_FIFO, 4}, []uint32{loop.Policy, loop.Priority})
-		assert.Equal(t, "SCHED_FIFO 4 with TensorRT", c.LoopState())
 	} else {
 		assert.Contains(t, c.State(), "SCHED_FIFO 5 refused: ")
 	}
@@ -247,4 +244,35 @@ func TestGiveBack(t *testing.T) {
 	runtime.GC() // which by itself keeps it
 	ReleaseMemory()
 	assert.Less(t, free(), uint64(size/8))
+}
+
+// The log mentions a real-time priority only where threads get it, or where the configuration asks for it in vain.
+func TestPrioritiesAreLoggedWhereTheyAreUsed(t *testing.T) {
+	restored(t)
+	root := machine(t, map[string]string{
+		"proc/self/cgroup": "0::/\n", "proc/self/status": "Name:\tx\nCapEff:\t0000000000800000\n",
+	})
+	logged := func(settings Settings, cameras int) string {
+		var log buffer.Buffer
+		c := Apply(settings, root, slog.New(slog.NewTextHandler(&log, nil)))
+		require.Equal(t, settings.CapturePriority == "1000", strings.Contains(log.String(), "SCHED_FIFO"), "no camera and no frame loop yet")
+		c.Capture.SetCameraCount(cameras)
+		onThread(c.Capture.SetupCaptureThread)
+		onThread(c.Capture.SetupCaptureThread)
+		if c.Capture.refused.Load() == nil && c.Capture.priority > 0 && cameras < runtime.NumCPU() {
+			require.Equal(t, 1, strings.Count(log.String(), "capture threads have priority"))
+		} else {
+			require.NotContains(t, log.String(), "capture threads have priority")
+		}
+		require.NotContains(t, log.String(), "frame loops of GPUs", "there is none")
+		return log.String()
+	}
+	logged(DefaultSettings(), 0)
+	require.NotContains(t, logged(DefaultSettings(), 1000), "SCHED_FIFO", "more cameras than CPUs")
+	off := DefaultSettings()
+	off.CapturePriority = Off
+	require.NotContains(t, logged(off, 1), "SCHED_FIFO")
+	impossible := DefaultSettings()
+	impossible.CapturePriority = "1000"
+	require.Contains(t, logged(impossible, 1), "real-time priority not available for capture and frame-loop threads")
 }

@@ -32,11 +32,13 @@ func (c *ThreadScheduling) SetupLoopThread() (review func()) {
 	}
 	usual, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
-		c.log(err.Error())
+		c.log(noPriority, err.Error())
 		return func() {}
 	}
 	t := &loopThread{capture: c, first: fifo(c.loopPriority()), usual: usual, checked: time.Now(), used: threadTime()}
-	c.schedule(t.first)
+	if c.schedule(t.first) && c.loops.CompareAndSwap(false, true) {
+		c.logger.Info("frame loops of GPUs have priority", "scheduling", fmt.Sprintf("SCHED_FIFO %d", c.loopPriority()))
+	}
 	return func() { t.review(time.Now(), threadTime) }
 }
 
@@ -69,11 +71,3 @@ func threadTime() time.Duration {
 }
 
 func (c *ThreadScheduling) loopPriority() int { return max(c.priority-1, 1) }
-
-// LoopState describes the scheduling of frame loop threads; package pipeline decides which loops have one.
-func (c *ThreadScheduling) LoopState() string {
-	if c.priority == 0 || c.refused.Load() != nil {
-		return "as the others"
-	}
-	return fmt.Sprintf("SCHED_FIFO %d with TensorRT", c.loopPriority())
-}

@@ -72,6 +72,9 @@ func (p *Publisher) Frame(in *pipeline.Result) {
 		if in.Events != nil {
 			p.publishEvents(in)
 		}
+		if p.Seen != nil && in.Tracker != nil {
+			p.Seen.Frame(in.Camera, in.Captured, in.Tracker.Counts(), in.Labels)
+		}
 		if in.Frame == nil {
 			return // the camera is over, this was its last word
 		}
@@ -105,9 +108,6 @@ func (p *Publisher) publishEvents(in *pipeline.Result) {
 		switch change.Counter {
 		case zone.Present:
 			p.Client.Count(in.Camera, topic.CountLabel(label), change.Value)
-			if change.Value > 0 && p.Seen != nil {
-				p.Seen.Add(in.Camera, label)
-			}
 			p.Client.Count(in.Camera, topic.Total, sum(in.Tracker.Counts()))
 		case zone.Occupied:
 			name := configuration.Zones[change.Index].Name

@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 			ended := time.Now()
 			back := "server resumed"
 			if c.local {
-				back = "the engine here hands back"
+				back = "inference server in use again"
 			}
 			await(t, w, back)
 			returned := time.Since(ended)

@@ -85,7 +85,7 @@ func TestThePageShowsHistory(t *testing.T) {
 	hours := evaluate[string](b, `document.querySelector("table.hours").innerText`)
 	require.Equal(t, "Hour\tbolt\tinto yard\tgate in\tgate out\n09:00\t3\t2\t4\t0", hours)
 	require.Equal(t, "2026-11-21", evaluate[string](b, `document.querySelectorAll("select")[1].value`))
-	b.wait(`document.querySelector("canvas").getAttribute("aria-label")?.includes("Red: 1 min 3 s in one place")`)
+	b.wait(`document.querySelector("canvas").getAttribute("aria-label")?.includes("red is 1 min 3 s, all objects together")`)
 	// The right end of the warm row is red, and nothing lies over the rows beside it.
 	b.wait(`(() => {
 		const canvas = document.querySelector("canvas");

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"math"
 	"os"
@@ -311,6 +312,64 @@ func TestKeypointsArePaintedWithTheirNames(t *testing.T) {
 	require.False(t, near(t, painted["unnamed"].Beside, painted["unnamed"].Colour), "a name where names are off")
 	require.Equal(t, 19, painted["person"].Limbs)
 	require.Zero(t, painted["named"].Limbs)
+	require.Empty(t, b.consoleErrors())
+}
+
+// paintCrowd paints neighbours, a zone and a line, and keeps where texts were written.
+const paintCrowd = `import("/files/paint.js").then(({image, boxes, shapes}) => {
+	const canvas = document.createElement("canvas");
+	[canvas.width, canvas.height] = [640, 480];
+	canvas.style.width = "640px";
+	document.body.append(canvas);
+	const context = canvas.getContext("2d");
+	const grounds = [];
+	const {fillRect} = context;
+	context.fillRect = (...at) => { grounds.push(at); fillRect.apply(context, at); };
+	const object = (box, i) => ({label: i % 3 ? "person" : "a label that is longer", class: i, score: .9, box, track: i + 1});
+	const detections = [[100, 100, 200, 300], [105, 102, 205, 300], [110, 98, 190, 290], [600, 50, 639, 90], [610, 52, 640, 95], [0, 0, 30, 20],
+		[2, 2, 28, 22], [500, 440, 640, 480], [510, 445, 640, 480], [-50, -50, 800, 600]].map(object);
+	detections.push({...object([300, 200, 330, 220], 11), label: "a label wider than the image ".repeat(9)});
+	const frame = () => {
+		grounds.length = 0;
+		image(context, null);
+		grounds.length = 0;
+		shapes(context, {width: 640, height: 480, zones: [{name: "yard", points: [{x: 100, y: 100}, {x: 200, y: 100}, {x: 200, y: 300}]}],
+			lines: [{name: "gate", from: {x: 630, y: 20}, to: {x: 630, y: 300}}]}, {zones: [], lines: [{name: "gate", in: 12, out: 345}]});
+		boxes(context, {detections, lost: []}, 1, {names: true, ids: true});
+	};
+	frame();
+	frame();
+	window.grounds = grounds;
+	window.crowd = canvas.toDataURL("image/png");
+})`
+
+// TestLabelsOfThePageKeepClearOfEachOther: texts on the canvas are whole and do not cover each other.
+func TestLabelsOfThePageKeepClearOfEachOther(t *testing.T) {
+	s := newStage(t, 640, 360, 8, "belt")
+	server := &Server{Zones: s}
+	s.serve(t, server)
+	b := newBrowser(t, 1280, 800)
+	b.do(chromedp.Navigate(server.URL()))
+	b.wait(`window.edgeInfer`)
+	evaluate[any](b, "void "+paintCrowd)
+	b.wait(`window.crowd`)
+	grounds := evaluate[[][4]float64](b, `window.grounds`)
+	require.Len(t, grounds, 13)
+	for i, g := range grounds {
+		require.GreaterOrEqual(t, min(g[0], g[1]), 0., "%v", g)
+		require.LessOrEqual(t, g[0]+g[2], 640.001, "%v", g)
+		require.LessOrEqual(t, g[1]+g[3], 480.001, "%v", g)
+		for _, o := range grounds[:i] {
+			apart := g[0]+g[2] <= o[0] || o[0]+o[2] <= g[0] || g[1]+g[3] <= o[1] || o[1]+o[3] <= g[1]
+			require.True(t, apart, "%v and %v", g, o)
+		}
+	}
+	if directory := os.Getenv("EDGE_INFER_SCREENSHOTS"); directory != "" {
+		_, encoded, _ := strings.Cut(evaluate[string](b, `window.crowd`), ",")
+		png, err := base64.StdEncoding.DecodeString(encoded)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(directory, "crowd.png"), png, 0o600))
+	}
 	require.Empty(t, b.consoleErrors())
 }
 

@@ -93,7 +93,7 @@ export class History {
       context.fillStyle = `hsl(${Math.round(240 * (1 - share))} 100% 50% / ${0.25 + 0.45 * share})`;
       context.fillRect((i % found.columns) * dx, Math.floor(i / found.columns) * dy, dx, dy);
     });
-    const text = most > 0 ? `Where objects touched the ground. Red: ${most < 60 ? `${most.toFixed(1)} s` : duration(most)} in one place, sum over all objects.` : "No objects.";
+    const text = most > 0 ? `Where objects stood; red is ${most < 60 ? `${most.toFixed(1)} s` : duration(most)}, all objects together` : "No objects";
     this.hint.textContent = text;
     this.canvas.setAttribute("aria-label", text);
   }

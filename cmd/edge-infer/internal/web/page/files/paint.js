@@ -12,9 +12,13 @@ export function fit(canvas, width, height) {
   return wanted / width;
 }
 
+// tags are the rectangles of the texts on a canvas since its image was painted, which later texts keep clear of.
+const tags = new WeakMap();
+
 // image paints the camera's image, or a dark background without one.
 export function image(context, pixels) {
   const { width, height } = context.canvas;
+  tags.set(context.canvas, []);
   if (pixels) {
     context.drawImage(pixels, 0, 0, width, height);
     return;
@@ -30,13 +34,45 @@ const unit = (context) => Math.max(1, context.canvas.width / 640);
 
 const letters = (context) => 12 * Math.min(2, Math.max(0.9, context.canvas.width / 800));
 
-function tag(context, text, x, y, background) {
+// nearby is the number of lines that a text may be away from its box.
+const nearby = 4;
+
+// place returns where a text of a box goes: above it, inside or below, at its left or right side, or some lines further, at the first place
+// that is on the canvas and free; else above the box, moved onto the canvas.
+function place(canvas, [x1, y1, x2, y2], width, height) {
+  const taken = tags.get(canvas) ?? [];
+  const onto = (v, most) => Math.max(0, Math.min(v, most));
+  [x1, x2] = [onto(x1, canvas.width), onto(x2, canvas.width)];
+  [y1, y2] = [onto(y1, canvas.height), onto(y2, canvas.height)];
+  let first = null;
+  for (let step = 0; step < nearby; step++) {
+    for (const top of [y1 - (step + 1) * height, y1 + step * height, y2 + step * height, y2 - (step + 1) * height]) {
+      if (top < 0 || top + height > canvas.height) continue;
+      for (const side of [x1, x2 - width]) {
+        const left = onto(side, canvas.width - width);
+        const free = taken.every(([l, t, w, h]) => left + width <= l || l + w <= left || top + height <= t || t + h <= top);
+        if (free) return [left, top];
+        first ??= [left, top];
+      }
+    }
+  }
+  return first ?? [onto(x1, canvas.width - width), onto(y1 - height, canvas.height - height)];
+}
+
+// tag writes a text at a box or, without x2 and y2, at a point. A text that is wider than the canvas ends with an ellipsis.
+function tag(context, text, x, y, background, x2 = x, y2 = y) {
   const size = letters(context);
   context.font = `600 ${size}px system-ui, "Liberation Sans", sans-serif`;
+  const room = context.canvas.width - size * 0.7;
+  if (context.measureText(text).width > room) {
+    let kept = [...text];
+    while (kept.length > 0 && context.measureText(`${kept.join("")}…`).width > room) kept.pop();
+    text = `${kept.join("")}…`;
+  }
   const width = context.measureText(text).width + size * 0.7;
   const height = size * 1.45;
-  const left = Math.max(0, Math.min(x, context.canvas.width - width));
-  const top = Math.max(0, y - height);
+  const [left, top] = place(context.canvas, [x, y, x2, y2], width, height);
+  tags.get(context.canvas)?.push([left, top, width, height]);
   context.fillStyle = background;
   context.fillRect(left, top, width, height);
   context.fillStyle = "#06211e";
@@ -119,6 +155,7 @@ function pointNames(context, d, scale, line, names) {
 // painted boxes in canvas pixels.
 export function boxes(context, message, scale, { names, ids }) {
   const painted = [];
+  const texts = []; // they are written over all boxes
   const line = Math.round(2 * unit(context));
   const paint = (d, lost, speed = -1) => {
     const [x1, y1, x2, y2] = d.box.map((v) => v * scale);
@@ -135,13 +172,15 @@ export function boxes(context, message, scale, { names, ids }) {
     const score = context.canvas.clientWidth < narrow ? "" : `${Math.round(d.score * 100)}%`;
     const pace = speed >= 0 ? `${speed.toFixed(1)} m/s` : "";
     const text = [names ? d.label : "", ids && d.track ? d.track : "", names ? score : "", names ? pace : ""].filter(Boolean).join(" ");
-    if (d.keypoints && names) pointNames(context, d, scale, line, called);
-    if (!lost && text) tag(context, text, x1 - line / 2, y1 - line / 2, colour(d.class));
+    if (d.keypoints && names) texts.push(() => pointNames(context, d, scale, line, called));
+    const edge = line / 2;
+    if (!lost && text) texts.push(() => tag(context, text, x1 - edge, y1 - edge, colour(d.class), x2 + edge, y2 + edge));
     context.globalAlpha = 1;
     painted.push({ label: d.label, class: d.class, track: d.track ?? 0, lost, source: d.box, canvas: [x1, y1, x2, y2], colour: colour(d.class) });
   };
   for (const d of message.lost) paint(d, true);
   message.detections.forEach((d, i) => paint(d, false, message.speeds?.[i]));
+  texts.forEach((write) => write());
   return painted;
 }
 
