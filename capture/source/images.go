@@ -174,8 +174,11 @@ var decodeSentinel = [16]byte{0xA5, 0x5A, 0xC3, 0x3C, 0x96, 0x69, 0xF0, 0x0F, 0x
 func (p *encodedImage) decodeInto(mat *gocv.Mat) bool {
 	if orientation := webpOrientation(p.data); orientation != upright {
 		stored, err := gocv.IMDecode(p.data, gocv.IMReadColor|gocv.IMReadIgnoreOrientation)
+		if err != nil {
+			return false
+		}
 		defer stored.Close()
-		return err == nil && !stored.Empty() && orient(stored, mat, orientation) == nil
+		return !stored.Empty() && orient(stored, mat, orientation) == nil
 	}
 	before, err := mat.DataPtrUint8()
 	marked := err == nil && len(before) >= len(decodeSentinel)

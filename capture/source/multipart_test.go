@@ -48,7 +48,8 @@ func TestMultipart(t *testing.T) {
 		},
 		"another boundary and no header": {
 			"--c\r\n\r\n\xff\xd8a\xff\xd9\r\n--c\r\n\r\n\xff\xd8b\xff\xd9\r\n--c--",
-			[]string{"\xff\xd8a\xff\xd9", "\xff\xd8b\xff\xd9"}, io.EOF,
+			[]string{"\xff\xd8a\xff\xd9", "\xff\xd8b\xff\xd9"},
+			io.EOF,
 		},
 		"no length known":        {"--b\r\nContent-Length: 0\r\n\r\nabc\r\n--b--", []string{"abc"}, io.EOF},
 		"cut in a header":        {"--b\r\nContent-Le", nil, io.ErrUnexpectedEOF},

@@ -104,15 +104,15 @@ const heifHeader = 1 << 20
 // formats the properties irot and imir of the primary item are normative, and EXIF data is not (ISO/IEC 23000-22, MIAF). FFmpeg does not
 // apply them.
 func heifOrientation(data []byte) int {
-	kind, _ := box(data, "ftyp")
-	meta, _ := box(data, "meta")
+	kind := box(data, "ftyp")
+	meta := box(data, "meta")
 	if kind == nil || len(meta) < 4 {
 		return upright
 	}
 	meta = meta[4:] // version and flags
-	properties, _ := box(meta, "iprp")
-	container, _ := box(properties, "ipco")
-	associations, _ := box(properties, "ipma")
+	properties := box(meta, "iprp")
+	container := box(properties, "ipco")
+	associations := box(properties, "ipma")
 	angle, mirror := 0, 0
 	for _, index := range associated(associations, primaryItem(meta)) {
 		name, content := property(container, index)
@@ -141,16 +141,17 @@ func nextBox(data []byte) (name string, content, rest []byte) {
 	return string(data[4:8]), data[8:size], data[size:]
 }
 
-// box returns the content of the first box of a name, and whether there is one.
-func box(data []byte, name string) (content []byte, ok bool) {
+// box returns the content of the first box of a name, nil if there is none.
+func box(data []byte, name string) []byte {
 	for len(data) > 0 {
 		var found string
+		var content []byte
 		found, content, data = nextBox(data)
 		if found == name {
-			return content, true
+			return content
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // property returns a box of the container by its number from 1 on.
@@ -163,7 +164,7 @@ func property(container []byte, index int) (name string, content []byte) {
 
 // primaryItem returns the number of the item that is shown, 0 if it is unknown.
 func primaryItem(meta []byte) uint32 {
-	content, _ := box(meta, "pitm")
+	content := box(meta, "pitm")
 	switch {
 	case len(content) >= 8 && content[0] > 0:
 		return binary.BigEndian.Uint32(content[4:])

@@ -73,7 +73,7 @@ func TestMistakes(t *testing.T) {
 		{"empty model", "--camera demo --model " + empty, 1, []string{"empty.onnx", "empty"}},
 		{"truncated model", "--camera demo --model " + truncated, 1, []string{"truncated.onnx", "truncated"}},
 		{"wrong layout", "--camera demo --layout classify", 1, []string{"model demo", "classify", "[B,nc]"}},
-		{"unknown layout", "--camera demo --layout v8", 2, []string{`model.layout "v8" must be auto, yolov5`}},
+		{"unknown layout", "--camera demo --layout v8", 2, []string{`model.layout "v8" is no layout, did you mean yolov8 or yolov8-rows?`}},
 		{"wrong labels", "--camera demo --labels " + labels, 1, []string{"2 labels"}},
 		{"unknown label", "--camera demo --classes cat", 2, []string{`label "cat" is not one of the model's`, "bolt"}},
 		{"unknown engine", "--camera demo --engine cuda", 2, []string{`engine.backend "cuda" must be auto, tensorrt, onnxruntime`}},

@@ -34,7 +34,7 @@ capture/rtsp: internal/boundedfile capture
 capture/rtsp/rtsptest:
 capture/source: capture capture/gstreamer capture/nvdec capture/rtsp capture/scene engine engine/isolate
 cross:
-engine: internal/boundedfile
+engine: internal/boundedfile internal/spelling
 engine/*: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess
 engine/auto: engine engine/* engine/cuda engine/onnxruntime engine/tensorrt engine/triton
 engine/cuda: engine
@@ -76,7 +76,8 @@ internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/prep
 	postprocess/predict
 internal/daemon: internal/boundedfile capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect
 	internal/audit internal/broker
-	internal/config internal/daemon/camera internal/daemon/device internal/history internal/media internal/network internal/pipeline internal/diagnose
+	internal/config internal/daemon/camera internal/daemon/device internal/diagnose internal/history internal/media internal/network
+	internal/pipeline
 	internal/process internal/progress internal/record internal/report internal/sink internal/site internal/stage internal/store
 	internal/telemetry internal/terminal
 	internal/upload internal/web internal/webhook mqtt mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload

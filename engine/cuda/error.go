@@ -93,8 +93,8 @@ func describe(code int) string {
 	return fmt.Sprintf("error %d", code)
 }
 
-// failure returns the error of a driver call, or nil for code 0. Its kind is engine.ErrContextLost or engine.ErrUnavailable, since any failed
-// set-up makes the backend unavailable.
+// failure returns the error of a driver call, or nil for code 0. Its kind is engine.ErrContextLost or engine.ErrUnavailable, since any
+// failed set-up makes the backend unavailable.
 func failure(op, subject string, code int) error {
 	if code == 0 {
 		return nil

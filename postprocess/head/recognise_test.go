@@ -287,11 +287,13 @@ func TestOpenRefuses(t *testing.T) {
 			"output0 [1 84 8400]" + none,
 		},
 		{
-			Options{Layout: LayoutYOLOv5}, described(0, []int64{1, 84, 5}),
+			Options{Layout: LayoutYOLOv5},
+			described(0, []int64{1, 84, 5}),
 			"output0 [1 84 5] are not what layout yolov5 needs, [B,N,5+nc] (edge-infer model layouts lists them)",
 		},
 		{
-			Options{Layout: LayoutYOLOv8}, described(0, []int64{1, 4, 84}),
+			Options{Layout: LayoutYOLOv8},
+			described(0, []int64{1, 4, 84}),
 			"output0 [1 4 84] are not what layout yolov8 needs, [B,4+nc,N] (edge-infer model layouts lists them)",
 		},
 		{
@@ -311,7 +313,8 @@ func TestOpenRefuses(t *testing.T) {
 				"with --labels)",
 		},
 		{
-			Options{Layout: "retinanet"}, described(6, []int64{1, 84, 8400}),
+			Options{Layout: "retinanet"},
+			described(6, []int64{1, 84, 8400}),
 			`layout "retinanet" is not known (edge-infer model layouts lists them)`,
 		},
 		{Options{}, described(0, []int64{1, 0, 6}), "output0 [1 0 6] has a size that cannot be decoded"},
@@ -426,10 +429,38 @@ func TestRefusalsAreShort(t *testing.T) {
 		seen[text] = true
 	}
 	shapes := [][]int64{
-		{1, 84, 8400}, {1, 8400, 84}, {1, 8400, 85}, {1, 25200, 85}, {1, 8400, 6}, {1, 25200, 6}, {1, 300, 6}, {1, 300, 84}, {1, 300, 38},
-		{1, 1000}, {-1, 7}, {-1, 6}, {1, 8400, 4}, {1, 4, 8400}, {1, 80, 8400}, {1, 17, 160, 160}, {1, 1, 640, 640}, {1, 640, 640},
-		{1, 255, 80, 80}, {1, 255, 40, 40}, {1, 3, 80, 80, 85}, {1, 144, 80, 80}, {1, 100, 92}, {1, 100, 4}, {1, 100}, {1, 1}, {}, {1, 0},
-		{-1, -1, -1}, {1, 32, 160, 160}, {1, 40, 37}, {1, 8598, 112},
+		{1, 84, 8400},
+		{1, 8400, 84},
+		{1, 8400, 85},
+		{1, 25200, 85},
+		{1, 8400, 6},
+		{1, 25200, 6},
+		{1, 300, 6},
+		{1, 300, 84},
+		{1, 300, 38},
+		{1, 1000},
+		{-1, 7},
+		{-1, 6},
+		{1, 8400, 4},
+		{1, 4, 8400},
+		{1, 80, 8400},
+		{1, 17, 160, 160},
+		{1, 1, 640, 640},
+		{1, 640, 640},
+		{1, 255, 80, 80},
+		{1, 255, 40, 40},
+		{1, 3, 80, 80, 85},
+		{1, 144, 80, 80},
+		{1, 100, 92},
+		{1, 100, 4},
+		{1, 100},
+		{1, 1},
+		{},
+		{1, 0},
+		{-1, -1, -1},
+		{1, 32, 160, 160},
+		{1, 40, 37},
+		{1, 8598, 112},
 	}
 	for _, labels := range []int{0, 1, 2, 3, 17, 80, 91, 1000} {
 		for _, task := range []engine.Task{"", engine.Detect, engine.Segment, engine.Pose, engine.Raw} {

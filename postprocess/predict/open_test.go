@@ -66,7 +66,8 @@ func TestLoad(t *testing.T) {
 		assert.Equal(t, engine.Preprocess{Preset: "yolox", Pad: new(int), Resize: setting.Resize}, o.Metadata.Preprocess)
 	}
 	require.NoError(t, os.WriteFile(engine.PreprocessFile(file), []byte("yolo"), 0o600))
-	require.ErrorContains(t, (&Options{Model: file}).Load(), engine.PreprocessFile(file)+`: preprocess preset: "yolo" is not known, did you mean yolox or yolo-nas?`)
+	require.ErrorContains(t, (&Options{Model: file}).Load(),
+		engine.PreprocessFile(file)+`: preprocess preset: "yolo" is not known, did you mean yolox or yolo-nas?`)
 	known := Options{LabelsFile: "coco"}
 	require.NoError(t, known.Load())
 	require.Len(t, known.Metadata.Labels, 80)

@@ -19,8 +19,8 @@ import (
 	"github.com/edge-infer/edge-infer/internal/yamldepth"
 )
 
-// maxFile limits a file in bytes. Reading one takes up to 400 times its size in memory, most of it for a moment; a camera takes 0.3 KB, with
-// many zones 5 KB.
+// maxFile limits a file in bytes. Reading one takes up to 400 times its size in memory, most of it for a moment; a camera takes 0.3 KB, and
+// 5 KB with many zones.
 const maxFile = 512 << 10
 
 // byteOrderMark begins files of some Windows editors.

@@ -94,8 +94,8 @@ func TestANetworkThatIsOpenedLate(t *testing.T) {
 	}
 }
 
-// TestALaterReloadReplacesOneThatHangs: a network that the configuration names hangs while it is looked at. Meanwhile the next configuration
-// comes into force, remote commands are answered, and the program ends.
+// TestALaterReloadReplacesOneThatHangs: a network that the configuration names hangs while it is looked at. Meanwhile the next
+// configuration comes into force, remote commands are answered, and the program ends.
 func TestALaterReloadReplacesOneThatHangs(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.StandInGPU(t)

@@ -46,7 +46,8 @@ func TestOrderOfCamerasChangesNothing(t *testing.T) {
 		},
 		"set remotely": {
 			[]string{"{name: a, uri: demo}", "{name: b, uri: demo, privacy: {labels: [face]}}", "{name: c, uri: demo}"},
-			map[string]command.Kept{"b": {Labels: pointer([]string{"dog"})}}, nil,
+			map[string]command.Kept{"b": {Labels: pointer([]string{"dog"})}},
+			nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

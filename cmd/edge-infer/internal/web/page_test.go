@@ -326,7 +326,8 @@ const paintCrowd = `import("/files/paint.js").then(({image, boxes, shapes}) => {
 	const {fillRect} = context;
 	context.fillRect = (...at) => { grounds.push(at); fillRect.apply(context, at); };
 	const object = (box, i) => ({label: i % 3 ? "person" : "a label that is longer", class: i, score: .9, box, track: i + 1});
-	const detections = [[100, 100, 200, 300], [105, 102, 205, 300], [110, 98, 190, 290], [600, 50, 639, 90], [610, 52, 640, 95], [0, 0, 30, 20],
+	const detections = [[100, 100, 200, 300], [105, 102, 205, 300], [110, 98, 190, 290],
+		[600, 50, 639, 90], [610, 52, 640, 95], [0, 0, 30, 20],
 		[2, 2, 28, 22], [500, 440, 640, 480], [510, 445, 640, 480], [-50, -50, 800, 600]].map(object);
 	detections.push({...object([300, 200, 330, 220], 11), label: "a label wider than the image ".repeat(9)});
 	const frame = () => {
