@@ -156,7 +156,7 @@ postprocess: engine internal/spelling
 postprocess/draw: postprocess
 postprocess/evaluate: engine internal/yamldepth postprocess
 postprocess/format: postprocess
-postprocess/head: engine postprocess postprocess/scan
+postprocess/head: engine internal/spelling postprocess postprocess/scan
 postprocess/predict: internal/boundedfile internal/labelfile engine engine/auto engine/demo engine/onnx engine/standby engine/tensorrt postprocess
 	postprocess/head
 postprocess/predict/cascade: engine postprocess postprocess/predict

@@ -496,7 +496,7 @@ func TestMakeRefuses(t *testing.T) {
 		"labels: the file names no class": func(m *Make) { m.Labels = write(t, "names.txt", nil) },
 		"not ONNX: byte 3 fits no ONNX field (name the .onnx file that the exporter wrote)": func(m *Make) { m.Model = write(t, "text.onnx", []byte("hello")) },
 		"is an engine plan (name its ONNX":                                                  func(m *Make) { m.Model = write(t, "b.plan", []byte("ftrt")) },
-		"preprocess preset: \"yolo\" is not one of":                                         func(m *Make) { m.Preprocess = "yolo" },
+		"preprocess preset: \"yolo\" is not known":                                          func(m *Make) { m.Preprocess = "yolo" },
 		"calibration cache: it is not JSON":                                                 func(m *Make) { m.Calibration = write(t, "c", []byte("hello")) },
 		"annotation \"org.opencontainers.image.description\" has characters that cannot be printed": func(m *Make) {
 			m.Description = "parts\nsignature   valid"
