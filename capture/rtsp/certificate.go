@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"fmt"
 	"strings"
 
@@ -45,8 +46,11 @@ func newTrust(certificate string) (trust, error) {
 		return trust{insecure: true}, nil
 	}
 	data, err := boundedfile.Read(certificate, boundedfile.Small)
+	if failed, known := errors.AsType[*fs.PathError](err); known {
+		err = failed.Err // without the path, which is in the message
+	}
 	if err != nil {
-		return trust{}, errors.Unwrap(err) // without the path, which is in the message
+		return trust{}, err
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(data) {

@@ -113,7 +113,8 @@ func open(path string) (*os.File, error) {
 	default:
 		return file, nil
 	}
-	return nil, errors.Join(err, file.Close())
+	_ = file.Close()
+	return nil, err
 }
 
 var errNotRegular = errors.New("a pipe or a device, not a regular file")

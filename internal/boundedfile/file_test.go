@@ -94,6 +94,11 @@ func TestReadLarge(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	pipe := filepath.Join(filepath.Dir(path), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, err := range []error{errorOf(ReadLarge(pipe)), errorOf(Read(pipe, 10)), errorOf(Read(filepath.Dir(path), 10))} {
+		require.IsType(t, new(fs.PathError), err)
+	}
 	_, err = ReadLarge(pipe)
 	require.ErrorIs(t, err, errNotRegular)
 }
+
+func errorOf(_ []byte, err error) error { return err }
