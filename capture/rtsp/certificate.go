@@ -6,8 +6,8 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
-	"io/fs"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/edge-infer/edge-infer/internal/boundedfile"
