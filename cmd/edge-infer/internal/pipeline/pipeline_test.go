@@ -80,7 +80,7 @@ func (e *slowEngine) Submit(slot int, images []engine.Image) error {
 		if s.result.Candidates[i].Rows == nil {
 			s.result.Candidates[i] = engine.Candidates{Rows: make([]float32, engine.CandidateFields)}
 		}
-		copy(s.result.Candidates[i].Rows, []float32{float32(images[i].Data[0]), 1, 255.5, 50, 0.9, 2})
+		copy(s.result.Candidates[i].Rows, []float32{float32(images[i].Data[0]), 20, 255.5, 50, 0.9, 2})
 	}
 	if e.took == 0 {
 		s.done <- struct{}{}

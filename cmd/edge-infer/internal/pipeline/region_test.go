@@ -79,8 +79,8 @@ func TestDetectionsOfARegionAreOnTheImage(t *testing.T) {
 	p.submit(0)
 	p.finish(0)
 	require.Len(t, seen.boxes, 1)
-	// The stand-in finds 0, 1 to 255.5, 50 in each image; the decoder keeps it within the 32 by 32 pixels that it was given.
-	require.Equal(t, postprocess.Box{X1: 32, Y1: 17, X2: 64, Y2: 48}, seen.boxes[0])
+	// The stand-in finds 0, 20 to 255.5, 50 in each image; the decoder keeps it within the 32 by 32 pixels that it was given.
+	require.Equal(t, postprocess.Box{X1: 32, Y1: 36, X2: 64, Y2: 48}, seen.boxes[0])
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, p.Run(ctx, nil))
