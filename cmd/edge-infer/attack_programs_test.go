@@ -53,6 +53,7 @@ type arena struct {
 	events               *eventCheck // of gate
 	storage              *storage
 	second               *secondNetworks
+	hanging              *hangingNetworks
 	reloaded             bool
 	timed                bool  // the run has a duration, and its rates are checked
 	clock                int32 // seconds by which the clock of gate differs
@@ -91,6 +92,7 @@ func newArena(t *testing.T, random *rand.Rand) *arena {
 	a.events = newEventCheck(t, a.broker, "attack", "owner", attackUser, attackPassword)
 	a.storage = newStorage(t)
 	a.second = newSecondNetworks(a)
+	a.hanging = newHangingNetworks(a)
 	return a
 }
 
@@ -123,6 +125,7 @@ func (a *arena) stopDamage() {
 		a.setClock(0)
 	}
 	a.second.stop()
+	a.hanging.stop()
 	if a.reloaded {
 		a.reloaded = false
 		a.configure("")
@@ -171,10 +174,10 @@ type attacked struct {
 type cameraCount struct{ frames, lost, next uint64 }
 
 // start starts a program with a free address, waits until it answers there, and reads its frames.
-func (a *arena) start(name, page string, arguments func(address string) []string) *attacked {
+func (a *arena) start(name, page string, arguments func(address string) []string, environment ...string) *attacked {
 	address := mqtttest.FreeAddress(a.t)
 	p := &attacked{
-		Program:  programtest.StartWith(a.t, []string{"STATE_DIRECTORY=" + a.t.TempDir()}, arguments(address)...),
+		Program:  programtest.StartWith(a.t, append(environment, "STATE_DIRECTORY="+a.t.TempDir()), arguments(address)...),
 		name:     name,
 		address:  address,
 		page:     "http://" + address + page,

@@ -58,6 +58,7 @@ func attacks() []attack {
 		{"camera: damaged streams", (*arena).attackCamera, 5},
 		{"inference server: damaged answers", (*arena).attackInference, 5},
 		{"second networks: invalid, contradictory, slow", (*arena).attackSecondNetworks, 5},
+		{"networks that hang", (*arena).attackHangingNetworks, 3},
 		{"clock jumps", (*arena).attackClock, 5},
 		{"reloads", (*arena).attackReloads, 5},
 		{"file descriptors exhausted", (*arena).attackDescriptors, 2},

@@ -2,6 +2,7 @@ package cascade
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,7 +17,8 @@ import (
 // Secondary runs secondary networks on the tracked objects of cameras, on each at most as often as its stages specify, and keeps the
 // results. The networks run concurrently with the caller: a result is available with a later frame. While a request runs, the objects of
 // new frames gather for the next one, so that many cameras make few large requests. The caller never waits for a network, except with
-// Frame.Wait for one that does not hang; it calls nothing of a network that may not return.
+// Frame.Wait for one that does not hang; it calls nothing of a network that may not return. A stage with an Opener is opened while frames
+// go on, and again, in a network of its own, when a request hangs; its attributes are missing until then.
 //
 // Set the fields, call Open, then Process for every frame and Attributes as needed, both from one goroutine. It allocates nothing once it
 // has seen the largest number of objects.
@@ -26,9 +28,16 @@ type Secondary struct {
 	Labels []string
 	// Logger logs when a network starts to fail, and when it works again; nil for slog.Default.
 	Logger *slog.Logger
+	// OnStuck is called, once, when a stage is not opened again because too many of its requests have not returned: each keeps its thread
+	// and memory until the process ends. It may be nil.
+	OnStuck func(error)
 
-	workers []*worker     // those of Open, also after Close
-	stop    chan struct{} // closed by Close
+	ctx     context.Context // of Openers
+	stop    context.CancelFunc
+	workers []*worker // those of Open, also after Close
+
+	binding  sync.Mutex
+	embedder string // name of the stage with an embedding network; guarded by binding
 	changed []uint64
 	scratch []postprocess.Attribute
 	vector  []float32
@@ -50,26 +59,20 @@ type Stats struct {
 
 // worker runs one stage.
 type worker struct {
-	*Stage
+	*Stage // replaced when its network is opened
 	logger *slog.Logger
 
 	mu      sync.Mutex
-	changed sync.Cond // work was added or finished, or the stage is closed
-	pending *request
-	spare   *request // nil while it is running
+	changed sync.Cond // work was added or finished, the network is opened, or the stage is closed
+	net     *network  // nil while none is open
+	opening opening
 	closed  bool
-	done    chan struct{}
 	cameras map[string]map[uint64]*track
 	unused  []*track
 	stats   Stats
 	due     []candidate // goroutine of Process only
-	batch   int         // maximum of the network
-	room    int         // bytes that crops need; the worker allocates them, because the engine may hang
 	hurried bool        // nobody waits any more
-
-	running *request  // nil between requests
-	begun   time.Time // of running
-	window  Stats     // at the begin of the window for which watch checks whether the network keeps up
+	window  Stats       // at the begin of the window for which watch checks whether the network keeps up
 }
 
 // request is a batch of objects.
@@ -89,35 +92,45 @@ type candidate struct {
 	state *track
 }
 
-// Open validates the stages and starts them. An error leaves their predictors open.
+// Open validates the stages and starts them, those without a predictor as soon as it is open: see Await. An error leaves their predictors
+// open.
 func (a *Secondary) Open() error {
-	if err := open(a.Stages, a.Labels); err != nil {
-		return err
-	}
 	for i := range a.Stages {
-		s := &worker{
-			Stage: &a.Stages[i], logger: cmp.Or(a.Logger, slog.Default()), done: make(chan struct{}), cameras: map[string]map[uint64]*track{},
-			batch: a.Stages[i].Model().MaxBatch, room: minRoom,
-		}
-		s.changed.L = &s.mu
-		s.pending = &request{cropBatch: cropBatch{stage: s.Stage, fixed: true}}
-		s.spare = &request{cropBatch: cropBatch{stage: s.Stage, fixed: true}}
-		a.workers = append(a.workers, s)
-	}
-	for _, s := range a.workers {
-		if err := errors.Join(s.pending.grow(s.room), s.spare.grow(s.room)); err != nil {
-			for _, s := range a.workers {
-				s.pending.free()
-				s.spare.free()
-			}
-			a.workers = nil
+		if err := a.Stages[i].check(a.Labels); err != nil {
 			return err
 		}
 	}
-	for _, s := range a.workers {
-		go s.work()
+	var workers []*worker
+	var open []*network // of workers, nil for one whose network is yet to be opened
+	for i := range a.Stages {
+		s := &worker{Stage: &a.Stages[i], logger: cmp.Or(a.Logger, slog.Default()), cameras: map[string]map[uint64]*track{}}
+		s.changed.L = &s.mu
+		s.opening.first = make(chan struct{})
+		var n *network
+		if s.Predictor != nil {
+			err := s.bind(&a.embedder)
+			if err == nil {
+				n, err = newNetwork(s.Stage)
+			}
+			if err != nil {
+				freeAll(open)
+				return err
+			}
+			s.opening.end(nil)
+		}
+		workers, open = append(workers, s), append(open, n)
 	}
-	a.stop = make(chan struct{})
+	a.workers = workers
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	for i, s := range a.workers {
+		s.mu.Lock()
+		if open[i] != nil {
+			s.begin(open[i])
+		} else {
+			a.reopen(s)
+		}
+		s.mu.Unlock()
+	}
 	go a.watch()
 	return nil
 }
@@ -173,11 +186,14 @@ func (a *Secondary) Embedding(camera string, track uint64) []float32 {
 	return a.vector
 }
 
-// Embedder returns the stage with an embedding network, nil for none.
+// Embedder returns the stage with an embedding network, or with a setting of one while its network is not open; nil for none.
 func (a *Secondary) Embedder() *Stage {
 	for _, s := range a.workers {
-		if s.embeds {
-			return s.Stage
+		s.mu.Lock()
+		stage, embeds := s.Stage, s.embeds || s.net == nil && (s.KeepEmbedding || s.MaxLostAge > 0)
+		s.mu.Unlock()
+		if embeds {
+			return stage
 		}
 	}
 	return nil
@@ -213,40 +229,36 @@ func (a *Secondary) Close() error {
 		return nil
 	}
 	a.Stages = nil
-	close(a.stop)
-	closed := make([]chan error, len(a.workers))
-	for i, s := range a.workers {
+	a.stop()
+	for _, s := range a.workers {
 		s.mu.Lock()
 		s.closed = true
 		s.changed.Broadcast()
 		s.mu.Unlock()
-		closed[i] = make(chan error, 1)
-		go func() {
-			<-s.done
-			s.pending.free()
-			s.spare.free()
-			closed[i] <- s.Stage.Close()
-		}()
 	}
 	limit := time.NewTimer(closeLimit)
 	defer limit.Stop()
 	var errs []error
 	over := false
-	for i, s := range a.workers {
+	for _, s := range a.workers {
+		s.mu.Lock()
+		n, name := s.net, s.Name
+		s.mu.Unlock()
+		if n == nil { // one that is being opened is closed when it is there
+			continue
+		}
 		if !over {
 			select {
-			case err := <-closed[i]:
-				errs = append(errs, err)
-				continue
+			case <-n.done:
 			case <-limit.C:
 				over = true
 			}
 		}
 		select {
-		case err := <-closed[i]:
-			errs = append(errs, err)
+		case <-n.done:
+			errs = append(errs, n.err)
 		default:
-			s.logger.Warn("secondary network hangs, it is not closed", "cascade", s.Name)
+			s.logger.Warn("secondary network hangs, it is not closed", "cascade", name)
 		}
 	}
 	return errors.Join(errs...)
@@ -271,7 +283,14 @@ func (s *worker) process(f *Frame, changed []uint64) []uint64 {
 			s.unused = append(s.unused, v)
 		}
 	}
+	for s.net == nil && s.waits(f) && s.opening.running && time.Since(s.opening.begun) < hangTimeout {
+		s.changed.Wait()
+	}
 	s.findDue(f, known)
+	if s.net == nil {
+		s.missDue(f)
+		return changed
+	}
 	s.waitUntilIdle(f)                                              // earlier frames must not take its place
 	for tries := len(s.due); s.addCrops(f) && tries >= 0; tries-- { // each makes room for another crop
 		s.waitUntilIdle(f)
@@ -298,16 +317,13 @@ func (s *worker) process(f *Frame, changed []uint64) []uint64 {
 // waitUntilIdle waits until no crop is pending and the next request has the room that it needs, if the frame waits at all. The lock is
 // held.
 func (s *worker) waitUntilIdle(f *Frame) {
-	for s.waits(f) && (s.spare == nil || s.hasWork()) {
+	for s.waits(f) && s.net != nil && (s.net.spare == nil || s.net.hasWork()) {
 		s.changed.Wait()
 	}
 }
 
 // waits reports whether a frame waits for the network. The lock is held.
 func (s *worker) waits(f *Frame) bool { return f.Wait && !s.closed && !s.hurried && !s.stats.Hangs }
-
-// hasWork reports whether crops are pending, or room for them. The lock is held.
-func (s *worker) hasWork() bool { return len(s.pending.subjects) > 0 || s.pending.room() < s.room }
 
 // findDue finds the objects whose next crop is due, those that have waited longest first.
 func (s *worker) findDue(f *Frame, known map[uint64]*track) {
@@ -360,16 +376,28 @@ func (s *worker) newTrack() *track {
 	return v
 }
 
+// missDue counts what is due and cannot be taken.
+func (s *worker) missDue(f *Frame) {
+	for _, c := range s.due {
+		s.miss(c.state, f.Time)
+	}
+}
+
 // addCrops adds what is due to the next request, and removes it from due; objects without room remain due. It returns true if the frame
 // waits and more crops find room when the request is done.
 func (s *worker) addCrops(f *Frame) (again bool) {
-	most := max(s.batch, maxObjects)
-	s.pending.wanted = 0
+	if s.net == nil { // it was abandoned while the frame waited
+		s.missDue(f)
+		return false
+	}
+	n := s.net
+	most := max(n.batch, maxObjects)
+	n.pending.wanted = 0
 	done := 0
-	for ; done < len(s.due) && len(s.pending.subjects) < most; done++ {
+	for ; done < len(s.due) && len(n.pending.subjects) < most; done++ {
 		c := s.due[done]
 		t := &f.Tracks[c.track]
-		added, err := s.pending.add(&f.Image, t.Box)
+		added, err := n.pending.add(&f.Image, t.Box)
 		if errors.Is(err, errFull) {
 			break
 		}
@@ -380,43 +408,38 @@ func (s *worker) addCrops(f *Frame) (again bool) {
 		}
 		if added {
 			c.state.inFlight = true
-			s.pending.subjects = append(s.pending.subjects, subject{f.Camera, t.ID})
+			n.pending.subjects = append(n.pending.subjects, subject{f.Camera, t.ID})
 		}
 	}
 	s.due = slices.Delete(s.due, 0, done)
-	s.room = max(s.room, s.pending.wanted)
-	if s.hasWork() {
+	n.room = max(n.room, n.pending.wanted)
+	if n.hasWork() {
 		s.changed.Broadcast()
 	}
-	if s.waits(f) && s.pending.wanted > 0 {
+	if s.waits(f) && n.pending.wanted > 0 {
 		return true
 	}
-	for _, c := range s.due {
-		s.miss(c.state, f.Time)
-	}
+	s.missDue(f)
 	return false
 }
 
 // maxObjects bounds the objects that gather while a request runs, for networks with smaller batches.
 const maxObjects = 64
 
-// work runs one request after the other.
-func (s *worker) work() {
-	defer close(s.done)
+// work runs one request of a network after the other, and closes it when it is no longer the stage's or the stage is closed.
+func (s *worker) work(n *network) {
+	defer n.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		for !s.hasWork() && !s.closed {
+		for !n.hasWork() && !s.closed {
 			s.changed.Wait()
 		}
 		if s.closed {
 			return
 		}
-		r := s.pending
-		s.pending = s.spare
-		s.spare = nil
-		s.running, s.begun = r, time.Now()
-		room := s.room
+		r := n.take()
+		room := n.room
 		s.mu.Unlock()
 		err := r.run()
 		var noRoom error
@@ -425,8 +448,12 @@ func (s *worker) work() {
 			noRoom = r.grow(room)
 		}
 		s.mu.Lock()
-		s.running = nil
-		s.stats.Busy += time.Since(s.begun)
+		if s.net != n {
+			s.opening.abandoned--
+			return
+		}
+		s.stats.Busy += time.Since(n.begun)
+		n.running = nil
 		if len(r.subjects) > 0 {
 			s.record(r, err)
 		}
@@ -435,20 +462,17 @@ func (s *worker) work() {
 			s.window = s.stats // what was missed meanwhile does not make it slow
 		}
 		if noRoom != nil {
-			s.room = 0 // until the next crop wants it
+			n.room = 0 // until the next crop wants it
 			s.fail(1, noRoom)
 		}
-		r.clear()
-		r.vectors = r.vectors[:0]
-		r.subjects = r.subjects[:0]
-		s.spare = r
+		n.putBack(r)
 		s.changed.Broadcast()
 	}
 }
 
 // record stores the predictions of a request for the objects that are still known.
 func (s *worker) record(r *request, err error) {
-	batch := s.Model().MaxBatch
+	batch := r.stage.Model().MaxBatch
 	s.stats.Crops += uint64(len(r.predictions))
 	if len(r.predictions) > 0 {
 		s.stats.Last = time.Now()
@@ -482,20 +506,21 @@ const hangTimeout = 10 * time.Second
 // slowWindow is the time over which watch checks whether a network keeps up.
 const slowWindow = 10 * time.Second
 
-// watch reports networks that hang or do not keep up, until Close.
+// watch reports networks that hang or do not keep up, and has them opened again, until Close.
 func (a *Secondary) watch() {
 	const pause = time.Second
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for tick := 1; ; tick++ {
 		select {
-		case <-a.stop:
+		case <-a.ctx.Done():
 			return
 		case <-ticker.C:
 		}
 		for _, s := range a.workers {
 			s.mu.Lock()
 			s.checkHang()
+			a.checkOpening(s)
 			if tick%int(slowWindow/pause) == 0 {
 				s.checkPace()
 			}
@@ -506,12 +531,12 @@ func (a *Secondary) watch() {
 
 // checkHang counts the crops of a request that does not end as failed and logs it, once. The lock is held.
 func (s *worker) checkHang() {
-	if s.running == nil || s.stats.Hangs || time.Since(s.begun) < hangTimeout {
+	if s.net == nil || s.net.running == nil || s.stats.Hangs || time.Since(s.net.begun) < hangTimeout {
 		return
 	}
 	err := fmt.Errorf("no result for %s", hangTimeout)
 	s.stats.Hangs = true
-	s.stats.Failed += uint64(len(s.running.subjects))
+	s.stats.Failed += uint64(len(s.net.running.subjects))
 	s.stats.Error = err.Error()
 	s.logger.Error("secondary network hangs, attributes are not updated", "cascade", s.Name, "error", err)
 	s.changed.Broadcast() // who waits for it goes on
@@ -522,7 +547,7 @@ func (s *worker) checkPace() {
 	missed, crops := s.stats.Missed-s.window.Missed, s.stats.Crops-s.window.Crops
 	s.window = s.stats
 	switch {
-	case s.stats.Hangs:
+	case s.stats.Hangs || s.net == nil:
 	case !s.stats.Slow && missed > crops/10:
 		s.stats.Slow = true
 		s.logger.Warn("secondary network is too slow, crops are missed", "cascade", s.Name, "missed", missed, "crops", crops,

@@ -1,6 +1,7 @@
 package cascade
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,8 @@ type Stage struct {
 	Name string
 	// Predictor is the network: a classifier, a text reader or an embedding network, of which there may be one. The stage owns it.
 	predict.Predictor
+	// Opener opens the network for a Secondary: at first if Predictor is nil, and again if it hangs. Its context ends with Close.
+	Opener func(context.Context) (predict.Predictor, error)
 	// Classes are the labels of the first network whose objects it runs on; nil for all.
 	Classes []string
 	// MinSize is the minimum of a box's shorter side in pixels; Margin enlarges the crop by that share of the box's sides on each side.
@@ -50,26 +53,30 @@ type Stage struct {
 	values []string // by class of this one
 }
 
-// open validates stages against the labels of the first network.
+// SettingsError reports that a stage's settings do not fit its network or the first one.
+type SettingsError struct{ Err error }
+
+func (e *SettingsError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *SettingsError) Unwrap() error { return e.Err }
+
+// open validates stages whose networks are open against the labels of the first network.
 func open(stages []Stage, labels []string) error {
-	embeds := ""
+	embedder := ""
 	for i := range stages {
-		s := &stages[i]
-		if err := s.open(labels); err != nil {
+		if err := stages[i].check(labels); err != nil {
 			return err
 		}
-		if s.embeds && embeds != "" {
-			return fmt.Errorf("cascade %s: %s is an embedding network already (one is supported)", s.Name, embeds)
-		}
-		if s.embeds {
-			embeds = s.Name
+		if err := stages[i].bind(&embedder); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// open validates the fields against the labels of the first network.
-func (s *Stage) open(labels []string) error {
+// check validates the fields that need no open network against the labels of the first network, and sets the defaults.
+func (s *Stage) check(labels []string) error {
 	if s.MinSize == 0 {
 		s.MinSize = DefaultMinSize
 	}
@@ -79,34 +86,27 @@ func (s *Stage) open(labels []string) error {
 	if s.Votes == 0 {
 		s.Votes = DefaultVotes
 	}
-	model := s.Model()
+	var err error
 	switch {
 	case s.Name == "":
-		return errors.New("a cascade has no name")
-	case !slices.Contains([]engine.Task{engine.Classify, engine.Read, engine.Embed}, model.Recognised.Task):
-		return fmt.Errorf(
-			"cascade %s: model %s outputs %s (a cascade needs a classifier, a text reader or an embedding network)",
-			s.Name,
-			model.Path,
-			model.Recognised.Gives,
-		)
-	case s.KeepEmbedding && model.Recognised.Task != engine.Embed:
-		return fmt.Errorf("cascade %s: model %s has no embedding, it outputs %s", s.Name, model.Path, model.Recognised.Gives)
+		err = errors.New("a cascade has no name")
 	case !(s.MinSize > 0):
-		return fmt.Errorf("cascade %s: smallest size %v must be over 0", s.Name, s.MinSize)
+		err = fmt.Errorf("cascade %s: smallest size %v must be over 0", s.Name, s.MinSize)
 	case !(s.Margin >= 0 && s.Margin <= 1):
-		return fmt.Errorf("cascade %s: margin %v must be 0 to 1", s.Name, s.Margin)
+		err = fmt.Errorf("cascade %s: margin %v must be 0 to 1", s.Name, s.Margin)
 	case s.Interval < 0:
-		return fmt.Errorf("cascade %s: interval %v must be positive", s.Name, s.Interval)
+		err = fmt.Errorf("cascade %s: interval %v must be positive", s.Name, s.Interval)
 	case s.Votes < 1 || s.Votes > MaxVotes:
-		return fmt.Errorf("cascade %s: %d votes must be 1 to %d", s.Name, s.Votes, MaxVotes)
+		err = fmt.Errorf("cascade %s: %d votes must be 1 to %d", s.Name, s.Votes, MaxVotes)
 	}
-	s.reads = model.Recognised.Task == engine.Read
-	s.embeds = model.Recognised.Task == engine.Embed
-	s.values = make([]string, max(model.Recognised.Classes, len(model.Metadata.Labels)))
-	for class := range s.values {
-		s.values[class] = postprocess.Label(model.Metadata.Labels, class)
+	if err != nil {
+		return &SettingsError{err}
 	}
+	return s.findClasses(labels)
+}
+
+// findClasses sets wanted from Classes.
+func (s *Stage) findClasses(labels []string) error {
 	s.wanted = nil
 	if len(s.Classes) == 0 {
 		return nil
@@ -115,9 +115,40 @@ func (s *Stage) open(labels []string) error {
 	for _, label := range s.Classes {
 		class := slices.Index(labels, label)
 		if class < 0 {
-			return fmt.Errorf("cascade %s: first model: %w", s.Name, postprocess.UnknownLabelError(label, labels))
+			return &SettingsError{fmt.Errorf("cascade %s: first model: %w", s.Name, postprocess.UnknownLabelError(label, labels))}
 		}
 		s.wanted[class] = true
+	}
+	return nil
+}
+
+// bind sets what follows from the open network, and validates it. embedder is the name of the stage with an embedding network, empty for
+// none so far.
+func (s *Stage) bind(embedder *string) error {
+	model := s.Model()
+	task := model.Recognised.Task
+	if !slices.Contains([]engine.Task{engine.Classify, engine.Read, engine.Embed}, task) {
+		return &SettingsError{fmt.Errorf(
+			"cascade %s: model %s outputs %s (a cascade needs a classifier, a text reader or an embedding network)",
+			s.Name,
+			model.Path,
+			model.Recognised.Gives,
+		)}
+	}
+	if s.KeepEmbedding && task != engine.Embed {
+		return &SettingsError{fmt.Errorf("cascade %s: model %s has no embedding, it outputs %s", s.Name, model.Path, model.Recognised.Gives)}
+	}
+	s.reads = task == engine.Read
+	s.embeds = task == engine.Embed
+	if s.embeds && *embedder != "" && *embedder != s.Name {
+		return &SettingsError{fmt.Errorf("cascade %s: %s is an embedding network already (one is supported)", s.Name, *embedder)}
+	}
+	if s.embeds {
+		*embedder = s.Name
+	}
+	s.values = make([]string, max(model.Recognised.Classes, len(model.Metadata.Labels)))
+	for class := range s.values {
+		s.values[class] = postprocess.Label(model.Metadata.Labels, class)
 	}
 	return nil
 }

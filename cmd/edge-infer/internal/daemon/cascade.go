@@ -12,7 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// openCascade opens the configured secondary networks.
+// openCascade opens the configured secondary networks. Once the first networks are open they have the time that those give each other, unless
+// all cameras are videos: then the cameras start without those that are not open yet, and objects have no attributes of them.
 func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error {
 	if len(f.site.Load().Cascade) == 0 {
 		return nil
@@ -21,18 +22,32 @@ func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error 
 	if !model.Recognised.Task.FindsObjects() {
 		return config.Usagef("cascade: model %s classifies whole images: there are no objects for secondary networks", model.Path)
 	}
-	stages, err := network.OpenCascade(ctx, &f.site.Load().Groups[0].Network.Engine, f.site.Load().Cascade, steps, true, f.logger)
+	stages, err := network.CascadeStages(&f.site.Load().Groups[0].Network.Engine, f.site.Load().Cascade, steps, true, f.logger)
 	if err != nil {
 		return err
 	}
-	secondary := &cascade.Secondary{Stages: stages, Labels: model.Metadata.Labels, Logger: f.logger}
+	secondary := &cascade.Secondary{
+		Stages: stages, Labels: model.Metadata.Labels, Logger: f.logger,
+		OnStuck: func(err error) { f.devices.RestartLater(ctx, err) },
+	}
 	if err := secondary.Open(); err != nil {
-		return config.UsageError{Err: errors.Join(err, network.CloseCascade(stages))}
+		return config.UsageError{Err: err}
+	}
+	limit := f.devices.Grace()
+	if f.finite() {
+		limit = 0
+	}
+	if err := secondary.Await(ctx, limit); err != nil {
+		err = errors.Join(err, secondary.Close())
+		if errors.As(err, new(*cascade.SettingsError)) {
+			return config.UsageError{Err: err}
+		}
+		return err
 	}
 	context.AfterFunc(ctx, func() { time.AfterFunc(videoEndLimit, secondary.StopWaiting) })
 	f.cascade = secondary
 	f.devices.Secondary = &pipeline.SecondaryStage{Networks: secondary, Labels: secondary.Labels}
-	return nil
+	return ctx.Err()
 }
 
 // videoEndLimit is how long the last frames of a video may wait for secondary networks when the run ends.

@@ -135,3 +135,44 @@ func TestALaterReloadReplacesOneThatHangs(t *testing.T) {
 	require.NoError(t, p.Stop(syscall.SIGTERM), "%s", p.Stderr)
 	require.NotContains(t, p.Stderr.String(), "kept as it is")
 }
+
+// TestASecondaryNetworkThatHangs: while it is opened, the cameras start after ten seconds without its attributes, and objects have them once
+// it is open. When a request hangs, it is opened again, and the program ends whatever hangs.
+func TestASecondaryNetworkThatHangs(t *testing.T) {
+	t.Parallel()
+	environment, model := programtest.StandInGPU(t)
+	dir := t.TempDir()
+	requests, openings, file := filepath.Join(dir, "requests"), filepath.Join(dir, "openings"), filepath.Join(dir, "edge-infer.yaml")
+	environment = append(environment, "FAKE_TRT_REQUEST_HELD="+requests, "FAKE_TRT_OPENING_HELD="+openings)
+	text := fmt.Sprintf("mqtt: {url: 'off'}\nengine: {backend: tensorrt}\nmodel: {path: %s}\ncascade:\n", model)
+	text += fmt.Sprintf("- {name: colour, model: %s, min_size: 1, every: 100ms, batch: 1}\n", programtest.StandInClassifier(t))
+	text += "cameras:\n- {name: gate, uri: 'demo?width=320&height=240&fps=20'}\n"
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(openings, nil, 0o600))
+	p := programtest.StartWith(t, environment, "run", "--config", file, "--json")
+	frame := func() string {
+		f, more := p.Frame()
+		require.True(t, more, "%s", p.Stderr)
+		return fmt.Sprintf("%s", f.Detections)
+	}
+	const attribute = `"colour":{`
+
+	for range 20 {
+		require.NotContains(t, frame(), attribute)
+	}
+	p.Logged("a secondary network is still being opened, attributes are missing")
+	require.NoError(t, os.Remove(openings))
+	p.Logged(`"secondary network opened" cascade=colour`)
+	for !strings.Contains(frame(), attribute) {
+		continue
+	}
+
+	require.NoError(t, os.WriteFile(requests, nil, 0o600))
+	p.Logged(`"secondary network hangs, attributes are not updated" cascade=colour`)
+	require.Eventually(t, func() bool { return strings.Count(p.Stderr.String(), `"secondary network opened"`) == 2 }, programtest.Patience,
+		20*time.Millisecond, "%s", p.Stderr)
+	for range 20 {
+		frame()
+	}
+	require.NoError(t, p.Stop(syscall.SIGTERM), "%s", p.Stderr)
+}

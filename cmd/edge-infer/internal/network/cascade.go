@@ -17,39 +17,32 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// OpenCascade opens the secondary networks, on the first GPU. It builds a plan that TensorRT lacks if TensorRT is the configured backend,
-// and with ahead also if it would be chosen automatically, because secondary networks are not upgraded later. Without steps no plan is
-// built. On an error nothing is left open.
-func OpenCascade(
-	ctx context.Context, e *config.Engine, cascades []config.Cascade, steps progress.Reporter, ahead bool, logger *slog.Logger,
-) ([]cascade.Stage, error) {
-	var stages []cascade.Stage
+// CascadeStages returns the configured secondary networks with functions that open them, on the first GPU. Those build a plan that TensorRT
+// lacks if TensorRT is the configured backend, and with ahead also if it would be chosen automatically, because secondary networks are not
+// upgraded later. Without steps no plan is built.
+func CascadeStages(e *config.Engine, cascades []config.Cascade, steps progress.Reporter, ahead bool, logger *slog.Logger) (
+	stages []cascade.Stage, err error,
+) {
 	for i := range cascades {
-		stage, err := openStage(ctx, e, &cascades[i], steps, ahead, logger)
+		c := &cascades[i]
+		layout, err := head.ParseLayout(c.Layout)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("cascade %s: %w", cascades[i].Name, err), CloseCascade(stages))
+			return nil, fmt.Errorf("cascade %s: %w", c.Name, err)
 		}
-		stages = append(stages, stage)
+		stages = append(stages, cascade.Stage{
+			Name: c.Name, Classes: c.On, MinSize: float32(c.MinSize), Margin: float32(c.Margin), Interval: c.Every, Votes: c.Votes,
+			Confidence: float32(c.Confidence), KeepEmbedding: c.Vector, MaxLostAge: c.Remember,
+			Opener: func(ctx context.Context) (predict.Predictor, error) {
+				return openSecondary(ctx, e, c, layout, steps, ahead, logger)
+			},
+		})
 	}
 	return stages, nil
 }
 
-// CloseCascade closes secondary networks that have no other owner.
-func CloseCascade(stages []cascade.Stage) error {
-	var errs []error
-	for i := range stages {
-		errs = append(errs, stages[i].Close())
-	}
-	return errors.Join(errs...)
-}
-
-func openStage(
-	ctx context.Context, e *config.Engine, c *config.Cascade, steps progress.Reporter, ahead bool, logger *slog.Logger,
-) (stage cascade.Stage, err error) {
-	layout, err := head.ParseLayout(c.Layout)
-	if err != nil {
-		return stage, err
-	}
+func openSecondary(
+	ctx context.Context, e *config.Engine, c *config.Cascade, layout head.Layout, steps progress.Reporter, ahead bool, logger *slog.Logger,
+) (predict.Predictor, error) {
 	options := predict.Options{
 		Model: c.Model, LabelsFile: c.Labels, ResolveModel: catalogue.Resolve, Backend: e.Backend, Log: logger,
 		Decoding: predict.Decoding{Layout: layout},
@@ -64,7 +57,7 @@ func openStage(
 		options.Build = builder.Build
 	}
 	if err := options.Load(); err != nil {
-		return stage, err
+		return nil, err
 	}
 	if ahead && options.Backend == config.Auto && options.NeedsPlan() {
 		planned := options
@@ -75,12 +68,31 @@ func openStage(
 	}
 	n, err := predict.Open(ctx, options)
 	if err != nil {
-		return stage, err
+		return nil, err // not n, a nil *Network that would be no nil Predictor
 	}
-	return cascade.Stage{
-		Name: c.Name, Predictor: n, Classes: c.On, MinSize: float32(c.MinSize), Margin: float32(c.Margin), Interval: c.Every,
-		Votes: c.Votes, Confidence: float32(c.Confidence), KeepEmbedding: c.Vector, MaxLostAge: c.Remember,
-	}, nil
+	return n, nil
+}
+
+// openCascade opens the secondary networks. On an error nothing is left open.
+func openCascade(ctx context.Context, c *config.Config, steps progress.Reporter, logger *slog.Logger) ([]cascade.Stage, error) {
+	stages, err := CascadeStages(&c.Engine, c.Cascade, steps, false, logger)
+	if err != nil {
+		return nil, err
+	}
+	for i := range stages {
+		if stages[i].Predictor, err = stages[i].Opener(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("cascade %s: %w", stages[i].Name, err), closeCascade(stages[:i]))
+		}
+	}
+	return stages, nil
+}
+
+func closeCascade(stages []cascade.Stage) error {
+	var errs []error
+	for i := range stages {
+		errs = append(errs, stages[i].Close())
+	}
+	return errors.Join(errs...)
 }
 
 // WithCascade runs the configured secondary networks on the detections of p, if there are any. On an error p alone is left open.
@@ -93,13 +105,13 @@ func WithCascade(
 ) (predict.Predictor,
 	error,
 ) {
-	stages, err := OpenCascade(ctx, &c.Engine, c.Cascade, steps, false, logger)
+	stages, err := openCascade(ctx, c, steps, logger)
 	if err != nil || len(stages) == 0 {
 		return p, err
 	}
 	chained := &cascade.Chained{Predictor: p, Stages: stages}
 	if err := chained.Open(); err != nil {
-		return p, config.UsageError{Err: errors.Join(err, CloseCascade(stages))}
+		return p, config.UsageError{Err: errors.Join(err, closeCascade(stages))}
 	}
 	return chained, nil
 }

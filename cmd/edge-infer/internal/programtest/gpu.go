@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/cuda"
 	cudafake "github.com/edge-infer/edge-infer/engine/cuda/fake"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/engine/onnx/testnet"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
@@ -81,6 +83,27 @@ func StandInModel(t testing.TB, network string) string {
 		Outputs: []engine.TensorInfo{{Name: "output0", Type: engine.Float32, Shape: []int64{1, 10, 3549}}},
 	}.Bytes()...)
 	path := filepath.Join(t.TempDir(), "parts.onnx")
+	require.NoError(t, os.WriteFile(path, file, 0o600))
+	return path
+}
+
+// StandInClassifier returns a classifier for the machine of StandInGPU, which hangs as the network "held" of StandInModel.
+func StandInClassifier(t testing.TB) string {
+	b := testnet.NewBuilder(1)
+	x := b.Input("images", 1, 3, 32, 32)
+	x = b.Node("Flatten", "/flat", []string{b.Node("GlobalAveragePool", "/pool", []string{x})})
+	b.Output(b.Rename(b.Node("Softmax", "/softmax", []string{x}), "scores"), 1, 3)
+	m := b.Model(17)
+	m.SetMetadata("task", "classify")
+	m.SetMetadata("names", "{0: 'red', 1: 'green', 2: 'blue'}")
+	file, err := proto.Marshal(m.Proto)
+	require.NoError(t, err)
+	file = append(file, fake.Model{
+		Network: "held",
+		Inputs:  []engine.TensorInfo{{Name: "images", Type: engine.Float32, Shape: []int64{1, 3, 32, 32}}},
+		Outputs: []engine.TensorInfo{{Name: "scores", Type: engine.Float32, Shape: []int64{1, 3}}},
+	}.Bytes()...)
+	path := filepath.Join(t.TempDir(), "colours.onnx")
 	require.NoError(t, os.WriteFile(path, file, 0o600))
 	return path
 }

@@ -165,7 +165,7 @@ func (s *Set) openDevices(ctx context.Context, steps progress.Reporter) error {
 		case d := <-arrived:
 			results[d] = <-d.opening
 			if results[d].err == nil && grace == nil {
-				grace = time.After(s.grace())
+				grace = time.After(s.Grace())
 			}
 		case <-grace:
 			waits = false
@@ -184,7 +184,8 @@ func (s *Set) openDevices(ctx context.Context, steps progress.Reporter) error {
 	return cmp.Or(ctx.Err(), failed)
 }
 
-func (s *Set) grace() time.Duration {
+// Grace is how long other networks may take once one is open, before the cameras start without them.
+func (s *Set) Grace() time.Duration {
 	if s.Restarts > 0 {
 		return restartGrace
 	}

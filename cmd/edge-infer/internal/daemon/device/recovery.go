@@ -273,6 +273,21 @@ func (s *Set) restart(ctx context.Context, d *Device, err error, pause time.Dura
 	}
 }
 
+// RestartLater asks for a new process, at the earliest hangRestart after the start of this run, if ctx has not ended by then. It returns at
+// once.
+func (s *Set) RestartLater(ctx context.Context, err error) {
+	pause := time.NewTimer(time.Until(s.started.Add(hangRestart)))
+	go func() {
+		defer pause.Stop()
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+			s.logger.Error("restarting", "error", err)
+			s.Restart()
+		}
+	}()
+}
+
 // defaultReopening is the pause before a failed network is opened again.
 func defaultReopening() backoff.Exponential {
 	return backoff.Exponential{Min: 2 * time.Second, Max: 2 * time.Minute}
