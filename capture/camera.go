@@ -56,7 +56,7 @@ type Camera struct {
 	// KeepUnits is as in Options; Ring returns the units.
 	KeepUnits time.Duration
 	// Record is the address of another stream of the camera, empty for none. With KeepUnits, OpenRecord opens it, normally
-	// source.OpenUndecoded, and Ring returns its units while it is connected. Its faults do not affect the images.
+	// source.OpenUndecoded, and Ring returns its units while it is connected. Its faults do not affect the images. SetRecord changes it.
 	Record     string
 	OpenRecord Opener
 	// StallTimeout is the time without a good image after which the source is closed. OpenTimeout is the same for the first image; it
@@ -95,9 +95,10 @@ type Camera struct {
 	sessions chan struct{} // one token per session that has not returned
 	finished chan struct{} // closed when Run returns
 
-	copiedBytes atomic.Int64         // see Stats.CopiedBytes
-	ring        atomic.Pointer[Ring] // of the newest connection
-	recording   *Camera              // reads Record; nil without one
+	copiedBytes atomic.Int64           // see Stats.CopiedBytes
+	ring        atomic.Pointer[Ring]   // of the newest connection
+	recording   atomic.Pointer[Camera] // reads Record; nil without one
+	recordSet   chan struct{}          // holds a token after SetRecord
 
 	log      healthLog // Run's goroutine only
 	reported Stats     // last Stats given to OnChange; Run's goroutine only
@@ -132,12 +133,8 @@ func (c *Camera) prepare() {
 			c.Logger = slog.Default()
 		}
 		c.log = healthLog{logger: c.Logger, camera: c.Name}
-		if c.Record != "" && c.KeepUnits > 0 {
-			c.recording = &Camera{
-				Name: c.Name, URI: c.Record, Open: c.OpenRecord, KeepUnits: c.KeepUnits, StallTimeout: c.StallTimeout, OpenTimeout: c.OpenTimeout,
-				Retry: c.Retry, DeniedRetry: c.DeniedRetry, Logger: c.Logger.With("stream", "record"),
-			}
-		}
+		c.recordSet = make(chan struct{}, 1)
+		c.recording.Store(c.newRecording(c.Record))
 		c.stats = Stats{Name: c.Name, URI: Redact(c.URI), State: Connecting, Since: time.Now()}
 	})
 }
@@ -152,9 +149,7 @@ func (c *Camera) Run(ctx context.Context) error {
 		return nil
 	}
 	var recording sync.WaitGroup
-	if c.recording != nil {
-		recording.Go(func() { _ = c.recording.Run(ctx) })
-	}
+	recording.Go(func() { c.record(ctx) })
 	err := c.run(ctx)
 	cancel()
 	recording.Wait()
@@ -272,8 +267,8 @@ func (c *Camera) Take() (Frame, bool) {
 // goroutine.
 func (c *Camera) Ring() *Ring {
 	c.prepare()
-	if c.recording != nil {
-		if ring := c.recording.Ring(); ring != nil && ring.Receiving() {
+	if recording := c.recording.Load(); recording != nil {
+		if ring := recording.Ring(); ring != nil && ring.Receiving() {
 			return ring
 		}
 	}
@@ -300,8 +295,8 @@ func (c *Camera) Close() error {
 	}
 	c.mailbox.Drop()
 	err := c.pool.Close()
-	if c.recording != nil {
-		err = errors.Join(err, c.recording.Close())
+	if recording := c.recording.Load(); recording != nil {
+		err = errors.Join(err, recording.Close())
 	}
 	return err
 }

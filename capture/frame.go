@@ -37,7 +37,8 @@ type Frame struct {
 	Ready int64
 	// Still reports that the Camera's Gate detected no motion.
 	Still bool
-	// Damaged reports that data at the image's end is missing. The decoder has shown what there is; the rest is grey.
+	// Damaged reports that the image lacks data. The decoder has shown what there is: the rest of a JPEG that ends early is grey, a video may
+	// show remains of older images until the next key frame.
 	Damaged bool
 	// Truth is the ground truth of a rendered scene, nil for other sources. It belongs to the buffer, like Data.
 	Truth []Object

@@ -178,8 +178,26 @@ func (u *UnitReader) take() (Unit, <-chan struct{}, error) {
 	return Unit{}, r.waiting, nil
 }
 
+// SkipToNewest goes on with the newest key frame if it is newer than the next unit.
+func (u *UnitReader) SkipToNewest() {
+	r := u.ring
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for at := len(r.units) - 1; at >= r.first; at-- {
+		number := r.number + uint64(at-r.first)
+		if number <= u.next {
+			return
+		}
+		if r.units[at].Key {
+			u.skipped += number - u.next
+			u.next = number
+			return
+		}
+	}
+}
+
 // Seek makes the next unit a key frame, for a decoder that has lost its references.
 func (u *UnitReader) Seek() { u.seeking = true }
 
-// Skipped returns the number of units that were not read: before a key frame, or because the reader was too slow.
+// Skipped returns the number of units that were not read: before a key frame, because the reader was too slow, or by SkipToNewest.
 func (u *UnitReader) Skipped() uint64 { return u.skipped }

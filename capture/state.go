@@ -96,10 +96,11 @@ func (c *Camera) Stats() Stats {
 
 // recordStats returns the state of Record, nil without it.
 func (c *Camera) recordStats() *RecordStats {
-	if c.recording == nil {
+	recording := c.recording.Load()
+	if recording == nil {
 		return nil
 	}
-	s := c.recording.Stats()
+	s := recording.Stats()
 	return &RecordStats{
 		URI: s.URI, State: s.State, Since: s.Since, Reason: s.Reason, NextTry: s.NextTry, Tries: s.Tries, Reconnects: s.Reconnects,
 		Connection: s.Connection,

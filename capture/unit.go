@@ -33,6 +33,8 @@ type Unit struct {
 	Data []byte
 	// Key is set if decoding can begin with this unit.
 	Key bool
+	// Gap is set if data was lost between the unit before and this one, or within this one: images up to the next key frame may lack it.
+	Gap bool
 	// PTS is when to show the image, on the stream's clock.
 	PTS time.Duration
 	// Received is when the unit was complete, in nanoseconds of CLOCK_MONOTONIC.

@@ -13,7 +13,12 @@ type UnitTimes struct {
 	units [maxReordered]unitTime
 	next  uint64 // number of the next unit
 	lost  uint64
+	gap   uint64 // units that may still lack data that was lost
 }
+
+// maxDamaged is the number of units after a gap without a key frame for which images count as damaged: some cameras send no key frames, and
+// renew the image part by part.
+const maxDamaged = 300
 
 // maxReordered is more than the number of units that a decoder may hold.
 const maxReordered = 64
@@ -24,6 +29,7 @@ type unitTime struct {
 	received int64
 	camera   time.Time
 	waiting  bool // its image has not come
+	damaged  bool // its image lacks data that was lost
 }
 
 // Add keeps the times of a unit and returns its number. A unit that is no image, such as one with parameter sets only, is not waited for.
@@ -34,8 +40,25 @@ func (t *UnitTimes) Add(unit *Unit) uint64 {
 	t.next++
 	at := &t.units[number%maxReordered]
 	t.lose(at)
-	*at = unitTime{pts: unit.PTS, received: unit.Received, camera: unit.Camera, waiting: unit.hasImage()}
+	*at = unitTime{pts: unit.PTS, received: unit.Received, camera: unit.Camera, waiting: unit.hasImage(), damaged: t.lacks(unit)}
 	return number
+}
+
+// lacks reports whether the image of a unit lacks data that was lost, although a decoder may not notice. What was lost before a key frame
+// is an image that never comes. The lock is held.
+func (t *UnitTimes) lacks(unit *Unit) bool {
+	switch {
+	case unit.Key:
+		if unit.Gap {
+			t.lost++
+		}
+		t.gap = 0
+	case unit.Gap:
+		t.gap = maxDamaged
+	case t.gap > 0:
+		t.gap--
+	}
+	return t.gap > 0
 }
 
 // lose gives a unit's image up. The lock is held.
@@ -70,6 +93,7 @@ func (t *UnitTimes) Take(number uint64, f *Frame) {
 	}
 	f.Captured, f.Position = at.received, at.pts
 	f.Time, f.CameraTime = at.camera, !at.camera.IsZero()
+	f.Damaged = f.Damaged || at.damaged
 }
 
 // End gives the images up that have not come.

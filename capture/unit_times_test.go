@@ -51,6 +51,35 @@ func TestUnitsThatAreLost(t *testing.T) {
 	assert.Zero(t, times.Lost())
 }
 
+// TestImagesAfterAGap: images after a loss are damaged up to the next key frame, or for a while where none comes. What was lost before a key
+// frame is counted alone.
+func TestImagesAfterAGap(t *testing.T) {
+	var times UnitTimes
+	damaged := func(unit *Unit) bool {
+		var f Frame
+		times.Take(times.Add(unit), &f)
+		return f.Damaged
+	}
+	unit := func(key, gap bool) *Unit {
+		u := unitAt(0)
+		u.Key, u.Gap = key, gap
+		return u
+	}
+	assert.False(t, damaged(unit(true, false)))
+	assert.False(t, damaged(unit(false, false)))
+	assert.True(t, damaged(unit(false, true)))
+	assert.True(t, damaged(unit(false, false)))
+	assert.Zero(t, times.Lost())
+	assert.False(t, damaged(unit(true, true)))
+	assert.False(t, damaged(unit(false, false)))
+	assert.Equal(t, uint64(1), times.Lost())
+	assert.True(t, damaged(unit(false, true)))
+	for range maxDamaged - 1 {
+		assert.True(t, damaged(unit(false, false)))
+	}
+	assert.False(t, damaged(unit(false, false)))
+}
+
 func TestHasImage(t *testing.T) {
 	for text, want := range map[string]bool{
 		"\x00\x00\x00\x01\x67\x42\x00\x00\x00\x01\x68\xce":                 false, // parameter sets

@@ -77,3 +77,18 @@ func TestParameterSets(t *testing.T) {
 	assert.Equal(t, capture.UnknownCodec, codec)
 	assert.Nil(t, d)
 }
+
+// TestLosses: missing packets are found also where the sequence numbers begin anew; a camera that counts anew has lost nothing.
+func TestLosses(t *testing.T) {
+	var l losses
+	for _, step := range []struct {
+		number uint16
+		gap    bool
+	}{{65530, false}, {65531, false}, {65534, true}, {65535, false}, {0, false}, {2, true}, {2, false}, {1, false}, {2, false}, {30000, false}, {30001, false}} {
+		l.add(step.number)
+		assert.Equal(t, step.gap, l.take(), "%d", step.number)
+	}
+	l.add(30003)
+	l.add(30004)
+	assert.True(t, l.take(), "before the last packet of the unit")
+}

@@ -31,6 +31,7 @@ type Stream struct {
 	camera  *client
 	units   depacketizer // nil for a codec that Units does not know
 	newest  packetTimes  // of the packet before; the client's goroutine only
+	losses  losses       // the client's goroutine only
 	codec   capture.Codec
 	ring    capture.Ring
 	wanted  atomic.Bool           // by a reader of Units
@@ -79,6 +80,7 @@ func (s *Stream) packet(media *description.Media, _ format.Format, packet *rtp.P
 	if !s.wanted.Load() {
 		return
 	}
+	s.losses.add(packet.SequenceNumber)
 	before := s.newest
 	s.newest = s.times(media, packet)
 	unit, complete := s.units.add(packet)
@@ -91,7 +93,34 @@ func (s *Stream) packet(media *description.Media, _ format.Format, packet *rtp.P
 	}
 	unit.PTS, unit.Camera = at.pts, at.camera
 	unit.Codec, unit.Received = s.codec, received
+	unit.Gap = s.losses.take()
 	s.ring.Put(unit)
+}
+
+// losses finds packets that are missing, by their sequence numbers. The library has put them in order.
+type losses struct {
+	begun bool
+	last  uint16 // sequence number
+	gap   bool   // since take
+}
+
+// maxLost is the largest number of packets that counts as lost: a larger step, or one back, is a camera that begins to count anew.
+const maxLost = 4096
+
+// add takes the sequence number of the next packet.
+func (l *losses) add(number uint16) {
+	missing := number - l.last - 1
+	if l.begun && missing > 0 && missing <= maxLost {
+		l.gap = true
+	}
+	l.begun, l.last = true, number
+}
+
+// take reports whether packets are missing since the last call.
+func (l *losses) take() bool {
+	gap := l.gap
+	l.gap = false
+	return gap
 }
 
 // packetTimes are the times of a packet as those of a Unit.

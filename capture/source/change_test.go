@@ -18,7 +18,7 @@ import (
 )
 
 // encodedVideo makes a video of 20 seconds.
-func encodedVideo(t *testing.T, encoder string, s size) string {
+func encodedVideo(t testing.TB, encoder string, s size) string {
 	path := filepath.Join(t.TempDir(), "video.ts")
 	command := exec.Command(testtool.Program(t, "ffmpeg"), "-v", "error", "-f", "lavfi", "-i", "testsrc2=rate=25:size="+s.String(),
 		"-frames:v", "500", "-c:v", encoder, "-preset", "ultrafast", "-g", "10", "-bf", "0",

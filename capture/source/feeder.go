@@ -15,6 +15,7 @@ type feeder struct {
 	decoder       capture.BackgroundDecoder
 	skips         *skips
 	replaceIfSlow bool
+	skipIfSlow    bool
 	// openTimeout and readTimeout bound the wait for the first and for each further image.
 	openTimeout, readTimeout time.Duration
 	cancel                   context.CancelFunc
@@ -38,7 +39,8 @@ const (
 	// attempts is how many decoders may do nothing within a time-out, each for minWindow at least.
 	attempts  = 5
 	minWindow = time.Second
-	// maxBehind is how old the units may be that a decoder works on, for slowTime at most and unless it catches up.
+	// maxBehind is how old the units may be that a decoder works on. One that may be replaced is, after slowTime, unless it catches up; another
+	// skips to the newest key frame.
 	maxBehind = 2 * time.Second
 	slowTime  = 5 * time.Second
 )
@@ -53,6 +55,9 @@ func (f *feeder) run(ctx context.Context) {
 	defer close(f.done)
 	var unit capture.Unit
 	for f.err == nil {
+		if f.skipIfSlow {
+			skipIfBehind(f.reader, f.behind.Load())
+		}
 		unit, f.err = f.reader.Next(ctx)
 		if f.err != nil {
 			break
@@ -93,6 +98,14 @@ func (f *feeder) await(u capture.URI) error {
 		}
 	}
 	return u.NewError("read", capture.ErrStalled, "no image for "+limit.String(), "", nil)
+}
+
+// skipIfBehind makes a decoder that is slower than its camera go on with the newest key frame: without that its images would become older
+// until the ring is full. behind is the age of the unit that it has taken last.
+func skipIfBehind(reader *capture.UnitReader, behind int64) {
+	if behind > int64(maxBehind) {
+		reader.SkipToNewest()
+	}
 }
 
 var errSlow = &capture.Error{Op: "decode", Kind: capture.ErrStalled, Message: "one thread is slower than the camera"}

@@ -2,7 +2,6 @@ package source
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"compress/zlib"
 	"context"
@@ -59,9 +58,7 @@ func openHTTP(ctx context.Context, u capture.URI, options settings) (capture.Sou
 	}
 	m.client = &http.Client{Transport: transport, CheckRedirect: checkRedirect, Jar: cookies}
 	m.image.decoder.limit = sizeLimit(options.MaxPixels)
-	if options.KeepUnits > 0 {
-		m.ring = &capture.Ring{Keep: options.KeepUnits, Bytes: capture.KeptRingBytes}
-	}
+	m.ring = newImageRing(options.KeepUnits)
 	m.timer = time.AfterFunc(options.OpenTimeout+options.ReadTimeout, func() { cancel(errReadTimeout) })
 	var response *http.Response
 	response, err = m.request()
@@ -241,16 +238,8 @@ func (m *mjpeg) Next(lend capture.Lender) (capture.Frame, error) {
 		return capture.Frame{}, withURI(m.uri, err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
-	m.keep(captured)
+	m.image.keep(m.ring, captured)
 	return f, nil
-}
-
-// keep adds the image to the ring. The time of arrival is all that is known of its time.
-func (m *mjpeg) keep(captured int64) {
-	if m.ring != nil {
-		unit := capture.Unit{Codec: capture.MJPEG, Data: bytes.Clone(m.image.data), Key: true, PTS: time.Duration(captured), Received: captured}
-		m.ring.Put(unit)
-	}
 }
 
 // Ring implements capture.Packets.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -156,4 +157,30 @@ func TestUnknownEncodingOfMJPEG(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		server.Close()
 	}
+}
+
+// TestImagesOfMJPEGArePackets: the images of a camera are kept as they came, for clips.
+func TestImagesOfMJPEGArePackets(t *testing.T) {
+	server := newMJPEGServer(t, true)
+	source, err := Open(t.Context(), server.uri(), capture.Options{KeepUnits: time.Minute})
+	require.NoError(t, err)
+	defer source.Close()
+	pool := &capture.Pool{}
+	defer pool.Close()
+	reader := source.(capture.Packets).Ring().Reader()
+	for range 5 {
+		f, err := source.Next(pool)
+		require.NoError(t, err)
+		unit, err := reader.Next(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, capture.MJPEG, unit.Codec)
+		assert.True(t, unit.Key)
+		assert.Equal(t, f.Captured, unit.Received)
+		assert.Equal(t, barcodeJPEG(t, readBarcode(f), small.width, small.height), unit.Data)
+		f.Release()
+	}
+	other, err := Open(t.Context(), server.uri(), capture.Options{})
+	require.NoError(t, err)
+	assert.Nil(t, other.(capture.Packets).Ring())
+	require.NoError(t, other.Close())
 }

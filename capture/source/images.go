@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -106,6 +107,22 @@ type encodedImage struct {
 	large   bool // up to maxLargeImageBytes
 	data    []byte
 	decoder decoder
+}
+
+// newImageRing returns a ring for the images of a camera that compresses each, nil without capture.Options.KeepUnits.
+func newImageRing(keep time.Duration) *capture.Ring {
+	if keep <= 0 {
+		return nil
+	}
+	return &capture.Ring{Keep: keep, Bytes: capture.KeptRingBytes}
+}
+
+// keep adds the image to a ring, which may be nil. The time of arrival is all that is known of its time.
+func (p *encodedImage) keep(ring *capture.Ring, captured int64) {
+	if ring != nil {
+		data := bytes.Clone(p.data)
+		ring.Put(capture.Unit{Codec: capture.MJPEG, Data: data, Key: true, PTS: time.Duration(captured), Received: captured})
+	}
 }
 
 // load reads a file.

@@ -61,6 +61,38 @@ func TestRecordedStream(t *testing.T) {
 	assert.Equal(t, 1, decoded.Stats(0).Connections)
 }
 
+// TestRecordedStreamChanges: another address of the recorded stream, or none, leaves the images and their connection alone.
+func TestRecordedStreamChanges(t *testing.T) {
+	t.Parallel()
+	decoded := served(t, &rtsptest.Server{}, encodedVideo(t, "libx264", small))
+	first := served(t, &rtsptest.Server{}, encodedVideo(t, "libx265", small))
+	second := served(t, &rtsptest.Server{}, encodedVideo(t, "libx265", large))
+	c := watch(t, &capture.Camera{
+		Open: Open, URI: decoded.URL(0), Record: first.URL(0), OpenRecord: OpenUndecoded, KeepUnits: 5 * time.Second, Retry: quick,
+	})
+	readers := func(one, two int) func() bool {
+		return func() bool { return first.Stats(0).Playing == one && second.Stats(0).Playing == two }
+	}
+	require.Eventually(t, readers(1, 0), patience, 10*time.Millisecond)
+	c.moves(5)
+	c.SetRecord(second.URL(0))
+	require.Eventually(t, readers(0, 1), patience, 10*time.Millisecond)
+	assert.Equal(t, second.URL(0), c.Stats().Record.URI)
+	c.moves(5)
+	c.SetRecord("")
+	require.Eventually(t, readers(0, 0), patience, 10*time.Millisecond)
+	assert.Nil(t, c.Stats().Record)
+	c.moves(5)
+	c.SetRecord(first.URL(0))
+	require.Eventually(t, readers(1, 0), patience, 10*time.Millisecond)
+	c.SetRecord(first.URL(0))
+	c.moves(5)
+	assert.Equal(t, 2, first.Stats(0).Connections)
+	assert.Equal(t, 1, second.Stats(0).Connections)
+	assert.Equal(t, 1, decoded.Stats(0).Connections)
+	assert.Zero(t, c.Stats().Reconnects)
+}
+
 // TestUndecodedStreamMustBeRTSP: other sources have no units without a decoder.
 func TestUndecodedStreamMustBeRTSP(t *testing.T) {
 	_, err := OpenUndecoded(t.Context(), "demo", capture.Options{KeepUnits: time.Second})

@@ -18,6 +18,9 @@ type units struct {
 	decoder capture.Decoder
 	feeder  *feeder // nil if the decoder works in the foreground
 
+	skipIfSlow bool
+	behind     int64 // how old the newest unit was when the decoder had taken it, nanoseconds; the feeder has its own
+
 	unit  capture.Unit // memory of Next
 	last  time.Time    // of the newest frame
 	lost  uint64       // images to be reported
@@ -50,14 +53,16 @@ type decoderError struct{ error }
 
 func (e *decoderError) Unwrap() error { return e.error }
 
-// newUnits decodes with a decoder, which it closes. With replaceIfSlow a decoder that falls behind the camera fails.
+// newUnits decodes with a decoder, which it closes. With replaceIfSlow a decoder that falls behind the camera fails, otherwise it skips
+// images.
 func newUnits(s *stream, decoder capture.Decoder, replaceIfSlow bool) *units {
-	u := &units{ctx: s.ctx, uri: s.uri, reader: s.camera.Units(), decoder: decoder}
+	live := !s.options.EveryFrame
+	u := &units{ctx: s.ctx, uri: s.uri, reader: s.camera.Units(), decoder: decoder, skipIfSlow: live}
 	if background, ok := decoder.(capture.BackgroundDecoder); ok {
 		u.feeder = &feeder{
 			reader: u.reader, decoder: background, skips: &u.skips, done: make(chan struct{}),
 			openTimeout: s.options.OpenTimeout, readTimeout: s.options.ReadTimeout,
-			replaceIfSlow: replaceIfSlow && !s.options.EveryFrame,
+			replaceIfSlow: live && replaceIfSlow, skipIfSlow: live && !replaceIfSlow,
 		}
 		u.feeder.start(s.ctx)
 	}
@@ -98,12 +103,17 @@ func (u *units) Next(lend capture.Lender) (capture.Frame, error) {
 
 // submit decodes the next unit in the foreground.
 func (u *units) submit() (err error) {
+	if u.skipIfSlow {
+		skipIfBehind(u.reader, u.behind)
+	}
 	u.unit, err = u.reader.Next(u.ctx)
 	if err != nil {
 		return u.uri.NewError("read", capture.ErrUnavailable, "", "", err)
 	}
 	u.skips.count(u.reader)
-	if err := u.decoder.Submit(&u.unit); err != nil {
+	err = u.decoder.Submit(&u.unit)
+	u.behind = capture.Monotonic() - u.unit.Received
+	if err != nil {
 		return u.explain(err)
 	}
 	return nil

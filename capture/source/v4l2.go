@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"gocv.io/x/gocv"
@@ -222,7 +223,7 @@ func openDevice(u capture.URI, options settings) (capture.Source, error) {
 	if err != nil {
 		return nil, withHint(err, openHint(u.Address, Devices()))
 	}
-	v.configure()
+	v.configure(options.KeepUnits)
 	return v, nil
 }
 
@@ -263,8 +264,8 @@ func deviceHint(all []DeviceInfo) string {
 	return fmt.Sprintf("there is %s; without a camera, use --camera demo", strings.Join(names, ", "))
 }
 
-// configure requests the URI's mode. The driver selects the nearest one that it supports.
-func (v *video) configure() {
+// configure requests the URI's mode. The driver selects the nearest one that it supports. keep is Options.KeepUnits.
+func (v *video) configure(keep time.Duration) {
 	set := v.capture.Set
 	switch v.uri.Encoding {
 	case "yuyv":
@@ -299,5 +300,6 @@ func (v *video) configure() {
 		raw := gocv.NewMat()
 		v.raw = &raw
 		v.compressed.decoder.limit = v.decoder.limit
+		v.ring = newImageRing(keep)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -96,9 +97,10 @@ func testV4L2JPEG(t *testing.T) {
 		t.Run(c.mode, func(t *testing.T) {
 			behave(t, c.mode)
 			img(barcodeJPEG(t, 5, small.width, small.height))
-			source, err := Open(t.Context(), v4l2URI(c.query), capture.Options{})
+			source, err := Open(t.Context(), v4l2URI(c.query), capture.Options{KeepUnits: time.Minute})
 			require.NoError(t, err)
 			defer source.Close()
+			packets := source.(capture.Packets).Ring().Reader()
 			pool := &capture.Pool{Buffers: 1}
 			defer pool.Close()
 			next := func() (capture.Frame, error) { // some images are in the driver's queue
@@ -115,6 +117,11 @@ func testV4L2JPEG(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, 5, readBarcode(f))
 			f.Release()
+			unit, err := packets.Next(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, capture.MJPEG, unit.Codec)
+			assert.True(t, unit.Key)
+			assert.Equal(t, barcodeJPEG(t, 5, small.width, small.height), unit.Data)
 
 			img([]byte("broken"))
 			_, err = next()

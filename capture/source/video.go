@@ -38,8 +38,9 @@ type video struct {
 	timedOutAt  int64         // when a read last took about readTimeout, CLOCK_MONOTONIC
 	capture     *gocv.VideoCapture
 	decoder     decoder
-	raw         *gocv.Mat    // the encoded image of a device that compresses; nil for others
-	compressed  encodedImage // copy of raw
+	raw         *gocv.Mat     // the encoded image of a device that compresses; nil for others
+	compressed  encodedImage  // copy of raw
+	ring        *capture.Ring // of such images; nil without KeepUnits, and for others
 	seq         uint64
 	grabbed     bool          // an image has been grabbed already
 	position    time.Duration // of the newest image of a file
@@ -142,6 +143,7 @@ func (v *video) Next(lend capture.Lender) (capture.Frame, error) {
 		return capture.Frame{}, withURI(v.uri, err)
 	}
 	f.Seq, f.Captured, f.Time = seq, captured, now
+	v.compressed.keep(v.ring, captured)
 	if !v.live {
 		f.Position, f.FPS = v.frameTime(seq), v.fps
 		v.position = max(v.position, f.Position)
@@ -225,8 +227,14 @@ func (v *video) endError() error {
 	return io.EOF
 }
 
+// Ring implements capture.Packets.
+func (v *video) Ring() *capture.Ring { return v.ring }
+
 // Close implements capture.Source.
 func (v *video) Close() error {
+	if v.ring != nil {
+		v.ring.End(io.EOF)
+	}
 	v.decoder.closeMats()
 	v.compressed.decoder.closeMats()
 	if v.raw != nil {

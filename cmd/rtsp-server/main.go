@@ -25,6 +25,7 @@ func main() {
 	flag.BoolVar(&s.Silent, "silent", false, "begin in silence, which SIGUSR1 ends")
 	flag.StringVar(&s.User, "user", "", "user name that clients need; empty: none. RTSP_PASSWORD in the environment is the password")
 	authentication := flag.String("authentication", "any", "any, basic, digest")
+	flag.BoolVar(&s.UDP, "udp", false, "offer UDP and multicast too")
 	flag.IntVar(&s.Faults.LosePacket, "lose-every", 0, "drop every n-th RTP packet")
 	flag.Float64Var(&s.Faults.LoseFraction, "lose", 0, "drop this fraction of RTP packets, 0 to 1")
 	flag.Uint64Var(&s.Faults.Seed, "seed", 1, "seed of -lose")

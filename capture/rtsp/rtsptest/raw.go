@@ -22,6 +22,8 @@ type Raw struct {
 	Headers map[string]string
 	// Status is the status of the answer to a request, such as "401 Unauthorized"; nil: always "200 OK".
 	Status func(method string, header textproto.MIMEHeader) string
+	// Requested is called with each request; may be nil.
+	Requested func(method, target string, header textproto.MIMEHeader)
 	// TLS makes it an rtsps:// camera; nil: rtsp://.
 	TLS *tls.Config
 	// Play sends the stream to a client that plays: interleaved frames on channel 0. The connection closes when it returns.
@@ -116,7 +118,11 @@ func (r *Raw) answerAll(connection net.Conn) error {
 		if err != nil {
 			return err
 		}
-		method, _, _ := strings.Cut(line, " ")
+		method, rest, _ := strings.Cut(line, " ")
+		if r.Requested != nil {
+			target, _, _ := strings.Cut(rest, " ")
+			r.Requested(method, target, header)
+		}
 		status := r.answer(connection, method, header)
 		if method != "PLAY" || status != "200 OK" {
 			continue

@@ -4,11 +4,14 @@ package rtsptest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/bluenviron/gortsplib/v5"
@@ -78,7 +81,11 @@ type Server struct {
 	// User and Password restrict the server to one user, if User is not empty.
 	User, Password string
 	Authentication Authentication
-	Faults         Faults
+	// UDP offers UDP and multicast as well as TCP.
+	UDP bool
+	// TLS makes the server one of rtsps, which encrypts packets by SRTP too; nil does not.
+	TLS    *tls.Config
+	Faults Faults
 
 	server *gortsplib.Server
 	paths  []*path
@@ -112,14 +119,14 @@ func (s *Server) start() error {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.ready = make(chan struct{})
 	s.silent.Store(s.Silent)
-	server := &gortsplib.Server{Handler: &handler{server: s}, RTSPAddress: s.Address, WriteQueueSize: writeQueue}
+	server := &gortsplib.Server{Handler: &handler{server: s}, RTSPAddress: s.Address, WriteQueueSize: writeQueue, TLSConfig: s.TLS}
 	switch s.Authentication {
 	case BasicAuthentication:
 		server.AuthMethods = []auth.VerifyMethod{auth.VerifyMethodBasic}
 	case DigestAuthentication:
 		server.AuthMethods = []auth.VerifyMethod{auth.VerifyMethodDigestMD5}
 	}
-	if err := server.Start(); err != nil {
+	if err := s.listen(server); err != nil {
 		return err
 	}
 	s.server = server
@@ -136,6 +143,30 @@ func (s *Server) start() error {
 		s.timers.Go(func() { p.run(s.ctx, begin) })
 	}
 	return nil
+}
+
+// The ports for UDP: a server takes the first four of firstPort and those above that are free.
+const (
+	firstPort = 20000
+	lastPort  = 30000
+)
+
+// listen starts the server. With UDP it takes free ports: RTP has an even one and RTCP the next.
+func (s *Server) listen(server *gortsplib.Server) error {
+	if !s.UDP {
+		return server.Start()
+	}
+	host, _, _ := net.SplitHostPort(s.Address) // checked before
+	server.MulticastIPRange = "239.192.7.0/24"
+	for port := firstPort; ; port += 4 {
+		at := func(offset int) string { return net.JoinHostPort(host, strconv.Itoa(port+offset)) }
+		server.UDPRTPAddress, server.UDPRTCPAddress = at(0), at(1)
+		server.MulticastRTPPort, server.MulticastRTCPPort = port+2, port+3
+		err := server.Start()
+		if err == nil || port >= lastPort || !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+	}
 }
 
 // complete checks the fields and fills in the defaults.
@@ -213,7 +244,13 @@ func (s *Server) Close() {
 func (s *Server) Listening() string { return s.server.NetListener().Addr().String() }
 
 // URL returns the address of a path, without user and password.
-func (s *Server) URL(path int) string { return fmt.Sprintf("rtsp://%s/%d", s.Listening(), path) }
+func (s *Server) URL(path int) string {
+	scheme := "rtsp"
+	if s.TLS != nil {
+		scheme = "rtsps"
+	}
+	return fmt.Sprintf("%s://%s/%d", scheme, s.Listening(), path)
+}
 
 // SetSilent has all paths send nothing while connections remain open and requests are answered, or ends that. The streams go on
 // meanwhile, as those of a camera whose network is interrupted. It may be called from any goroutine.

@@ -40,10 +40,7 @@ func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 		if f.loop {
 			captured.AtEnd = capture.Loop
 		}
-		record, _ := capture.ParseURI(c.Record) // checked with the configuration
-		if uri.Certificate == "insecure" || record.Certificate == "insecure" {
-			f.logger.Warn("the certificate of the camera is not verified: whoever answers in its place gets its password", "camera", c.Name)
-		}
+		f.warnUnverified(c.Name, c.URI, c.Record)
 		if uri.Kind == capture.File {
 			media.WarnUnread(f.logger.With("camera", c.Name), false, uri.Address)
 		}
@@ -78,6 +75,17 @@ func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 		inLoop.Region = pipeline.Region(*c.ROI)
 	}
 	return &camera.Camera{Site: c, Capture: captured, Loop: inLoop}, nil
+}
+
+// warnUnverified logs that a camera has an address whose certificate is not verified. The addresses were checked with the configuration.
+func (f *fleet) warnUnverified(name string, addresses ...string) {
+	unverified := func(address string) bool {
+		u, _ := capture.ParseURI(address)
+		return u.Certificate == "insecure"
+	}
+	if slices.ContainsFunc(addresses, unverified) {
+		f.logger.Warn("the certificate of the camera is not verified: whoever answers in its place gets its password", "camera", name)
+	}
 }
 
 // settings returns the settings of a camera for the frame loop. Remotely set classes that its model lacks are ignored; if none is left, the

@@ -214,9 +214,10 @@ func TestClipsOfAnotherStream(t *testing.T) {
 	recorded := serve("")
 	defer func() { recorded.Close() }()
 	file := filepath.Join(t.TempDir(), "edge-infer.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("model: {path: demo}\nmqtt: {url: 'off'}\nweb: {listen: '127.0.0.1:0'}\n"+
-		"clips: {enabled: true, before: 1s, after: 1s}\ncameras:\n  - name: gate\n    uri: "+decoded.URL(0)+
-		"\n    record: rtsp://viewer:${GATE_PASSWORD}@"+recorded.Listening()+"/0\n"), 0o600))
+	configuration := "model: {path: demo}\nmqtt: {url: 'off'}\nweb: {listen: '127.0.0.1:0'}\n" +
+		"clips: {enabled: true, before: 1s, after: 1s}\ncameras:\n  - name: gate\n    uri: " + decoded.URL(0) + "\n"
+	entry := "    record: rtsp://viewer:${GATE_PASSWORD}@" + recorded.Listening() + "/0\n"
+	require.NoError(t, os.WriteFile(file, []byte(configuration+entry), 0o600))
 	p := programtest.StartWith(t, []string{"STATE_DIRECTORY=" + t.TempDir(), "GATE_PASSWORD=p@ss/word"}, "--config", file)
 	page := p.PrintedAfter("web page at ")
 	record := func() (state string, inferred float64) {
@@ -256,6 +257,10 @@ func TestClipsOfAnotherStream(t *testing.T) {
 	eventually(func() bool { return clipWidth(t, page, "gate") == 320 }, "clips of the decoded stream")
 	recorded = serve(address)
 	eventually(func() bool { return clipWidth(t, page, "gate") == 640 }, "clips of the recorded stream again")
+	require.NoError(t, os.WriteFile(file, []byte(configuration), 0o600))
+	p.Logged(`msg="configuration changed" cameras=1 undisturbed=1`)
+	eventually(func() bool { return clipWidth(t, page, "gate") == 320 }, "clips of the decoded stream after a reload")
+	require.Zero(t, recorded.Stats(0).Playing)
 	require.Equal(t, 1, decoded.Stats(0).Connections)
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 	require.NotContains(t, p.Stderr.String(), "p@ss")

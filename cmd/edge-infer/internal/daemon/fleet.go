@@ -117,8 +117,16 @@ func (f *fleet) Apply(ctx context.Context, next site.Site) (kept int, err error)
 	if err != nil {
 		f.site.Store(was)
 		_ = f.devices.Tune(was, &next) // it worked before
+		return kept, err
 	}
-	return kept, err
+	for i := range cameras { // others are new, see newCamera
+		c := &cameras[i]
+		before := was.Camera(c.Name)
+		if before != nil && before.SameCapture(c) && before.Record != c.Record {
+			f.warnUnverified(c.Name, c.Record)
+		}
+	}
+	return kept, nil
 }
 
 // Names returns the class names of a camera group, none if its network is not open.

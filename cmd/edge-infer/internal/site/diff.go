@@ -127,6 +127,8 @@ func diffCamera(before, next *Camera) Change {
 		case c.Reason != "":
 		case !reflect.DeepEqual(before.Clips, next.Clips):
 			c.Reason = "clips"
+		case before.Record != next.Record:
+			c.Reason = "record"
 		default:
 			c.Reason = "configured " + different(before.Configured, next.Configured)
 		}
@@ -141,6 +143,7 @@ func diffCamera(before, next *Camera) Change {
 func (c *Camera) placed() Camera {
 	p := *c
 	p.Settings = Settings{}
+	p.Record = ""
 	p.Clips = Clips{Enabled: c.Clips.Any()}
 	p.Configured = Settings{Confidence: c.Configured.Confidence}
 	return p
@@ -149,9 +152,9 @@ func (c *Camera) placed() Camera {
 // SamePlace reports whether the camera can stay open in its frame loop; other settings may have changed.
 func (c *Camera) SamePlace(other *Camera) bool { return reflect.DeepEqual(c.placed(), other.placed()) }
 
-// SameCapture reports whether the images of the camera can go on being captured for the other one.
+// SameCapture reports whether the images of the camera can go on being captured for the other one. Its recorded stream may differ.
 func (c *Camera) SameCapture(other *Camera) bool {
-	return c.Name == other.Name && c.URI == other.URI && c.Record == other.Record && c.Stall == other.Stall &&
+	return c.Name == other.Name && c.URI == other.URI && c.Stall == other.Stall &&
 		c.MaxPixels == other.MaxPixels && c.Clips.Any() == other.Clips.Any() && c.Privacy.Enabled() == other.Privacy.Enabled() &&
 		c.Network.Equal(&other.Network)
 }

@@ -285,4 +285,8 @@ func TestRecordedCameras(t *testing.T) {
 		assert.Equal(t, test.action == Tune, test.before.SameCapture(test.next))
 	}
 	assert.Equal(t, "clips", diffCamera(clips, both).Reason)
+	another := *both
+	another.Record = "rtsp://192.0.2.1/main"
+	assert.Equal(t, Change{Camera: "a", Action: Tune, Reason: "record"}, diffCamera(both, &another))
+	assert.True(t, both.SameCapture(&another))
 }

@@ -196,6 +196,9 @@ func (s *Set) Change(wanted []site.Camera, arrange func([]pipeline.Camera) error
 		delete(s.failures, c.Capture)
 	}
 	s.all = next
+	for _, c := range next {
+		c.Capture.SetRecord(c.Site.Record)
+	}
 	for _, c := range fresh {
 		s.start(c)
 	}
