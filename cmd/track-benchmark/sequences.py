@@ -5,7 +5,9 @@ The boxes are those of public detectors, read from public repositories at fixed 
 - MOT15: ETH (Ess et al., 2008), TUD (Andriluka et al., 2008), PETS (Ferryman and Shahrokni, 2009) and two of KITTI, annotated by A. Milan and
   others, with the Faster R-CNN boxes that SORT was published with (scores of 0.5 and more)
 - KITTI (Geiger et al., 2012), cars and pedestrians, boxes of PointRCNN as used by AB3DMOT; its logits become scores by the logistic function.
-  These are for non-commercial research.
+  And again with the boxes of RRC as used by DeepFusionMOT. These are for non-commercial research.
+- Stanford Drone Dataset (Robicquet et al., 2016), people, bicycles and cars from above, the first 40 seconds of the annotations under 4 MB; there
+  are no public boxes, so the annotated ones are disturbed at random. Also for non-commercial research.
 - PETS09-S2L1 again as OpenCV's example video vtest.avi: EDGE-INFER detects its people with YOLOX-nano and computes embeddings with an OSNet x0.25
   trained on MSMT17 (Zhou et al., 2019)
 
@@ -19,6 +21,7 @@ import hashlib
 import json
 import math
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -38,9 +41,10 @@ REPOSITORIES = {  # commit and paths
     "SZU-AdvTech-2024/049-StrongSORT-Make-DeepSORT-Great-Again": ("fab9fa342c03ae09ab2dd6866d97000d904466ad", ["detections"]),
     "jvlmdr/py-motmetrics": ("9a1bac57af38df4a22317a23aa0f4e4eb9673415", ["motmetrics/data/issue126/MOT17"]),
     "crowdbotp/OpenTraj": ("97ec1d5e1b579f26febeaa9083705952deac338a",
-                           ["datasets/ETH-Person/data", "datasets/PETS-2009/data/annotations/PETS2009-S2L1.xml"]),
+                           ["datasets/ETH-Person/data", "datasets/PETS-2009/data/annotations/PETS2009-S2L1.xml", "datasets/SDD"]),
     "xinshuoweng/AB3DMOT": ("61f3bd72574093e367916c757b4747ca445f978c",
                             ["scripts/KITTI/label", "data/KITTI/detection/pointrcnn_Car_val", "data/KITTI/detection/pointrcnn_Pedestrian_val"]),
+    "wangxiyang2022/DeepFusionMOT": ("8f4e2d709753d374b0b55b19a631a0a6bf5af470", ["data/detections/2D/rrc/training"]),
 }
 # The ground truth of PETS09-S2L1 gives people who leave and return another identity. These pairs are the same person in the images;
 # PETS09-S2L1-people merges them.
@@ -52,6 +56,10 @@ MOT15 = {  # fps, frames, width, height, ground truth, frame of the ground truth
     "TUD-Campus": (25, 71, 640, 480, None, 1),
     "TUD-Stadtmitte": (25, 179, 640, 480, None, 1),
 }
+SDD = ["deathCircle/video2", "deathCircle/video4", "gates/video2", "gates/video4", "gates/video5", "gates/video6", "gates/video7", "gates/video8",
+       "hyang/video12", "hyang/video13", "hyang/video14", "hyang/video7", "hyang/video8", "hyang/video9", "little/video0", "nexus/video10",
+       "nexus/video3", "nexus/video4", "nexus/video5", "quad/video0", "quad/video1", "quad/video2", "quad/video3"]
+SDD_FRAMES = 1200
 KITTI_LENGTHS = [154, 447, 233, 144, 314, 297, 270, 800, 390, 803, 294, 373, 78, 340, 106, 376, 209, 145, 339, 1059, 837]
 EXCLUDED_CLASSES = {2, 7, 8, 12}  # of MOT17: person on a vehicle, static person, distractor, reflection
 CASCADE = """cascade:
@@ -259,14 +267,67 @@ def kitti_labels(cache, number, kind, alike):
 
 
 def kitti(cache, kind, group, alike):
-    """KITTI's sequences that show objects of a class."""
-    boxes = repository(cache, "xinshuoweng/AB3DMOT") / f"data/KITTI/detection/pointrcnn_{kind}_val"
-    for number, frames in enumerate(KITTI_LENGTHS):
-        truth, excluded = kitti_labels(cache, number, kind, alike)
-        found = [(frame + 1, 1 / (1 + math.exp(-score)), x1, y1, x2 - x1, y2 - y1)
-                 for frame, score, x1, y1, x2, y2 in rows((boxes / f"{number:04}.txt").read_text(), (6, 2, 3, 4, 5))]
-        yield Sequence(f"KITTI-{number:02}-{kind.lower()}", group, 10, frames, (1242, 375), truth,
-                       [row for row in found if row[1] >= MIN_SCORE], excluded)
+    """KITTI's sequences that show objects of a class, with the boxes of PointRCNN and of RRC."""
+    detectors = {
+        "": (repository(cache, "xinshuoweng/AB3DMOT") / f"data/KITTI/detection/pointrcnn_{kind}_val", (6, 2, 3, 4, 5),
+             lambda logit: 1 / (1 + math.exp(-logit))),
+        "-rrc": (repository(cache, "wangxiyang2022/DeepFusionMOT") / f"data/detections/2D/rrc/training/{kind}", (5, 1, 2, 3, 4), float),
+    }
+    for detector, (boxes, columns, probability) in detectors.items():
+        for number, frames in enumerate(KITTI_LENGTHS):
+            truth, excluded = kitti_labels(cache, number, kind, alike)
+            found = [(frame + 1, probability(score), x1, y1, x2 - x1, y2 - y1)
+                     for frame, score, x1, y1, x2, y2 in rows((boxes / f"{number:04}.txt").read_text(), columns)]
+            yield Sequence(f"KITTI-{number:02}-{kind.lower()}{detector}", group + detector.upper().replace("-", ", "), 10, frames, (1242, 375), truth,
+                           [row for row in found if row[1] >= MIN_SCORE], excluded)
+
+
+def jpeg_size(path):
+    """The width and height of a JPEG file."""
+    data = path.read_bytes()
+    place = 2
+    while data[place + 1] not in (0xC0, 0xC1, 0xC2):
+        place += 2 + int.from_bytes(data[place + 2:place + 4])
+    return int.from_bytes(data[place + 7:place + 9]), int.from_bytes(data[place + 5:place + 7])
+
+
+def disturbed(truth, hidden, size, frames, seed):
+    """Boxes that a mediocre detector might find: inexact, sometimes missing for several frames, mostly missing where hidden, with false alarms."""
+    chance = random.Random(seed)
+    missing = set()
+    for frame, number, left, top, width, height in truth:
+        if chance.random() < (0.3 if number in missing else 0.03):
+            missing ^= {number}
+        if number in missing or (frame, number) in hidden and chance.random() < 0.8:
+            continue
+        error = [chance.gauss(0, 0.03 * side) for side in (width, height)]
+        sides = [side * math.exp(chance.gauss(0, 0.05)) for side in (width, height)]
+        yield (frame, min(max(chance.gauss(0.65, 0.18), 0.05), 0.99), left + error[0] + (width - sides[0]) / 2, top + error[1] + (height - sides[1]) / 2,
+               *sides)
+    for frame in range(1, frames + 1):
+        if chance.random() < 0.3 and truth:
+            _, _, _, _, width, height = chance.choice(truth)
+            yield frame, chance.uniform(0.1, 0.5), chance.uniform(0, size[0] - width), chance.uniform(0, size[1] - height), width, height
+
+
+def drones(cache):
+    """Sequences of the Stanford Drone Dataset with disturbed boxes."""
+    source = repository(cache, "crowdbotp/OpenTraj") / "datasets/SDD"
+    for name in SDD:
+        truth, hidden = [], set()
+        for line in (source / name / "annotations.txt").read_text().splitlines():
+            number, x1, y1, x2, y2, frame, lost, occluded, *_ = line.split()
+            row = int(frame) + 1, int(number) + 1
+            if int(frame) >= SDD_FRAMES or lost == "1" or x1 == x2 or y1 == y2:
+                continue
+            truth.append((*row, float(x1), float(y1), float(x2) - float(x1), float(y2) - float(y1)))
+            if occluded == "1":
+                hidden.add(row)
+        truth.sort()
+        size = jpeg_size(source / name / "reference.jpg")
+        frames = max(row[0] for row in truth)
+        found = sorted(row for row in disturbed(truth, hidden, size, frames, name) if row[1] >= MIN_SCORE)
+        yield Sequence("SDD-" + name.replace("/video", "-"), "SDD", 30, frames, size, truth, found)
 
 
 def pets(cache, program):
@@ -286,10 +347,10 @@ def main():
     program, cache, directory = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     cache.mkdir(parents=True, exist_ok=True)
     sources = [list(mot17(cache)), list(mot15(cache)), list(kitti(cache, "Car", "KITTI cars", "Van")),
-               list(kitti(cache, "Pedestrian", "KITTI pedestrians", "Person"))]
+               list(kitti(cache, "Pedestrian", "KITTI pedestrians", "Person")), list(drones(cache))]
     for source in sources:
         for place, sequence in enumerate(source):
-            sequence.held_out = place % 2 == 1
+            sequence.held_out = place % len(KITTI_LENGTHS) % 2 == 1 if sequence.name.startswith("KITTI") else place % 2 == 1
     for number in (13, 17):
         truth, excluded = kitti_labels(cache, number, "Pedestrian", "Person")
         twin = sources[3][number]
