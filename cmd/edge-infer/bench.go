@@ -36,7 +36,10 @@ Several engines are compared with the last one: speed-up and agreement.
 p99.9, max, throughput, cpu, memory, gpu-memory, allocations, lost, late, watts, temperature, fairness, others, agreement and speed-up with <=, >=, <
 or >; @ selects runs by batch, part, drive, engine or precision.
 
+--plots DIR draws latency, throughput and memory by batch size, of this run or of documents side by side.
+
   edge-infer bench --compare before.json after.json
+  edge-infer bench --plots plots before.json after.json
   edge-infer bench --batch 1,16 --require 'p99@1<=1ms,throughput@16>=10000,memory<=512MiB'
 
 --layers times each layer of a TensorRT plan, with its precision and device. Layers timed one by one take longer than the whole network.`
@@ -51,10 +54,10 @@ func newBench(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "bench", Short: "Measure a network alone, with its transfers and in the frame loop", Long: benchHelp,
 		Args: func(command *cobra.Command, args []string) error {
-			if before == "" {
+			switch {
+			case before == "" && b.Plots == "":
 				return noArguments(command, args)
-			}
-			if len(args) != 1 {
+			case before != "" && len(args) != 1:
 				return config.Usagef("--compare A.json B.json takes two documents that bench --output wrote")
 			}
 			return nil
@@ -65,6 +68,9 @@ func newBench(stdout, stderr io.Writer) *cobra.Command {
 			}
 			if before != "" {
 				return compared(stdout, asJSON, b, before, args[0])
+			}
+			if len(args) > 0 {
+				return plotted(stdout, asJSON, b, args)
 			}
 			if err := contend(&settings, own, b, engines); err != nil {
 				return err
@@ -81,7 +87,7 @@ func newBench(stdout, stderr io.Writer) *cobra.Command {
 			if results == nil {
 				return err
 			}
-			return errors.Join(showBench(stdout, asJSON, results, results), err, b.Judge(results))
+			return errors.Join(showBench(stdout, asJSON, results, results), err, b.WritePlots(bench.Document{Report: results}), b.Judge(results))
 		},
 	}
 	flags := command.Flags()
@@ -125,18 +131,53 @@ func contend(settings *config.Sources, own *pflag.FlagSet, b *bench.Bench, engin
 
 // compared sets two documents side by side; what is required is required of the second.
 func compared(stdout io.Writer, asJSON bool, b *bench.Bench, before, after string) error {
-	var both [2]*bench.Report
-	for i, path := range []string{before, after} {
+	both, err := benchDocuments("--compare", before, after)
+	if err != nil {
+		return err
+	}
+	c := bench.Compare(both[0].Report, both[1].Report)
+	return errors.Join(showBench(stdout, asJSON, c, c), b.WritePlots(both...), b.Judge(both[1].Report))
+}
+
+// plotted draws documents beside each other; what is required is required of each.
+func plotted(stdout io.Writer, asJSON bool, b *bench.Bench, paths []string) error {
+	all, err := benchDocuments("--plots", paths...)
+	if err != nil {
+		return err
+	}
+	if err := b.WritePlots(all...); err != nil {
+		return err
+	}
+	judgements := []error{showBench(stdout, asJSON, map[string]any{"v": 1, "plots": b.Plots}, plots(b.Plots))}
+	for _, one := range all {
+		judgements = append(judgements, b.Judge(one.Report))
+	}
+	return errors.Join(judgements...)
+}
+
+// plots is the directory of plots that were written.
+type plots string
+
+// Print writes where the plots are.
+func (p plots) Print(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "latency, throughput and memory drawn in %s\n", string(p))
+	return err
+}
+
+// benchDocuments reads documents of --output.
+func benchDocuments(flag string, paths ...string) (all []bench.Document, err error) {
+	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return fmt.Errorf("--compare: %w", err)
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		if both[i], err = bench.ParseReport(data); err != nil {
-			return fmt.Errorf("--compare: %s: %w", path, err)
+		report, err := bench.ParseReport(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", flag, path, err)
 		}
+		all = append(all, bench.Document{Path: path, Report: report})
 	}
-	c := bench.Compare(both[0], both[1])
-	return errors.Join(showBench(stdout, asJSON, c, c), b.Judge(both[1]))
+	return all, nil
 }
 
 func showBench(stdout io.Writer, asJSON bool, document any, text printed) error {

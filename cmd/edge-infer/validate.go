@@ -22,7 +22,7 @@ the daemon reports instead: one class per box. Labels are COCO directories, an U
 compares every box with a second engine, which needs no labels; the command fails if more than --max-loss (labels) or --gate (none) is lost.
 
   edge-infer dataset --out /tmp/parts --count 1000 --seed 99 && edge-infer validate --data /tmp/parts
-  edge-infer validate --model yolo11n.onnx --data coco/ --limit 500
+  edge-infer validate --model yolo11n.onnx --data coco/ --limit 500 --plots plots
   edge-infer validate --model yolo11n.onnx --data aerial/ --tile 640
   edge-infer validate --model a.onnx --ensemble b.onnx --augment flip --data coco/
   edge-infer validate --model yolo11n.onnx --engine tensorrt --precision int8 --data coco128/data.yaml --reference onnxruntime
@@ -43,7 +43,7 @@ compares every box with a second engine, which needs no labels; the command fail
 			if err != nil {
 				return err
 			}
-			return errors.Join(show(stdout, asJSON, result, nil), result.Refusal())
+			return errors.Join(show(stdout, asJSON, result, nil), v.WritePlots(result), result.Refusal())
 		},
 	}
 	flags := command.Flags()

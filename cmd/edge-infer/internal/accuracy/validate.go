@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/quantize"
@@ -36,6 +37,7 @@ type Validate struct {
 	Reference      string // engine to compare with, in FP32; optional
 	ReferenceModel string // model of the reference, run unchanged; empty: the same model
 	Predictions    string // file for the detections as a COCO result list; optional
+	Plots          string // directory of the plots
 	Convention     string // name of a Convention
 	Limits         Limits
 
@@ -62,6 +64,8 @@ func (v *Validate) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.ReferenceModel, "reference-model", "",
 		"ONNX file for the reference, run unchanged; demo: the embedded model; default: the same model")
 	flags.StringVar(&v.Predictions, "predictions", "", "JSON file for all detections, as a COCO result list")
+	flags.StringVar(&v.Plots, "plots", "",
+		"draw precision-recall curves, F1 over confidence and the confusion matrix into this directory, as SVG and PNG")
 	flags.StringVar(&v.Convention, "convention", Published,
 		"which detections average precision counts: "+Published+" as published figures do, every class of a box and suppression at IoU 0.7, or "+
 			Service+", the best class of a box and the settings --iou and --max-detections")
@@ -87,6 +91,11 @@ func (v *Validate) Check() error {
 	}
 	if v.Predictions != "" {
 		if err := atomicfile.Check(v.Predictions); err != nil {
+			return err
+		}
+	}
+	if v.Plots != "" {
+		if err := plot.Check(v.Plots); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,7 @@ type Bench struct {
 	MQTT             string // embedded, off or a broker's address
 	WaitIdle         time.Duration
 	Output           string // file of the document
+	Plots            string // directory of the plots
 	Require          string
 	Level            int // optimization level for a missing engine plan, -1 for the builder's default
 
@@ -75,6 +76,7 @@ func (b *Bench) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&b.MQTT, "mqtt", "embedded", "broker for the loop's messages: embedded, off, or an address")
 	flags.DurationVar(&b.WaitIdle, "wait-idle", 0, "wait at most this long until the machine has been idle for a second")
 	flags.StringVar(&b.Output, "output", "", "also write the JSON document to this file")
+	flags.StringVar(&b.Plots, "plots", "", "draw latency, throughput and memory by batch size into this directory, as SVG and PNG")
 	flags.StringVar(&b.Require, "require", "", "fail unless p99<=1ms,throughput>=10000,memory<=512MiB; see above")
 	flags.IntVar(&b.Level, "opt-level", -1, "TensorRT builder optimization level for a missing plan, 0 to 5; -1: default")
 }
@@ -126,7 +128,7 @@ func (b *Bench) Check() (err error) {
 	if b.shapes, err = shapes(b.Shapes); err != nil {
 		return err
 	}
-	return b.checkFiles()
+	return errors.Join(b.checkFiles(), b.checkPlots())
 }
 
 // Judge returns an error for lost frames and missed requirements, one line for each.
