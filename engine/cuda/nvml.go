@@ -21,6 +21,7 @@ type NVMLDevice struct {
 	MemoryUsed  int64   `json:"memory_used"` // bytes
 	MemoryTotal int64   `json:"memory_total"`
 	Utilization float64 `json:"utilization"` // percent
+	Decoder     float64 `json:"decoder"`     // utilization of the video decoders in percent
 	Temperature float64 `json:"temperature"` // degrees Celsius
 	Limit       float64 `json:"limit"`       // slow-down temperature, degrees Celsius
 	Power       float64 `json:"power"`       // watts
@@ -110,7 +111,7 @@ func (m *Management) Read() NVML {
 }
 
 func (m *Management) device(device nvml.Device) NVMLDevice {
-	d := NVMLDevice{MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Temperature: -1, Limit: -1, Power: -1, Hertz: -1, MaxHertz: -1}
+	d := NVMLDevice{MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Decoder: -1, Temperature: -1, Limit: -1, Power: -1, Hertz: -1, MaxHertz: -1}
 	d.Name, _ = available(m, "nvmlDeviceGetName", device.GetName)
 	d.UUID, _ = available(m, "nvmlDeviceGetUUID", device.GetUUID)
 	if memory, code := available(m, "nvmlDeviceGetMemoryInfo", device.GetMemoryInfo); code == nvml.SUCCESS {
@@ -118,6 +119,13 @@ func (m *Management) device(device nvml.Device) NVMLDevice {
 	}
 	if rates, code := available(m, "nvmlDeviceGetUtilizationRates", device.GetUtilizationRates); code == nvml.SUCCESS {
 		d.Utilization = float64(rates.Gpu)
+	}
+	decoder := func() (uint32, nvml.Return) {
+		percent, _, code := device.GetDecoderUtilization()
+		return percent, code
+	}
+	if percent, code := available(m, "nvmlDeviceGetDecoderUtilization", decoder); code == nvml.SUCCESS {
+		d.Decoder = float64(percent)
 	}
 	temperature := func() (uint32, nvml.Return) { return device.GetTemperature(nvml.TEMPERATURE_GPU) }
 	if celsius, code := available(m, "nvmlDeviceGetTemperature", temperature); code == nvml.SUCCESS {

@@ -146,8 +146,8 @@ func TestNVML(t *testing.T) {
 		{"999", NVML{Reason: "NVML does not start: error 999"}},
 		{"0", NVML{DriverVersion: "540.4.0", Devices: []NVMLDevice{
 			{
-				Name: "Orin (nvgpu)", UUID: "GPU-1", MemoryUsed: 40, MemoryTotal: 100, Utilization: -1, Temperature: -1, Limit: 90, Power: -1,
-				Hertz: 900e6, MaxHertz: -1, Throttled: []string{"heat"},
+				Name: "Orin (nvgpu)", UUID: "GPU-1", MemoryUsed: 40, MemoryTotal: 100, Utilization: -1, Decoder: -1, Temperature: -1, Limit: 90,
+				Power: -1, Hertz: 900e6, MaxHertz: -1, Throttled: []string{"heat"},
 			},
 		}}},
 	} {

@@ -18,6 +18,7 @@ func loads(r *telemetry.Reading) (all []payload.Reading) {
 	add("cpu", r.CPU.Load)
 	for _, g := range r.GPUs {
 		add(g.Name, g.Load)
+		add(g.Name+" decoder", g.Decoder)
 	}
 	add("emc", r.EMC.Load)
 	if r.Memory.Total > 0 && r.Memory.Available >= 0 {

@@ -60,11 +60,18 @@ func (r *request) driver(add func(Check)) {
 		add(fail(fmt.Sprintf("GPU %d", r.Engine.FirstGPU()), "set --gpu to an existing GPU", "no GPU with this number"))
 		return
 	}
-	add(videoDecoder(&report.Devices[r.Engine.FirstGPU()]))
+	gpu := &report.Devices[r.Engine.FirstGPU()]
+	busy := -1.0
+	for _, m := range report.NVML.Devices {
+		if m.UUID == gpu.UUID {
+			busy = m.Decoder
+		}
+	}
+	add(videoDecoder(gpu, busy))
 }
 
-// videoDecoder checks the GPU's decoder of RTSP video.
-func videoDecoder(g *cuda.Facts) Check {
+// videoDecoder checks the GPU's decoders of RTSP video. busy is their load in percent, below 0 if it is unknown.
+func videoDecoder(g *cuda.Facts, busy float64) Check {
 	const name, software = "NVDEC", "RTSP video is decoded in software"
 	found, err := nvdec.Probe(g.Ordinal)
 	switch {
@@ -81,7 +88,11 @@ func videoDecoder(g *cuda.Facts) Check {
 	for i, codec := range found {
 		names[i] = codec.String()
 	}
-	return ok(name, "%s of RTSP cameras", strings.Join(names, ", "))
+	detail := strings.Join(names, ", ") + " of RTSP cameras"
+	if busy >= 0 {
+		detail += fmt.Sprintf("; %.0f %% busy", busy)
+	}
+	return ok(name, "%s", detail)
 }
 
 // tensorrt loads the library, its plugins and its parser. The library needs the driver to be loaded first.

@@ -21,6 +21,7 @@ int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; calls++; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = (void *)(index + 1ul); return 0; }
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *memory) { memory[0] = 100; memory[2] = 40; return device == (void *)1 ? 0 : 3; }
 int nvmlDeviceGetUtilizationRates(void *device, unsigned *rates) { rates[0] = 50 + calls; return device == (void *)1 ? 0 : 3; }
+int nvmlDeviceGetDecoderUtilization(void *device, unsigned *percent, unsigned *period) { *percent = 12; *period = 1; return device == (void *)1 ? 0 : 3; }
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius) { *celsius = 60; return 0; }
 int nvmlDeviceGetTemperatureThreshold(void *device, int threshold, unsigned *celsius) { *celsius = 92; return device == (void *)1 ? 0 : 3; }
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) { *milliwatts = 61500; return device == (void *)1 ? 0 : 3; }
@@ -49,8 +50,8 @@ func TestNVML(t *testing.T) {
 	for call := range 3 {
 		got := r.Read()
 		assert.Equal(t, []GPU{
-			{"GPU 0", 51 + float64(call), -1, -1, -1, 40, 100},
-			{"GPU 1", -1, -1, -1, -1, -1, -1},
+			{"GPU 0", 51 + float64(call), 12, -1, -1, -1, 40, 100},
+			{"GPU 1", -1, -1, -1, -1, -1, -1, -1},
 		}, got.GPUs)
 		assert.Equal(t, []Temperature{{"GPU 0", 60, 92}, {"GPU 1", 60, 0}}, got.Temperatures)
 		assert.Equal(t, []Rail{{"GPU 0", 61.5, -1, -1}}, got.Rails)

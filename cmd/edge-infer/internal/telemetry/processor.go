@@ -93,7 +93,7 @@ func (r *Reader) gpus(reading *Reading) {
 		known = r.nvml.Read()
 	}
 	if r.jetson {
-		g := GPU{Name: "GPU", Load: -1, Hertz: -1, MinHertz: -1, MaxHertz: -1, MemoryUsed: -1, MemoryTotal: -1}
+		g := GPU{Name: "GPU", Load: -1, Decoder: -1, Hertz: -1, MinHertz: -1, MaxHertz: -1, MemoryUsed: -1, MemoryTotal: -1}
 		if load, ok := (cuda.Prober{Root: r.Root}).Load(); ok {
 			g.Load, g.Hertz, g.MinHertz, g.MaxHertz = load.Percent, load.Hertz, load.MinHertz, load.MaxHertz
 		}
@@ -112,8 +112,8 @@ func (r *Reader) gpus(reading *Reading) {
 			name += " " + strconv.Itoa(i)
 		}
 		reading.GPUs = append(reading.GPUs, GPU{
-			Name: name, Load: d.Utilization, Hertz: d.Hertz, MinHertz: -1, MaxHertz: d.MaxHertz, MemoryUsed: d.MemoryUsed,
-			MemoryTotal: d.MemoryTotal,
+			Name: name, Load: d.Utilization, Decoder: d.Decoder, Hertz: d.Hertz, MinHertz: -1, MaxHertz: d.MaxHertz,
+			MemoryUsed: d.MemoryUsed, MemoryTotal: d.MemoryTotal,
 		})
 		if d.Temperature >= 0 {
 			reading.Temperatures = append(reading.Temperatures, Temperature{Name: name, Celsius: d.Temperature, Limit: max(0, d.Limit)})

@@ -60,7 +60,7 @@ func TestMachines(t *testing.T) {
 		{"orin-nano", func(r *Reading) {
 			r.Temperatures = []Temperature{{"cpu-thermal", 52.062, 99}, {"gpu-thermal", 53.468, 99}, {"tj-thermal", 53.468, 0}}
 			r.Rails = []Rail{{"VDD_IN", 5.08 * 1.25, 5.08, 1.25}, {"VDD_CPU_GPU_CV", 5.072 * 0.5, 5.072, 0.5}}
-			r.GPUs = []GPU{{"GPU", 61.2, 624750000, 306000000, 918000000, -1, -1}}
+			r.GPUs = []GPU{{"GPU", 61.2, -1, 624750000, 306000000, 918000000, -1, -1}}
 			r.CPU = CPU{Count: 6, Load: -1, Average: 1.25, Hertz: 1344000000, MaxHertz: 1728000000, Governor: "schedutil"}
 			r.Memory = meminfo.Memory{Total: 7802024 << 10, Available: 4012344 << 10, SwapTotal: 3901008 << 10, SwapFree: 3900000 << 10}
 			r.PowerMode = "25W"
@@ -71,7 +71,7 @@ func TestMachines(t *testing.T) {
 			r.Rails = []Rail{
 				{"VDD_GPU_SOC", 19.8 * 1.4, 19.8, 1.4}, {"VDD_CPU_CV", 19.8 * 0.72, 19.8, 0.72}, {"VDDQ_VDD2_1V8AO", 19.832 * 0.04, 19.832, 0.04},
 			}
-			r.GPUs = []GPU{{"GPU", 100, -1, -1, -1, -1, -1}}
+			r.GPUs = []GPU{{"GPU", 100, -1, -1, -1, -1, -1, -1}}
 			r.Memory = meminfo.Memory{Total: 31270620 << 10, Available: 28012344 << 10, SwapTotal: 15635300 << 10, SwapFree: 15635300 << 10}
 			r.EMC = EMC{35, 3199000000, 3199000000}
 			r.PowerMode = "MAXN"
@@ -80,13 +80,13 @@ func TestMachines(t *testing.T) {
 		{"xavier", func(r *Reading) {
 			r.Temperatures = []Temperature{{"AUX-therm", 38.5, 0}, {"AUX-therm 2", -4, 0}}
 			r.Rails = []Rail{{"GPU", 0, 19.08, 0}, {"GPU 2", 19.08 * 0.1, 19.08, 0.1}}
-			r.GPUs = []GPU{{"GPU", 0, 114750000, 114750000, 1377000000, -1, -1}}
+			r.GPUs = []GPU{{"GPU", 0, -1, 114750000, 114750000, 1377000000, -1, -1}}
 			r.PowerMode = "7" // that the configuration does not name
 		}},
 		{"thor", func(r *Reading) {
 			r.Temperatures = []Temperature{{"soc012-thermal", 41, 0}}
 			r.Rails = []Rail{{"ina238", 24.5, -1, -1}}
-			r.GPUs = []GPU{{"GPU", -1, 1575000000, 315000000, 1575000000, -1, -1}}
+			r.GPUs = []GPU{{"GPU", -1, -1, 1575000000, 315000000, 1575000000, -1, -1}}
 			r.EMC = EMC{-1, 4266000000, 4266000000}
 			r.PowerMode = "120W"
 		}},

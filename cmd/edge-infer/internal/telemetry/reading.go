@@ -71,7 +71,8 @@ type Rail struct {
 // GPU is one graphics processor.
 type GPU struct {
 	Name        string  `json:"name"`
-	Load        float64 `json:"load"` // percent
+	Load        float64 `json:"load"`    // percent
+	Decoder     float64 `json:"decoder"` // load of its video decoders in percent
 	Hertz       int64   `json:"hertz"`
 	MinHertz    int64   `json:"min_hertz"`
 	MaxHertz    int64   `json:"max_hertz"`
