@@ -88,6 +88,9 @@ func (p *Publisher) Frame(in *pipeline.Result) {
 		}
 		in.Stages.Record(stage.Encode, time.Duration(encoded-begun))
 		in.Stages.Record(stage.HandOff, time.Duration(capture.Monotonic()-encoded))
+		if in.Frame.CameraTime {
+			in.Stages.Record(stage.CameraToMessage, time.Since(in.Frame.Time))
+		}
 	}
 	if in.Frame == nil {
 		return

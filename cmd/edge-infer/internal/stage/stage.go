@@ -11,7 +11,7 @@ import (
 // Stage is a part of a frame's way.
 type Stage uint8
 
-// The stages in their order. Capture, Queue, Track, Encode and HandOff are counted once a frame, Waiting to Decode once a request to the
+// The stages in their order. Capture, Queue, Track, Encode, HandOff and CameraToMessage are counted once a frame, Waiting to Decode once a request to the
 // engine, which may be of several cameras' frames, and Acknowledgement once a message that the broker acknowledges.
 const (
 	Capture         Stage = iota // from an image's arrival to its decoded pixels
@@ -25,6 +25,7 @@ const (
 	Encode                       // the message
 	HandOff                      // of the message to the client's queue
 	Acknowledgement              // from the sending of a message to the broker's word that it has it
+	CameraToMessage              // from an image's time by its camera's clock to the message in the client's queue; only cameras with a clock
 	count
 )
 
@@ -33,6 +34,7 @@ const Count = int(count)
 
 var names = [count]string{
 	"capture", "queue", "waiting", "letterbox", "network", "filter", "decode", "track", "encode", "hand_off", "acknowledgement",
+	"camera_to_message",
 }
 
 // String is the stage's name in messages, JSON and metrics.
