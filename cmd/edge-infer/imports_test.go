@@ -53,11 +53,12 @@ engine/worker: engine internal/clock
 cmd/acceptance: capture/rtsp/rtsptest capture/scene engine/onnx engine/quantize mqtt/broker
 internal/access: internal/atomicfile
 internal/accuracy: capture engine internal/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
-	internal/media internal/network internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
+	internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
 	postprocess/predict
+internal/annotate: capture/source internal/atomicfile internal/jpegimage internal/pipeline postprocess postprocess/draw postprocess/zone
 internal/aspect: capture capture/source engine internal/atomicfile internal/process
 internal/bench: capture capture/scene engine internal/atomicfile engine/onnx engine/tensorrt internal/config internal/network
-	internal/pipeline internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
+	internal/pipeline internal/plot internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
 	postprocess postprocess/evaluate postprocess/predict
 internal/atomicfile:
 internal/audit:
@@ -74,13 +75,13 @@ internal/config: capture engine internal/atomicfile internal/boundedfile interna
 internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
-internal/daemon: internal/boundedfile capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect
-	internal/audit internal/broker
+internal/daemon: internal/boundedfile capture capture/motion capture/source engine engine/quantize internal/accuracy internal/annotate
+	internal/aspect internal/atomicfile internal/audit internal/broker
 	internal/config internal/daemon/camera internal/daemon/device internal/diagnose internal/history internal/media internal/network
 	internal/pipeline
 	internal/process internal/progress internal/record internal/report internal/sink internal/site internal/stage internal/store
 	internal/telemetry internal/terminal
-	internal/upload internal/web internal/webhook mqtt mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload
+	internal/upload internal/web internal/webhook mqtt mqtt/address mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload
 	postprocess/predict postprocess/predict/cascade
 	postprocess/zone systemd
 internal/daemon/camera: capture internal/pipeline internal/site
@@ -96,9 +97,10 @@ internal/crashtest:
 internal/testtool:
 internal/httperror:
 internal/history: internal/pipeline postprocess postprocess/zone
-internal/infer: capture capture/source engine internal/atomicfile engine/onnx engine/tensorrt internal/aspect internal/config internal/media
-	internal/network internal/pipeline internal/progress internal/report internal/terminal mqtt/payload postprocess postprocess/draw
-	postprocess/evaluate postprocess/format postprocess/predict postprocess/predict/window postprocess/track postprocess/zone
+internal/infer: capture capture/source engine internal/atomicfile engine/onnx engine/tensorrt internal/annotate internal/aspect
+	internal/config internal/media internal/network internal/pipeline internal/progress internal/report internal/terminal mqtt/payload
+	postprocess postprocess/draw postprocess/evaluate postprocess/format postprocess/predict postprocess/predict/window postprocess/track
+	postprocess/zone
 internal/media: capture capture/source engine internal/meminfo postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress internal/site
 	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/tile
@@ -107,6 +109,7 @@ internal/onvif: capture internal/redact mqtt/credentials
 internal/onvif/onviftest:
 internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/predict/cascade postprocess/track
 	postprocess/zone
+internal/plot: internal/atomicfile
 internal/process:
 internal/progress:
 internal/report: capture engine/onnx internal/pipeline internal/progress internal/terminal mqtt/payload postprocess postprocess/zone

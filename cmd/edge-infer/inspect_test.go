@@ -55,8 +55,8 @@ func TestInspect(t *testing.T) {
 	require.NoError(t, json.Unmarshal(output, &d), "%s", output)
 	assert.Equal(t, pose, d.Model)
 	assert.Nil(t, d.Head)
-	assert.Equal(t, "output0 [1 56 84] looks like yolov8, but nothing specifies that what follows a box is the scores of 52 classes "+
-		"(give the labels with --labels FILE)", d.Problem)
+	assert.Equal(t, "output0 [1 56 84] looks like yolov8, but no class names in the file: is this a detection, pose or mask model? "+
+		"(detection: name its 52 classes with --labels FILE)", d.Problem)
 
 	output = programtest.Output(t, "inspect", "--model", pose, "--layout", "yolov8")
 	assert.Contains(t, string(output), "\nevidence      output0 [1 56 84]: the layout was selected\n")

@@ -46,7 +46,7 @@ func TestHelpIsInGroups(t *testing.T) {
 		}
 	}
 	require.NotContains(t, text, "--root")
-	require.LessOrEqual(t, strings.Count(text, "\n      --")+strings.Count(text, "\n  -"), 60)
+	require.LessOrEqual(t, strings.Count(text, "\n      --")+strings.Count(text, "\n  -"), 61)
 	short := help("run", "--help")
 	require.NotContains(t, short, "More flags:")
 	require.Contains(t, short, "run --help-all lists every flag")

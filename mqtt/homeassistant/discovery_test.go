@@ -176,7 +176,7 @@ func TestNothingFillsTheHistory(t *testing.T) {
 	front := found["homeassistant/device/edge-infer-gate_7-b6af4f65/camera-front/config"].Components
 	assert.Equal(t, []any{"new", "enter", "loiter", "cross"}, front["events"]["event_types"])
 	assert.Contains(t, front["events"]["value_template"],
-		`{% if value_json.type in ['new', 'enter', 'loiter', 'cross'] and not value_json.repeated %}`)
+		`{% if value_json.type in ['new', 'enter', 'loiter', 'cross'] and not value_json.repeated | default(false) %}`)
 	assert.NotContains(t, front["events"], "enabled_by_default")
 	assert.Equal(t, false, front["all_events"]["enabled_by_default"])
 	assert.Contains(t, front["all_events"]["value_template"], `{% if value_json.type != 'update' %}`)

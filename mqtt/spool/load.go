@@ -22,7 +22,7 @@ func (s *Spool) load() error {
 		return err
 	}
 	if err := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return fmt.Errorf("%w (stop it, or give each instance its own directory)", busy(s.lock))
+		return fmt.Errorf("%w: stop it or set --name", busy(s.lock))
 	}
 	// What the lock holds names its owner to another process; without it that message is shorter.
 	_ = s.lock.Truncate(0)
@@ -107,7 +107,7 @@ func (s *Spool) countLost(behind, to uint64) {
 	}
 }
 
-var errBusy = errors.New("in use by another process")
+var errBusy = errors.New("already running")
 
 // busy returns errBusy with the number of the process that holds the lock, as far as the file has it.
 func busy(lock *os.File) error {
@@ -117,5 +117,5 @@ func busy(lock *os.File) error {
 	if err != nil {
 		return errBusy
 	}
-	return fmt.Errorf("%w, %d", errBusy, pid)
+	return fmt.Errorf("%w as pid %d", errBusy, pid)
 }

@@ -178,7 +178,7 @@ func TestSpoolDirectoryInUse(t *testing.T) {
 	directory := t.TempDir()
 	openSpool(t, Config{Directory: directory})
 	second := &Spool{Config: Config{Directory: directory}, Logger: mqtttest.Discard(), Notify: func() {}}
-	assert.EqualError(t, second.Open(), fmt.Sprintf("event spool %s: in use by another process, %d (stop it, or give each instance its own directory)",
+	assert.EqualError(t, second.Open(), fmt.Sprintf("event spool %s: already running as pid %d: stop it or set --name",
 		directory, os.Getpid()))
 }
 

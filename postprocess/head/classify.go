@@ -1,7 +1,6 @@
 package head
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -50,9 +49,9 @@ func (classify) recognise(n *network, m *match) (evidence, doubt string) {
 	case n.metadata.Task == engine.Classify:
 		return "the file specifies classification", ""
 	case n.labels > 0:
-		return fmt.Sprintf("as many numbers as there are labels, %d", n.labels), ""
+		return "scores of " + plural(n.labels, "class"), ""
 	}
-	return "", "nothing specifies that its numbers are classes (give their labels with --labels FILE)"
+	return "", "no class names in the file: are its numbers classes? (name them with --labels FILE)"
 }
 
 func (h classify) newDecoder(s *settings) decoder {

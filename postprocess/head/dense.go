@@ -41,12 +41,12 @@ func (n *network) recogniseDense(m *match, perCell int, partial bool, expected f
 	if n.labels == 0 {
 		return "", missingLabels(m.classes)
 	}
-	return fmt.Sprintf("%s, with %s as there are labels", cells, plural(n.labels, "class")), ""
+	return fmt.Sprintf("%s; %s", cells, plural(n.labels, "class")), ""
 }
 
 // missingLabels is the doubt about so many numbers after a box: keypoints, masks and an angle look the same.
 func missingLabels(classes int) string {
-	return fmt.Sprintf("nothing specifies that what follows a box is the scores of %s (give the labels with %s)",
+	return fmt.Sprintf("no class names in the file: is this a detection, pose or mask model? (detection: name its %s with %s)",
 		plural(classes, "class"), labelsFlag(classes))
 }
 

@@ -48,7 +48,7 @@ func (depth) recognise(n *network, m *match) (evidence, doubt string) {
 	case n.metadata.Task == engine.Depth:
 		return "the file specifies depth", ""
 	case n.labels == 0:
-		return "", "nothing specifies what its numbers are (confirm it with --layout depth)"
+		return "", "no task in the file: are its numbers depths? (confirm it with --layout depth)"
 	}
 	return "", ""
 }

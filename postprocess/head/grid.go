@@ -78,13 +78,11 @@ func (n *network) cells(boxes int64, perCell int, partial bool) string {
 	for _, s := range g.scales[:g.count] {
 		strides = append(strides, fmt.Sprint(s.stride))
 	}
-	each := "a box"
+	each := ""
 	if perCell > 1 {
-		each = fmt.Sprintf("%d boxes", perCell)
+		each = fmt.Sprintf(", %d a cell", perCell)
 	}
-	last := len(strides) - 1
-	return fmt.Sprintf("%d boxes are %s for each cell of strides %s and %s at %dx%d", boxes, each, strings.Join(strides[:last], ", "),
-		strides[last], n.width, n.height)
+	return fmt.Sprintf("%d anchors at strides %s of %dx%d%s", boxes, strings.Join(strides, ", "), n.width, n.height, each)
 }
 
 // isScale reports whether a map of that height and width is one of the network's scales.

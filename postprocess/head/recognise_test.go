@@ -39,76 +39,74 @@ func TestRecognise(t *testing.T) {
 			"yolov8",
 			Options{},
 			described(80, []int64{1, 84, 8400}), LayoutYOLOv8, 80, 0,
-			"output0 [1 84 8400]: 8400 boxes are a box for each cell of strides 8, 16 and 32 at 640x640, with 80 classes as there are labels",
+			"output0 [1 84 8400]: 8400 anchors at strides 8, 16, 32 of 640x640; 80 classes",
 		},
 		{
 			"yolov8 of any size",
 			Options{},
 			sized(640, 640, engine.Detect, 80, []int64{-1, 84, -1}), LayoutYOLOv8, 80, 0,
-			"output0 [-1 84 -1]: the file specifies detection, with 80 classes as there are labels",
+			"output0 [-1 84 -1]: the file specifies detection; 80 classes",
 		},
 		{
 			"yolov8 wide input",
 			Options{},
 			sized(640, 384, "", 6, []int64{4, 10, 5040}), LayoutYOLOv8, 6, 0,
-			"output0 [4 10 5040]: 5040 boxes are a box for each cell of strides 8, 16 and 32 at 640x384, with 6 classes as there are labels",
+			"output0 [4 10 5040]: 5040 anchors at strides 8, 16, 32 of 640x384; 6 classes",
 		},
 		{
 			"yolov8 of one class",
 			Options{},
 			described(1, []int64{1, 5, 8400}), LayoutYOLOv8, 1, 0,
-			"output0 [1 5 8400]: 8400 boxes are a box for each cell of strides 8, 16 and 32 at 640x640, with 1 class as there are labels",
+			"output0 [1 5 8400]: 8400 anchors at strides 8, 16, 32 of 640x640; 1 class",
 		},
 		{
 			"yolov8 with a fourth scale",
 			Options{},
 			sized(1280, 1280, "", 80, []int64{1, 84, 34000}), LayoutYOLOv8, 80, 0,
-			"output0 [1 84 34000]: 34000 boxes are a box for each cell of strides 8, 16, 32 and 64 at 1280x1280, with 80 classes as there " +
-				"are labels",
+			"output0 [1 84 34000]: 34000 anchors at strides 8, 16, 32, 64 of 1280x1280; 80 classes",
 		},
 		{
 			"yolov8 with a finer scale",
 			Options{},
 			described(80, []int64{1, 84, 34000}), LayoutYOLOv8, 80, 0,
-			"output0 [1 84 34000]: 34000 boxes are a box for each cell of strides 4, 8, 16 and 32 at 640x640, with 80 classes as there are labels",
+			"output0 [1 84 34000]: 34000 anchors at strides 4, 8, 16, 32 of 640x640; 80 classes",
 		},
 		{
 			"tiny",
 			Options{},
 			described(80, []int64{1, 84, 2000}), LayoutYOLOv8, 80, 0,
-			"output0 [1 84 2000]: 2000 boxes are a box for each cell of strides 16 and 32 at 640x640, with 80 classes as there are labels",
+			"output0 [1 84 2000]: 2000 anchors at strides 16, 32 of 640x640; 80 classes",
 		},
 		{
 			"yolov8 with its raw maps",
 			Options{},
 			described(80, []int64{1, 84, 8400}, []int64{1, 144, 80, 80}, []int64{1, 144, 40, 40}, []int64{1, 144, 20, 20}),
 			LayoutYOLOv8, 80, 0,
-			"output0 [1 84 8400]: 8400 boxes are a box for each cell of strides 8, 16 and 32 at 640x640, with 80 classes as there are labels",
+			"output0 [1 84 8400]: 8400 anchors at strides 8, 16, 32 of 640x640; 80 classes",
 		},
 		{
 			"yolov5",
 			Options{},
 			described(80, []int64{1, 25200, 85}), LayoutYOLOv5, 80, 0,
-			"output0 [1 25200 85]: 25200 boxes are 3 boxes for each cell of strides 8, 16 and 32 at 640x640, with 80 classes as there are labels",
+			"output0 [1 25200 85]: 25200 anchors at strides 8, 16, 32 of 640x640, 3 a cell; 80 classes",
 		},
 		{
 			"yolov5 with four strides",
 			Options{},
 			described(80, []int64{1, 25500, 85}), LayoutYOLOv5, 80, 0,
-			"output0 [1 25500 85]: 25500 boxes are 3 boxes for each cell of strides 8, 16, 32 and 64 at 640x640, with 80 classes as there " +
-				"are labels",
+			"output0 [1 25500 85]: 25500 anchors at strides 8, 16, 32, 64 of 640x640, 3 a cell; 80 classes",
 		},
 		{
 			"yolov5 of one class",
 			Options{},
 			described(1, []int64{1, 25200, 6}), LayoutYOLOv5, 1, 0,
-			"output0 [1 25200 6]: 25200 boxes are 3 boxes for each cell of strides 8, 16 and 32 at 640x640, with 1 class as there are labels",
+			"output0 [1 25200 6]: 25200 anchors at strides 8, 16, 32 of 640x640, 3 a cell; 1 class",
 		},
 		{
 			"yolov5 with its raw maps",
 			Options{},
 			described(80, []int64{1, 3, 80, 80, 85}, []int64{1, 255, 40, 40}, []int64{1, 25200, 85}), LayoutYOLOv5, 80, 2,
-			"output2 [1 25200 85]: 25200 boxes are 3 boxes for each cell of strides 8, 16 and 32 at 640x640, with 80 classes as there are labels",
+			"output2 [1 25200 85]: 25200 anchors at strides 8, 16, 32 of 640x640, 3 a cell; 80 classes",
 		},
 		{
 			"end2end",
@@ -144,7 +142,7 @@ func TestRecognise(t *testing.T) {
 			"classes by labels",
 			Options{},
 			sized(224, 224, "", 1000, []int64{-1, 1000}), LayoutClassify, 1000, 0,
-			"output0 [-1 1000]: as many numbers as there are labels, 1000",
+			"output0 [-1 1000]: scores of 1000 classes",
 		},
 		{
 			"named",
@@ -202,14 +200,13 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Options{},
 			described(0, []int64{1, 84, 8400}),
-			"output0 [1 84 8400] looks like yolov8, but nothing specifies that what follows a box is the scores of 80 " +
-				"classes (give the labels with --labels FILE or coco)",
+			"output0 [1 84 8400] looks like yolov8, but no class names in the file: is this a detection, pose or mask model? (detection: name its 80 classes with --labels FILE or coco)",
 		},
 		{
 			Options{},
 			described(0, []int64{1, 25200, 6}),
-			"output0 [1 25200 6] looks like yolov5, but nothing specifies that what follows a box is the scores of 1 class " +
-				"(give the labels with --labels FILE)",
+			"output0 [1 25200 6] looks like yolov5, but no class names in the file: is this a detection, pose or mask model? " +
+				"(detection: name its 1 class with --labels FILE)",
 		},
 		{
 			Options{},
@@ -262,7 +259,7 @@ func TestOpenRefuses(t *testing.T) {
 		{
 			Options{},
 			sized(224, 224, "", 0, []int64{1, 1000}),
-			"output0 [1 1000] looks like classify, but nothing specifies that its numbers are classes (give their labels " +
+			"output0 [1 1000] looks like classify, but no class names in the file: are its numbers classes? (name them " +
 				"with --labels FILE)",
 		},
 		{

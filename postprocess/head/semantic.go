@@ -88,7 +88,7 @@ func (semantic) recognise(n *network, m *match) (evidence, doubt string) {
 	case hasName(o.Name, "logits"):
 		return "logits for every place of the image, as Hugging Face's segmentation names them", ""
 	}
-	return "", fmt.Sprintf("nothing specifies that its %d maps are scores of classes, not heat maps (confirm it with --layout semantic)",
+	return "", fmt.Sprintf("no task in the file: are its %d maps scores of classes or heat maps? (confirm it with --layout semantic)",
 		m.classes)
 }
 

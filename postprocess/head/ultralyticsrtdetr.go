@@ -40,13 +40,13 @@ func (ultralyticsRTDETR) recognise(n *network, m *match) (evidence, doubt string
 	case named && m.classes == 2 && n.metadata.LastColumn == "":
 		return "", "it could be " + string(LayoutUltralyticsRTDETREnd2End) + " as well (select one with --layout)"
 	case named:
-		return n.rtdetrEvidence() + ", with " + plural(n.labels, "class") + " as there are labels", ""
+		return n.rtdetrEvidence() + "; " + plural(n.labels, "class"), ""
 	case m.classes == 2:
 		return "", "" // end2end returns the doubt
 	case m.boxes < 0:
 		return "", ""
 	}
-	return fmt.Sprintf("a short list of rows of 4 numbers and the scores of %s, as there are labels", plural(n.labels, "class")), ""
+	return fmt.Sprintf("a short list of rows of 4 numbers and the scores of %s", plural(n.labels, "class")), ""
 }
 
 func (ultralyticsRTDETR) boxMap(m *match) (engine.BoxMap, bool) {

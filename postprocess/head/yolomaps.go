@@ -160,7 +160,7 @@ func (h yoloMaps) recognise(n *network, m *match) (evidence, doubt string) {
 	sums := h.haveSums(n, m)
 	switch {
 	case h.joined && n.labels == 0:
-		return "", fmt.Sprintf("nothing specifies that it has the scores of %s (give the labels with --labels FILE)",
+		return "", fmt.Sprintf("no class names in the file: name its %s with --labels FILE",
 			plural(m.classes, "class"))
 	case h.joined && n.labels != m.classes:
 		return "", ""

@@ -42,7 +42,7 @@ func (yolov7NMS) recognise(n *network, m *match) (evidence, doubt string) {
 	case n.labels == yolov7Row:
 		return "", "the scores of 7 classes would look the same (confirm it with --layout yolov7-nms)"
 	case n.labels == 0 && n.metadata.Task != engine.Detect:
-		return "", "nothing specifies that its rows are boxes (give the labels with --labels FILE)"
+		return "", "no class names in the file: are its rows boxes? (name the classes with --labels FILE)"
 	}
 	return "rows of an image's index, corners, class and score, as many as there are objects", ""
 }

@@ -112,18 +112,18 @@ const (
 	like8      = " looks like yolov8, but "
 	like5      = " looks like yolov5, but "
 	likeClass  = " looks like classify, but "
-	nothing    = "nothing specifies that what follows a box is the scores of "
-	noClasses  = "nothing specifies that its numbers are classes (give their labels with --labels FILE)"
+	nothing    = "no class names in the file: is this a detection, pose or mask model? (detection: name its "
+	noClasses  = "no class names in the file: are its numbers classes? (name them with --labels FILE)"
 	otherNames = " (give the labels that belong to it with --labels FILE)"
 	twoClasses = " looks like end2end, but boxes with the scores of 2 classes would look the same (confirm it with --layout end2end)"
 	arrays     = " (infer --input runs it on arrays)"
 )
 
 // confirmCOCO is confirm for 80 classes.
-func confirmCOCO(string) string { return " (give the labels with --labels FILE or coco)" }
+func confirmCOCO(string) string { return " with --labels FILE or coco)" }
 
 // confirm is what would settle a layout.
-func confirm(string) string { return " (give the labels with --labels FILE)" }
+func confirm(string) string { return " with --labels FILE)" }
 
 // anchors is what would settle a layout whose boxes need anchors.
 const anchors = "its anchors are not in the file (select --layout yolov5-maps, or yolov7-maps for those of YOLOv7)"
@@ -179,7 +179,7 @@ func corpus() []family {
 		{name: "YOLOv7 with its own suppression", outputs: []tensor{out("output", -1, 7)}, labels: 80, want: "yolov7-nms"},
 		{
 			name: "YOLOv7 with its own suppression, without labels", outputs: []tensor{out("output", -1, 7)},
-			refusal: "output [-1 7] looks like yolov7-nms, but nothing specifies that its rows are boxes (give the labels with " +
+			refusal: "output [-1 7] looks like yolov7-nms, but no class names in the file: are its rows boxes? (name the classes with " +
 				"--labels FILE)",
 		},
 		{name: "DeepStream-Yolo", outputs: []tensor{out("output", -1, 8400, 6)}, labels: 80, want: "deepstream-yolo"},
@@ -223,8 +223,8 @@ func corpus() []family {
 		{
 			name:    "YOLOv5 for RKNN",
 			outputs: []tensor{out("output0", 1, 255, 80, 80), out("286", 1, 255, 40, 40), out("288", 1, 255, 20, 20)},
-			refusal: "output0 [1 255 80 80], 286 [1 255 40 40], 288 [1 255 20 20] looks like yolo-maps, but nothing specifies that it " +
-				"has the scores of 191 classes (give the labels with --labels FILE)",
+			refusal: "output0 [1 255 80 80], 286 [1 255 40 40], 288 [1 255 20 20] looks like yolo-maps, but no class names in the " +
+				"file: name its 191 classes with --labels FILE",
 		},
 		{
 			name: "YOLOv5 for RKNN with a layout", labels: 80, layout: "yolov5-maps", want: "yolov5-maps",
@@ -420,8 +420,8 @@ func corpus() []family {
 		},
 		{
 			name: "HRNet with keypoints of other names", side: 256, outputs: []tensor{out("output", 1, 17, 64, 64)}, labels: 17,
-			refusal: "output [1 17 64 64] looks like semantic, but nothing specifies that its 17 maps are scores of classes, not heat " +
-				"maps (confirm it with --layout semantic)",
+			refusal: "output [1 17 64 64] looks like semantic, but no task in the file: are its 17 maps scores of classes or heat " +
+				"maps? (confirm it with --layout semantic)",
 		},
 		{
 			name: "two classifiers", side: 224, outputs: []tensor{out("age", 1, 100), out("gender", 1, 2)}, labels: 100,
@@ -725,8 +725,8 @@ func corpus() []family {
 		},
 		{
 			name: "maps that nothing is said of", side: 512, outputs: []tensor{out("out", 1, 21, 128, 128)},
-			refusal: "out [1 21 128 128] looks like semantic, but nothing specifies that its 21 maps are scores of classes, not heat " +
-				"maps (confirm it with --layout semantic)",
+			refusal: "out [1 21 128 128] looks like semantic, but no task in the file: are its 21 maps scores of classes or heat " +
+				"maps? (confirm it with --layout semantic)",
 		},
 		{
 			name: "maps that are said to be of classes", side: 512, outputs: []tensor{out("out", 1, 21, 128, 128)}, layout: "semantic",
@@ -750,7 +750,7 @@ func corpus() []family {
 		{
 			name: "a map of numbers", side: 384, outputs: []tensor{out("output", 1, 1, 384, 384)},
 			about:   map[string]string{"preprocess": "imagenet"},
-			refusal: "output [1 1 384 384] looks like depth, but nothing specifies what its numbers are (confirm it with --layout depth)",
+			refusal: "output [1 1 384 384] looks like depth, but no task in the file: are its numbers depths? (confirm it with --layout depth)",
 		},
 		{
 			name: "a map that is said to be depth", side: 384, outputs: []tensor{out("output", 1, 1, 384, 384)}, layout: "depth",
@@ -855,8 +855,7 @@ func TestDescription(t *testing.T) {
 		"image         416x416: letterbox, bilinear, pad 114, rgb, 0..1, nchw\n",
 		"output        output0 float32 [-1 10 3549]\n",
 		"head          yolov8, [B,4+nc,N]: YOLOv8, v9, 11, 12 and others of Ultralytics, YOLOv5u\n",
-		"evidence      output0 [-1 10 3549]: 3549 boxes are a box for each cell of strides 8, 16 and 32 at 416x416, with 6 classes as " +
-			"there are labels\n",
+		"evidence      output0 [-1 10 3549]: 3549 anchors at strides 8, 16, 32 of 416x416; 6 classes\n",
 		"gives         box, class and score of each object\n",
 		"labels        6: bolt, nut, washer, gear, bearing, spring\n",
 	} {
@@ -873,8 +872,8 @@ func TestDescription(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, d.Head)
 	text = d.String()
-	assert.Contains(t, text, "problem       y [1 512] looks like classify, but nothing specifies that its numbers are classes "+
-		"(give their labels with --labels FILE)\n")
+	assert.Contains(t, text, "problem       y [1 512] looks like classify, but no class names in the file: are its numbers classes? "+
+		"(name them with --labels FILE)\n")
 	assert.Contains(t, text, "labels        none: classes are numbers (give their names with --labels FILE)\n")
 
 	_, err = Inspect(t.Context(), Options{Model: "/nowhere/m.onnx"})

@@ -38,6 +38,7 @@ type Daemon struct {
 	Duration time.Duration  // the run ends after it; 0 for never
 	Frames   int            // the run ends after so many; 0 for never
 	Loop     bool           // files start again at their end, in their own time
+	Save     string         // file for a video of the camera with everything drawn; empty for none
 	JSON     bool           // detections go to Stdout as JSON lines, statistics as the last one
 	Root     string         // put before the paths of sysfs, procfs and the like
 	Version  string         // version of the program
@@ -53,6 +54,7 @@ func (d *Daemon) Flags(flags *pflag.FlagSet) {
 	flags.DurationVar(&d.Duration, "duration", 0, "stop after this time")
 	flags.IntVar(&d.Frames, "frames", 0, "stop after this many frames")
 	flags.BoolVar(&d.Loop, "loop", false, "repeat files, at their own frame rate")
+	flags.StringVar(&d.Save, "save", "", "record the camera into this file, .mp4 or .avi, with detections, zones and lines drawn")
 	flags.BoolVar(&d.JSON, "json", false, "print detections as JSON lines and statistics as the last one")
 	flags.StringVar(&d.Root, "root", "", "directory in front of /sys, /proc and /etc")
 	_ = flags.MarkHidden("root") // the flag exists
@@ -98,6 +100,9 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	read := configurationFiles(&d.Settings)
 	c, err := d.load()
 	if err != nil {
+		return err
+	}
+	if err := d.checkSave(c); err != nil {
 		return err
 	}
 	asked := ctx // ended by a signal: then slow readers of the output are not waited for
@@ -172,6 +177,7 @@ func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen
 	o.version = r.Version
 	o.root = r.Root
 	o.asJSON = r.JSON
+	o.save = r.Save
 	o.started = started
 	o.logger = r.logger
 	o.out = out

@@ -96,7 +96,7 @@ func TestTheEmbeddedBrokerServesOthers(t *testing.T) {
 	for {
 		line, more := p.Line()
 		require.True(t, more, p.Stderr)
-		if strings.Contains(line, "embedded MQTT broker at 127.0.0.1:") {
+		if strings.Contains(line, "broker embedded, ") {
 			require.Contains(t, line, fmt.Sprintf("mosquitto_sub -h 127.0.0.1 -p %d -v -t 'edge-infer/gate/#'", port))
 			break
 		}

@@ -5,16 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/annotate"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/audit"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
@@ -76,6 +74,7 @@ type outputs struct {
 	version  string
 	root     string
 	asJSON   bool
+	save     string // file of the recording, empty for none
 	started  time.Time
 	logger   *slog.Logger
 	out      *report.Output
@@ -104,6 +103,7 @@ type outputs struct {
 	snapshots *sink.Snapshots
 	store     *store.Store     // set by openMQTT, open from open on
 	recorder  *record.Recorder // of clips; nil without a store
+	recording *annotate.Recording
 	uploader  *upload.Uploader // nil without a server
 	audit     audit.Log        // set by openMQTT
 	webhooks  *sink.Webhooks
@@ -181,7 +181,6 @@ func (o *outputs) open(cameras []pipeline.Camera) error {
 		o.lines = report.NewJSON(o.out, o.device)
 	} else {
 		o.terminal = report.NewTerminal(o.screen)
-		o.logStart()
 	}
 	snapshots := &sink.Snapshots{Logger: o.logger}
 	if o.client != nil {
@@ -198,13 +197,19 @@ func (o *outputs) open(cameras []pipeline.Camera) error {
 		o.history.Store = o.store
 	}
 	o.openClips()
-	if err := errors.Join(o.openUpload(), o.openWebhooks()); err != nil {
+	if err := errors.Join(o.openRecording(cameras), o.openUpload(), o.openWebhooks()); err != nil {
 		return err
 	}
-	return o.openWeb()
+	if err := o.openWeb(); err != nil {
+		return err
+	}
+	if o.terminal != nil {
+		o.printStart(cameras)
+	}
+	return nil
 }
 
-// openWeb listens on the page's address and logs it.
+// openWeb listens on the page's address.
 func (o *outputs) openWeb() error {
 	if o.config.Web.Listen == config.Off {
 		return nil
@@ -222,9 +227,6 @@ func (o *outputs) openWeb() error {
 		return err
 	}
 	o.web = server
-	if o.terminal != nil {
-		fmt.Fprintf(o.screen, "web page at %s\n", server.URL())
-	}
 	return nil
 }
 
@@ -239,40 +241,6 @@ func (o *outputs) server() (*web.Server, error) {
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
 		Directory: o.config.State, Audit: &o.audit, Logger: o.logger, FrameRate: w.FrameRate, MaxBytes: int64(w.MemoryMB) << 20,
 	}, nil
-}
-
-// logStart logs what runs and where to watch it.
-func (o *outputs) logStart() {
-	views := o.groups.Groups()
-	for i, d := range views {
-		m := d.Running().Model()
-		if i == 0 {
-			m.Device = o.groups.Model().Device
-		}
-		if len(views) > 1 {
-			fmt.Fprintf(o.screen, "%s: ", strings.Join(d.CameraNames(), ", "))
-		}
-		if d.Waits() {
-			fmt.Fprintf(o.screen, "model %s is not open yet\n", d.Describe())
-			continue
-		}
-		fmt.Fprintf(o.screen, "model %s%s on %s %s, %s, %s\n", d.Describe(), layoutOf(&m), m.Backend, m.BackendVersion, m.Device, m.Precision)
-		if v := o.verdict(); v != nil && i == 0 {
-			fmt.Fprintf(o.screen, "accuracy in %s\n", accuracy.Summary(v))
-		}
-		o.logger.Debug("model", "path", m.Path, "images", predict.Describe(m).Preprocessing, "outputs", m.Recognised.String())
-	}
-	if b := o.broker; b != nil {
-		fmt.Fprintf(o.screen, "embedded MQTT broker at %s; watch: %s\n", b.Addr(), broker.SubscribeCommand(b.Addr(), o.device))
-	}
-}
-
-// layoutOf describes how a model is read: its layout and, for images, its input size.
-func layoutOf(m *predict.Model) string {
-	if m.Image == nil {
-		return fmt.Sprintf(" (%s)", m.Recognised.Layout)
-	}
-	return fmt.Sprintf(" (%s, input %dx%d)", m.Recognised.Layout, m.Width, m.Height)
 }
 
 // sinks returns the outputs that take results.
@@ -304,6 +272,9 @@ func (o *outputs) sinks() []pipeline.Sink {
 	}
 	if o.webhooks != nil {
 		sinks = append(sinks, o.webhooks)
+	}
+	if o.recording != nil {
+		sinks = append(sinks, o.recording)
 	}
 	sinks = append(sinks, o.history)
 	return sinks
@@ -378,6 +349,9 @@ func (o *outputs) close() error {
 		o.recorder.Close()
 	}
 	var errs []error
+	if o.recording != nil {
+		errs = append(errs, o.recording.Close())
+	}
 	if o.client != nil {
 		errs = append(errs, o.client.Close())
 	}

@@ -3,6 +3,7 @@ package infer
 import (
 	"slices"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/annotate"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 )
 
@@ -14,7 +15,7 @@ func Check(p *Images, t *Tensors) error {
 	if err := p.Record.Check(); err != nil {
 		return err
 	}
-	if !slices.Contains([]string{VideoAuto, VideoMP4, VideoAVI}, p.Video) {
+	if !slices.Contains([]string{annotate.Auto, annotate.MP4, annotate.AVI}, p.Video) {
 		return config.Usagef("--video %q must be auto, mp4 or avi", p.Video)
 	}
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/annotate"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
@@ -33,7 +34,7 @@ type Images struct {
 	Files   []string
 	Record  Record // output file
 	Save    string // directory for copies with the detections drawn in; empty for none
-	Video   string // container of saved videos: VideoAuto, VideoMP4 or VideoAVI
+	Video   string // container of saved videos: annotate.Auto, annotate.MP4 or annotate.AVI
 	Resume  bool   // skip files that the output and the copies already contain
 	Readers int    // goroutines that decode images; 0 for one per core
 
@@ -47,7 +48,7 @@ type Images struct {
 func (p *Images) Flags(flags *pflag.FlagSet) {
 	p.Record.Flags(flags)
 	flags.StringVar(&p.Save, "save", "", "directory for copies with the boxes drawn in")
-	flags.StringVar(&p.Video, "video", VideoAuto, "container of saved videos: mp4 (by GStreamer or OpenCV's FFmpeg), avi (Motion JPEG), "+
+	flags.StringVar(&p.Video, "video", annotate.Auto, "container of saved videos: mp4 (by GStreamer or OpenCV's FFmpeg), avi (Motion JPEG), "+
 		"or auto: mp4 if an encoder is available")
 	flags.BoolVar(&p.Resume, "resume", false, "continue an interrupted run with the same --output and --save")
 	flags.IntVar(&p.Readers, "readers", 0, "images decoded in parallel, ahead of the network; 0: one per core")
@@ -253,7 +254,7 @@ func (w *work) finish(err error) error {
 // logWritten logs what was written where.
 func (w *work) logWritten(p *Images) {
 	if w.saver != nil {
-		w.logger.Info("copies written", "files", w.saver.written, "images", w.done, "directory", p.Save)
+		w.saver.logSaved(w.logger, w.done)
 	}
 	switch p.Record.Format {
 	case YOLO, YOLOScores, MapFiles:

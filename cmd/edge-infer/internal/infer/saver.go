@@ -2,7 +2,6 @@ package infer
 
 import (
 	"fmt"
-	"image/color"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	captured "github.com/edge-infer/edge-infer/capture/source"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/annotate"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
 	"github.com/edge-infer/edge-infer/postprocess/draw"
@@ -22,29 +21,27 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Colours of zones and lines.
-var zoneColour, lineColour = color.RGBA{R: 255, G: 214, A: 255}, color.RGBA{R: 255, G: 64, B: 64, A: 255}
-
 // saver writes copies of images and videos with the detections drawn, under their own names.
 type saver struct {
 	directory string
 	painter   draw.Painter
 	marks     []draw.Mark
-	points    []draw.Point
+	shapes    []annotate.Shape
 	names     names
-	codec     func() (*codec, error) // chosen for the first video
-	video     *video                 // being written, or nil
-	written   int                    // complete copies
+	codec     func() (*annotate.Codec, error) // chosen for the first video
+	video     *annotate.Video                 // being written, or nil
+	written   int                             // complete copies
+	last      string                          // path of the last one
 }
 
 func newSaver(directory, video string, labels []string, logger *slog.Logger) (*saver, error) {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return nil, fmt.Errorf("save: %w", err)
 	}
-	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, names: names{}, codec: sync.OnceValues(func() (*codec, error) {
-		c, err := chooseCodec(directory, video)
+	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, names: names{}, codec: sync.OnceValues(func() (*annotate.Codec, error) {
+		c, err := annotate.ChooseCodec(directory, video)
 		if err == nil {
-			logger.Info("saving videos", "as", c.title)
+			logger.Info("saving videos", "as", c.Title)
 		}
 		return c, err
 	})}, nil
@@ -62,7 +59,8 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 	drawn := draw.Image{Data: frame.Data, Width: frame.Width, Height: frame.Height, Stride: frame.Stride}
 	err := s.painter.Marks(drawn, s.marks)
 	if err == nil && tracked.tracker != nil {
-		err = s.analytics(drawn, tracked.tracker)
+		s.shapes = annotate.AppendShapes(s.shapes[:0], tracked.tracker, drawn.Width, drawn.Height)
+		err = annotate.Draw(&s.painter, drawn, s.shapes)
 	}
 	if err == nil && seen.Map != nil {
 		err = s.painter.Map(drawn, seen.Map, stats.Image())
@@ -98,40 +96,14 @@ func (s *saver) save(source string, number int, frame *capture.Frame, seen *pred
 		return "", fmt.Errorf("save %s: %w", path, err)
 	}
 	s.written++
+	s.last = path
 	return path, nil
-}
-
-// analytics draws zones and lines with their counts.
-func (s *saver) analytics(img draw.Image, t *pipeline.Tracker) error {
-	corners := func(points ...zone.Point) []draw.Point {
-		s.points = s.points[:0]
-		for _, p := range t.Config.Pixels(points, img.Width, img.Height) {
-			s.points = append(s.points, draw.Point{X: float32(p.X), Y: float32(p.Y)})
-		}
-		return s.points
-	}
-	for i := range t.Config.Zones {
-		z, count := &t.Config.Zones[i], t.ZoneCount(i)
-		text := fmt.Sprintf("%s: %d, entered %d", z.Name, sum(count.Occupied), sum(count.Entered))
-		if err := s.painter.Outline(img, corners(z.Points...), true, text, zoneColour); err != nil {
-			return err
-		}
-	}
-	for i := range t.Config.Lines {
-		l, count := &t.Config.Lines[i], t.LineCount(i)
-		text := fmt.Sprintf("%s: in %d, out %d", l.Name, sum(count.In), sum(count.Out))
-		ends := corners(l.From, l.To)
-		if err := s.painter.Line(img, ends[0], ends[1], text, lineColour); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // frame adds a frame to the copy of its video.
 func (s *saver) frame(source, path string, number int, img gocv.Mat, frame *capture.Frame) error {
-	if s.video != nil && s.video.source == source {
-		return s.video.add(img, number, frame.Position)
+	if s.video != nil && s.video.Source == source {
+		return s.video.Add(img, number, frame.Position)
 	}
 	if err := s.finish(); err != nil {
 		return err
@@ -140,7 +112,7 @@ func (s *saver) frame(source, path string, number int, img gocv.Mat, frame *capt
 	if err != nil {
 		return err
 	}
-	s.video = newVideo(codec, source, path, img, frame.FPS, frame.Position)
+	s.video = annotate.NewVideo(codec, source, path, img, frame.FPS, frame.Position)
 	return nil
 }
 
@@ -151,16 +123,17 @@ func (s *saver) finish() error {
 	}
 	f := s.video
 	s.video = nil
-	err := f.finish()
+	err := f.Finish()
 	if err == nil {
 		s.written++
+		s.last = f.Path()
 	}
 	return err
 }
 
 // abandon discards the copy of a video that could not be read to its end.
 func (s *saver) abandon(source string) error {
-	if s.video == nil || source != "" && s.video.source != source {
+	if s.video == nil || source != "" && s.video.Source != source {
 		return nil
 	}
 	f := s.video
@@ -177,17 +150,23 @@ func (s *saver) path(source string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		extension = codec.suffix
+		extension = codec.Suffix
 	case !slices.Contains([]string{".jpg", ".jpeg", ".png", ".bmp"}, extension):
 		extension = ".jpg"
 	}
 	return filepath.Join(s.directory, s.names.of(source, extension)), nil
 }
 
-// partial returns the path of an incomplete copy. It depends on the name, because several runs may save into one directory, and is always
-// the same, so that the next run replaces the rest of a killed one.
-func partial(path string) string {
-	return filepath.Join(filepath.Dir(path), ".partial."+filepath.Base(path))
+// logSaved logs what was saved of a number of images.
+func (s *saver) logSaved(logger *slog.Logger, images int) {
+	switch {
+	case s.written == 1 && captured.IsImage(s.last):
+		logger.Info("saved " + s.last)
+	case s.written == 1:
+		logger.Info(fmt.Sprintf("saved %s, %d frames", s.last, images))
+	default:
+		logger.Info(fmt.Sprintf("saved %d files in %s, %d images and frames", s.written, s.directory, images))
+	}
 }
 
 // has reports whether an earlier run has completed the copy.

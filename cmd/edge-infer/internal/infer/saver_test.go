@@ -11,6 +11,7 @@ import (
 	"gocv.io/x/gocv"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/annotate"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -33,7 +34,7 @@ func listed(t *testing.T, dir string) (names []string) {
 // TestAFilmIsSavedWholeOrNotAtAll: under its name it stands when it is finished, and nothing stays of one that is given up.
 func TestAVideoIsSavedWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
-	s, err := newSaver(dir, VideoAVI, nil, slog.New(slog.DiscardHandler))
+	s, err := newSaver(dir, annotate.AVI, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	for number := range 3 {
 		path, err := s.save("/videos/a.mp4", number, grey(64, 48, time.Duration(number)*40*time.Millisecond), &predict.Result{}, tracking{}, nil)
@@ -66,11 +67,11 @@ func TestAVideoIsSavedWholeOrNotAtAll(t *testing.T) {
 // TestFilmsAreMP4WhereTheyCanBe: whole, at their rate, and without the odd row and column that encoders refuse.
 func TestVideosAreMP4WhereTheyCanBe(t *testing.T) {
 	dir := t.TempDir()
-	c, err := chooseCodec(dir, VideoAuto)
+	c, err := annotate.ChooseCodec(dir, annotate.Auto)
 	require.NoError(t, err)
-	require.True(t, c.even(), "nothing here writes MP4: gstreamer1.0-plugins-ugly is not installed, run make deps")
+	require.True(t, c.Suffix == ".mp4", "nothing here writes MP4: gstreamer1.0-plugins-ugly is not installed, run make deps")
 	require.Empty(t, listed(t, dir), "the trial leaves nothing")
-	s, err := newSaver(dir, VideoMP4, nil, slog.New(slog.DiscardHandler))
+	s, err := newSaver(dir, annotate.MP4, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	const frames = 12
 	for number := range frames {
@@ -107,14 +108,14 @@ func TestACopyTakesAsLongAsItsVideo(t *testing.T) {
 		"an image stands":      {10, []int{0, 100, 600, 700}, 10, 8},
 		"a clock, not a rate":  {1000, []int{0, 40, 80, 160}, 25, 5},
 		"nothing is told":      {0, []int{0, 50, 100}, 20, 3},
-		"no times either":      {0, []int{0, 0, 0}, unknownRate, 3},
+		"no times either":      {0, []int{0, 0, 0}, annotate.UnknownRate, 3},
 		"times of two hours":   {2, []int{0, 7200000, 7200500}, 2, 20 + 2},
 		"times that go back":   {10, []int{200, 300, 0, 0}, 10, 4},
 		"the only one":         {10, []int{0}, 10, 1},
 		"more often than told": {10, []int{0, 50, 100, 150}, 10, 4},
 	} {
 		dir := t.TempDir()
-		s, err := newSaver(dir, VideoAVI, nil, slog.New(slog.DiscardHandler))
+		s, err := newSaver(dir, annotate.AVI, nil, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		for number, at := range c.at {
 			frame := grey(64, 48, time.Duration(at)*time.Millisecond)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	captured "github.com/edge-infer/edge-infer/capture/source"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/annotate"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/postprocess"
@@ -69,7 +70,7 @@ func (t *tracks) add(path string, number int, frame *capture.Frame, seen *predic
 	}
 	position := frame.Position
 	if position == 0 {
-		position = time.Duration(float64(number) / cmp.Or(frame.FPS, unknownRate) * float64(time.Second))
+		position = time.Duration(float64(number) / cmp.Or(frame.FPS, annotate.UnknownRate) * float64(time.Second))
 	}
 	t.result.Camera, t.result.Seq, t.result.Time = path, uint64(number), time.Unix(0, 0).UTC().Add(position)
 	t.result.Width, t.result.Height, t.result.Detections = frame.Width, frame.Height, seen.Detections

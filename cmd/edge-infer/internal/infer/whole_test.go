@@ -9,12 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/annotate"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // TestAFullDiskIsReported saves a video and an image that are larger than the disk.
 func TestAFullDiskIsReported(t *testing.T) {
-	for _, container := range []string{VideoAVI, VideoAuto} {
+	for _, container := range []string{annotate.AVI, annotate.Auto} {
 		directory := t.TempDir()
 		if err := syscall.Mount("tmpfs", directory, "tmpfs", 0, "size=160k"); err != nil {
 			t.Skipf("cannot mount a small file system: %v", err)

@@ -109,6 +109,20 @@ func (e *Encoder) fit(img gocv.Mat, width, height int) error {
 // Size returns the width and height in pixels of what Load took over.
 func (e *Encoder) Size() (width, height int) { return e.loaded.Cols(), e.loaded.Rows() }
 
+// BGR copies what Load took over into an image of three channels.
+func (e *Encoder) BGR(to *gocv.Mat) error {
+	var err error
+	if e.loaded.Channels() == 1 {
+		err = gocv.CvtColor(e.loaded, to, gocv.ColorGrayToBGR)
+	} else {
+		err = e.loaded.CopyTo(to)
+	}
+	if err != nil {
+		return fmt.Errorf("copy image: %w", err)
+	}
+	return nil
+}
+
 // JPEG encodes what Load took over.
 func (e *Encoder) JPEG() ([]byte, error) {
 	buffer, err := gocv.IMEncodeWithParams(gocv.JPEGFileExt, e.loaded, []int{gocv.IMWriteJpegQuality, e.Quality})

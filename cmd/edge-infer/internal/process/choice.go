@@ -55,7 +55,7 @@ func Apply(s Settings, root string, logger *slog.Logger) *Runtime {
 	c.Capture = ThreadScheduling{logger: logger, cpuCount: runtime.NumCPU()}
 	c.Capture.plan(s, root)
 	c.Capture.try()
-	logger.Info("runtime", "processors", c.Processors, "gc_percent", c.GC, "memory_limit", c.LimitText())
+	logger.Debug("runtime", "processors", c.Processors, "gc_percent", c.GC, "memory_limit", c.LimitText())
 	c.Capture.report()
 	return c
 }

@@ -76,7 +76,7 @@ func TestApplyChoosesAndTells(t *testing.T) {
 	restored(t)
 	root := machine(t, map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1073741824\n"})
 	var log buffer.Buffer
-	c := Apply(DefaultSettings(), root, slog.New(slog.NewTextHandler(&log, nil)))
+	c := Apply(DefaultSettings(), root, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	assert.Equal(t, DefaultProcessors(), c.Processors)
 	assert.Equal(t, 50, c.GC)
 	assert.Equal(t, int64(512<<20), c.MemoryLimit)

@@ -1,4 +1,4 @@
-package infer
+package annotate
 
 import (
 	"encoding/binary"

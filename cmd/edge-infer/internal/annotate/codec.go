@@ -1,4 +1,4 @@
-package infer
+package annotate
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 	captured "github.com/edge-infer/edge-infer/capture/source"
 )
 
-// codec is a way to encode videos. Which ones a machine supports is found by trial.
-type codec struct {
-	title  string
-	suffix string
+// Codec is a way to encode videos. Which ones a machine supports is found by trial.
+type Codec struct {
+	Title  string
+	Suffix string // of files
 	api    gocv.VideoCaptureAPI
 	fourCC string
 	// pipeline is the GStreamer pipeline without the file name, plugin its least common plugin file; empty for other libraries.
@@ -24,34 +24,34 @@ type codec struct {
 }
 
 // motionJPEG needs no library except OpenCV.
-func motionJPEG() *codec {
-	return &codec{title: "Motion JPEG in AVI", suffix: ".avi", api: gocv.VideoCaptureOpencvMjpeg, fourCC: "MJPG"}
+func motionJPEG() *Codec {
+	return &Codec{Title: "Motion JPEG in AVI", Suffix: ".avi", api: gocv.VideoCaptureOpencvMjpeg, fourCC: "MJPG"}
 }
 
 // codecs returns the codecs with better compression, best first.
-func codecs() []codec {
+func codecs() []Codec {
 	const plain, end = "appsrc ! videoconvert ! video/x-raw,format=I420 ! ", " ! h264parse ! mp4mux ! filesink location="
-	h264 := func(encoder, plugin string) codec {
+	h264 := func(encoder, plugin string) Codec {
 		name, _, _ := strings.Cut(encoder, " ")
-		return codec{
-			title: "H.264 in MP4 by GStreamer's " + name, suffix: ".mp4", api: gocv.VideoCaptureGstreamer, fourCC: "H264",
+		return Codec{
+			Title: "H.264 in MP4 by GStreamer's " + name, Suffix: ".mp4", api: gocv.VideoCaptureGstreamer, fourCC: "H264",
 			pipeline: plain + encoder + end, plugin: plugin,
 		}
 	}
 	jetson := h264("nvv4l2h264enc", "libgstnvvideo4linux2.so")
 	jetson.pipeline = "appsrc ! videoconvert ! video/x-raw,format=BGRx ! nvvidconv ! nvv4l2h264enc" + end
-	return []codec{
+	return []Codec{
 		jetson, h264("x264enc speed-preset=veryfast", "libgstx264.so"), h264("openh264enc", "libgstopenh264.so"),
-		{title: "H.264 in MP4 by FFmpeg", suffix: ".mp4", api: gocv.VideoCaptureFFmpeg, fourCC: "avc1"},
-		{title: "MPEG-4 in MP4 by FFmpeg", suffix: ".mp4", api: gocv.VideoCaptureFFmpeg, fourCC: "mp4v"},
+		{Title: "H.264 in MP4 by FFmpeg", Suffix: ".mp4", api: gocv.VideoCaptureFFmpeg, fourCC: "avc1"},
+		{Title: "MPEG-4 in MP4 by FFmpeg", Suffix: ".mp4", api: gocv.VideoCaptureFFmpeg, fourCC: "mp4v"},
 	}
 }
 
 // even reports whether frames must have even sizes.
-func (c *codec) even() bool { return c.suffix == ".mp4" }
+func (c *Codec) even() bool { return c.Suffix == ".mp4" }
 
 // open starts a video file.
-func (c *codec) open(path string, rate float64, width, height int) (*gocv.VideoWriter, error) {
+func (c *Codec) open(path string, rate float64, width, height int) (*gocv.VideoWriter, error) {
 	name := path
 	if c.pipeline != "" {
 		name = c.pipeline + `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
@@ -64,7 +64,7 @@ func (c *codec) open(path string, rate float64, width, height int) (*gocv.VideoW
 }
 
 // works reports whether a small test video can be written.
-func (c *codec) works(dir string) bool {
+func (c *Codec) works(dir string) bool {
 	if !gocv.VideoRegistry.HasBackend(c.api) || c.plugin != "" && captured.FindPlugin(c.plugin) == "" {
 		return false
 	}
@@ -73,11 +73,11 @@ func (c *codec) works(dir string) bool {
 		return false
 	}
 	defer os.RemoveAll(trial)
-	path := filepath.Join(trial, "video"+c.suffix)
+	path := filepath.Join(trial, "video"+c.Suffix)
 	const width, height = 256, 128 // hardware encoders refuse smaller ones
 	img := gocv.NewMatWithSize(height, width, gocv.MatTypeCV8UC3)
 	defer img.Close()
-	writer, err := c.open(path, unknownRate, width, height)
+	writer, err := c.open(path, UnknownRate, width, height)
 	if err != nil {
 		return false
 	}
@@ -91,9 +91,9 @@ func (c *codec) works(dir string) bool {
 	return err == nil && bytes.Contains(video, []byte("moov"))
 }
 
-// chooseCodec returns the best codec that works in a directory for a container.
-func chooseCodec(dir, container string) (*codec, error) {
-	if container == VideoAVI {
+// ChooseCodec returns the best Codec that works in a directory for a container.
+func ChooseCodec(dir, container string) (*Codec, error) {
+	if container == AVI {
 		return motionJPEG(), nil
 	}
 	for _, c := range codecs() {
@@ -101,7 +101,7 @@ func chooseCodec(dir, container string) (*codec, error) {
 			return &c, nil
 		}
 	}
-	if container == VideoMP4 {
+	if container == MP4 {
 		return nil, fmt.Errorf("--video mp4: neither GStreamer nor OpenCV's FFmpeg has an encoder " +
 			"(install gstreamer1.0-plugins-ugly, or use --video auto)")
 	}
@@ -110,7 +110,7 @@ func chooseCodec(dir, container string) (*codec, error) {
 
 // Containers of saved videos: auto is MP4 if an encoder is available, otherwise AVI.
 const (
-	VideoAuto = "auto"
-	VideoMP4  = "mp4"
-	VideoAVI  = "avi"
+	Auto = "auto"
+	MP4  = "mp4"
+	AVI  = "avi"
 )
