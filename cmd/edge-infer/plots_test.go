@@ -110,7 +110,10 @@ func TestBenchPlots(t *testing.T) {
 	tableRow(t, drawn(t, other, "throughput"), "a<b&, tensorrt, fp16", "-", "7.12", "12346")
 	for _, c := range []struct{ dir, document, want string }{
 		{first, second, "edge-infer: --plots: mkdir " + first + ": not a directory\n"},
-		{plots, filepath.Join(dir, "none.json"), "edge-infer: --plots: open " + filepath.Join(dir, "none.json") + ": no such file or directory\n"},
+		{
+			plots, filepath.Join(dir, "none.json"),
+			"edge-infer: --plots: open " + filepath.Join(dir, "none.json") + ": no such file or directory\n",
+		},
 	} {
 		text, err := programtest.Command(t, "bench", "--plots", c.dir, c.document).CombinedOutput()
 		require.Error(t, err)

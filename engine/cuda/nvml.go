@@ -111,7 +111,9 @@ func (m *Management) Read() NVML {
 }
 
 func (m *Management) device(device nvml.Device) NVMLDevice {
-	d := NVMLDevice{MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Decoder: -1, Temperature: -1, Limit: -1, Power: -1, Hertz: -1, MaxHertz: -1}
+	d := NVMLDevice{
+		MemoryUsed: -1, MemoryTotal: -1, Utilization: -1, Decoder: -1, Temperature: -1, Limit: -1, Power: -1, Hertz: -1, MaxHertz: -1,
+	}
 	d.Name, _ = available(m, "nvmlDeviceGetName", device.GetName)
 	d.UUID, _ = available(m, "nvmlDeviceGetUUID", device.GetUUID)
 	if memory, code := available(m, "nvmlDeviceGetMemoryInfo", device.GetMemoryInfo); code == nvml.SUCCESS {

@@ -2,8 +2,8 @@ package cascade
 
 import "time"
 
-// network is an open network of a stage with the memory of its requests. One goroutine runs the requests: if one hangs, it is abandoned with
-// the network. The lock of the worker guards the fields, except those of the running request.
+// network is an open network of a stage with the memory of its requests. One goroutine runs the requests: if one hangs, it is abandoned
+// with the network. The lock of the worker guards the fields, except those of the running request.
 type network struct {
 	stage   *Stage
 	pending *request

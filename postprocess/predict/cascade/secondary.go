@@ -38,9 +38,9 @@ type Secondary struct {
 
 	binding  sync.Mutex
 	embedder string // name of the stage with an embedding network; guarded by binding
-	changed []uint64
-	scratch []postprocess.Attribute
-	vector  []float32
+	changed  []uint64
+	scratch  []postprocess.Attribute
+	vector   []float32
 }
 
 // Stats counts the work of a stage.

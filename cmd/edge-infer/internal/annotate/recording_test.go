@@ -28,7 +28,8 @@ func result(width, height int, after time.Duration) *pipeline.Result {
 			Data: bytes.Repeat([]byte{128}, 3*width*height), Width: width, Height: height, Stride: 3 * width, Format: engine.BGR,
 		},
 		Detections: []postprocess.Detection{{
-			Box: postprocess.Box{X1: float32(width) / 4, Y1: float32(height) / 4, X2: float32(width) * 3 / 4, Y2: float32(height) * 3 / 4}, Score: .9,
+			Box:   postprocess.Box{X1: float32(width) / 4, Y1: float32(height) / 4, X2: float32(width) * 3 / 4, Y2: float32(height) * 3 / 4},
+			Score: .9,
 		}},
 	}
 }

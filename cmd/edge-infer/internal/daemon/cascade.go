@@ -12,8 +12,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// openCascade opens the configured secondary networks. Once the first networks are open they have the time that those give each other, unless
-// all cameras are videos: then the cameras start without those that are not open yet, and objects have no attributes of them.
+// openCascade opens the configured secondary networks. They have as much time as the first networks give each other, without a limit where
+// all cameras are videos. Then the cameras start without those that are not open yet, whose attributes are missing.
 func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error {
 	if len(f.site.Load().Cascade) == 0 {
 		return nil

@@ -136,8 +136,8 @@ func TestALaterReloadReplacesOneThatHangs(t *testing.T) {
 	require.NotContains(t, p.Stderr.String(), "kept as it is")
 }
 
-// TestASecondaryNetworkThatHangs: while it is opened, the cameras start after ten seconds without its attributes, and objects have them once
-// it is open. When a request hangs, it is opened again, and the program ends whatever hangs.
+// TestASecondaryNetworkThatHangs: while it is opened, the cameras start after ten seconds without its attributes, and objects have them
+// once it is open. When a request hangs, it is opened again, and the program ends whatever hangs.
 func TestASecondaryNetworkThatHangs(t *testing.T) {
 	t.Parallel()
 	environment, model := programtest.StandInGPU(t)

@@ -38,17 +38,20 @@ func newSaver(directory, video string, labels []string, logger *slog.Logger) (*s
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return nil, fmt.Errorf("save: %w", err)
 	}
-	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, names: names{}, codec: sync.OnceValues(func() (*annotate.Codec, error) {
+	codec := sync.OnceValues(func() (*annotate.Codec, error) {
 		c, err := annotate.ChooseCodec(directory, video)
 		if err == nil {
 			logger.Info("saving videos", "as", c.Title)
 		}
 		return c, err
-	})}, nil
+	})
+	return &saver{directory: directory, painter: draw.Painter{Labels: labels}, names: names{}, codec: codec}, nil
 }
 
 // save draws the detections with their tracks, zones and lines, or the map, into the frame and returns the path of the copy.
-func (s *saver) save(source string, number int, frame *capture.Frame, seen *predict.Result, tracked tracking, stats *zone.MapStats) (string, error) {
+func (s *saver) save(
+	source string, number int, frame *capture.Frame, seen *predict.Result, tracked tracking, stats *zone.MapStats,
+) (string, error) {
 	if frame.Format != engine.BGR {
 		return "", fmt.Errorf("save %s: %v images cannot be drawn on", source, frame.Format)
 	}
