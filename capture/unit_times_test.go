@@ -51,8 +51,8 @@ func TestUnitsThatAreLost(t *testing.T) {
 	assert.Zero(t, times.Lost())
 }
 
-// TestImagesAfterAGap: images after a loss are damaged up to the next key frame, or for a while where none comes. What was lost before a key
-// frame is counted alone.
+// TestImagesAfterAGap: images after a loss are damaged up to the next key frame, or for a while where none comes. What was lost before a
+// key frame is counted alone.
 func TestImagesAfterAGap(t *testing.T) {
 	var times UnitTimes
 	damaged := func(unit *Unit) bool {

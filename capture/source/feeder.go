@@ -39,8 +39,8 @@ const (
 	// attempts is how many decoders may do nothing within a time-out, each for minWindow at least.
 	attempts  = 5
 	minWindow = time.Second
-	// maxBehind is how old the units may be that a decoder works on. One that may be replaced is, after slowTime, unless it catches up; another
-	// skips to the newest key frame.
+	// maxBehind is how old the units may be that a decoder works on. One that may be replaced is, after slowTime, unless it catches up;
+	// another skips to the newest key frame.
 	maxBehind = 2 * time.Second
 	slowTime  = 5 * time.Second
 )

@@ -180,9 +180,9 @@ func TestContinuousRecording(t *testing.T) {
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 }
 
-// clipWidth returns the width of the images of a camera's newest clip with video in pixels, 0 if there is none.
-func clipWidth(t *testing.T, page, camera string) (width int) {
-	all := storedEvents(t, page, camera)
+// clipWidth returns the width of the images of the camera gate's newest clip with video in pixels, 0 if there is none.
+func clipWidth(t *testing.T, page string) (width int) {
+	all := storedEvents(t, page, "gate")
 	if len(all) == 0 {
 		return 0
 	}
@@ -239,7 +239,7 @@ func TestClipsOfAnotherStream(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, condition, programtest.Patience, 100*time.Millisecond, what)
 	}
-	eventually(func() bool { return clipWidth(t, page, "gate") == 640 }, "a clip of the recorded stream")
+	eventually(func() bool { return clipWidth(t, page) == 640 }, "a clip of the recorded stream")
 	require.Equal(t, 1, decoded.Stats(0).Connections)
 	require.Equal(t, 1, recorded.Stats(0).Connections)
 
@@ -254,12 +254,12 @@ func TestClipsOfAnotherStream(t *testing.T) {
 		_, now := record()
 		return now > before+20
 	}, "detection goes on")
-	eventually(func() bool { return clipWidth(t, page, "gate") == 320 }, "clips of the decoded stream")
+	eventually(func() bool { return clipWidth(t, page) == 320 }, "clips of the decoded stream")
 	recorded = serve(address)
-	eventually(func() bool { return clipWidth(t, page, "gate") == 640 }, "clips of the recorded stream again")
+	eventually(func() bool { return clipWidth(t, page) == 640 }, "clips of the recorded stream again")
 	require.NoError(t, os.WriteFile(file, []byte(configuration), 0o600))
 	p.Logged(`msg="configuration changed" cameras=1 undisturbed=1`)
-	eventually(func() bool { return clipWidth(t, page, "gate") == 320 }, "clips of the decoded stream after a reload")
+	eventually(func() bool { return clipWidth(t, page) == 320 }, "clips of the decoded stream after a reload")
 	require.Zero(t, recorded.Stats(0).Playing)
 	require.Equal(t, 1, decoded.Stats(0).Connections)
 	require.NoError(t, p.Stop(syscall.SIGTERM))

@@ -11,8 +11,8 @@ import (
 // Stage is a part of a frame's way.
 type Stage uint8
 
-// The stages in their order. Capture, Queue, Track, Encode, HandOff and CameraToMessage are counted once a frame, Waiting to Decode once a request to the
-// engine, which may be of several cameras' frames, and Acknowledgement once a message that the broker acknowledges.
+// The stages in their order. Capture, Queue, Track, Encode, HandOff and CameraToMessage are counted once a frame, Waiting to Decode once a
+// request to the engine, which may be of several cameras' frames, and Acknowledgement once a message that the broker acknowledges.
 const (
 	Capture         Stage = iota // from an image's arrival to its decoded pixels
 	Queue                        // from there to the submission to the engine, while no slot of it is free
