@@ -85,8 +85,17 @@ func TestLosses(t *testing.T) {
 		number uint16
 		gap    bool
 	}{
-		{65530, false}, {65531, false}, {65534, true}, {65535, false}, {0, false}, {2, true}, {2, false}, {1, false}, {2, false},
-		{30000, false}, {30001, false},
+		{65530, false},
+		{65531, false},
+		{65534, true},
+		{65535, false},
+		{0, false},
+		{2, true},
+		{2, false},
+		{1, false},
+		{2, false},
+		{30000, false},
+		{30001, false},
 	} {
 		l.add(step.number)
 		assert.Equal(t, step.gap, l.take(), "%d", step.number)
