@@ -180,7 +180,7 @@ func TestContinuousRecording(t *testing.T) {
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 }
 
-// clipWidth returns the width of the images of camera gate's newest clip with video in pixels, 0 if there is none.
+// clipWidth returns the width of the images of the camera gate's newest clip with video in pixels, 0 if there is none.
 func clipWidth(t *testing.T, page string) (width int) {
 	all := storedEvents(t, page, "gate")
 	if len(all) == 0 {
