@@ -92,8 +92,9 @@ bench: build ## acceptance benchmarks on this machine: the program against basel
 track-bench: build ## the tracker beside those of PyPI's `trackers`, and of `boxmot` with BOXMOT=1 (6 GB), about 20 minutes, an hour with BOXMOT=1; needs the network
 	@[ -d $(deps)/trackers ] || python3 -m venv $(deps)/trackers
 	@$(deps)/trackers/bin/pip install -q --disable-pip-version-check trackers==$(TRACKERS_VERSION) trackeval==$(TRACKEVAL_VERSION) \
-		$(if $(BOXMOT),boxmot==$(BOXMOT_VERSION))
+		motpy==$(MOTPY_VERSION) stonesoup==$(STONESOUP_VERSION) $(if $(BOXMOT),boxmot==$(BOXMOT_VERSION))
 	$(deps)/trackers/bin/python cmd/track-benchmark/sequences.py bin/edge-infer $(deps)/videos bin/videos
+	$(deps)/trackers/bin/python cmd/track-benchmark/simulators.py bin/videos
 	go run ./cmd/track-benchmark -out bin/track-bench -videos bin/videos $(TRACK_FLAGS)
 	$(deps)/trackers/bin/python cmd/track-benchmark/compare.py bin/track-bench
 

@@ -8,9 +8,10 @@ import (
 
 // Minimum overlaps of a match. Scores are multiplied in where detections compete for new and recently matched tracks.
 const (
-	firstOverlap      = 0.2
+	firstOverlap      = 0.1
 	secondOverlap     = 0.15
 	tentativeOverlap  = 0.4
+	nearbyOverlap     = 0.25 // of boxes enlarged by nearbyBuffer
 	withinOverlap     = 0.5
 	crossClassOverlap = 0.75 // two detections of different classes that overlap this much are one object
 	sideTolerance     = 0.35 // relative difference of the side that an obstacle does not cut
@@ -66,6 +67,9 @@ func (t *Tracker) unmatchedOf(detections []int) []int {
 	return t.unmatched
 }
 
+// nearbyBuffer is how far matchNearby enlarges a box to each side, as a share of that side.
+const nearbyBuffer = 0.5
+
 // associate pairs objects with detections so that the sum of the overlaps beyond the limit is maximal. scored is true for reported
 // detections: the overlap is weighted with their score.
 func (t *Tracker) associate(detections []postprocess.Detection, objects, candidates []int, limit float32, scored bool) {
@@ -86,7 +90,7 @@ func (t *Tracker) associate(detections []postprocess.Detection, objects, candida
 				t.weights = append(t.weights, 0)
 				continue
 			}
-			overlap := place.IoU(d.Box)
+			overlap := place.IoU(d.Box) * commonHeight(place, &d.Box)
 			if scored {
 				overlap *= d.Score
 			}
@@ -96,6 +100,11 @@ func (t *Tracker) associate(detections []postprocess.Detection, objects, candida
 			t.weights = append(t.weights, float64(overlap-limit))
 		}
 	}
+	t.matchBest(detections, objects, candidates, scored)
+}
+
+// matchBest pairs objects with detections so that the sum of t.weights is maximal.
+func (t *Tracker) matchBest(detections []postprocess.Detection, objects, candidates []int, scored bool) {
 	for row, column := range t.solver.Maximize(t.weights, len(objects), len(candidates)) {
 		if column < 0 {
 			continue
@@ -104,6 +113,48 @@ func (t *Tracker) associate(detections []postprocess.Detection, objects, candida
 		t.matched[j] = true
 		t.objects[objects[row]].match(&detections[j], j, t.at, scored)
 	}
+}
+
+// commonHeight returns the height that two overlapping boxes share over the height that they span. The height of a person changes less than
+// the width, and tells people apart who stand at different distances.
+func commonHeight(a, b *postprocess.Box) float32 {
+	return (min(a.Y2, b.Y2) - max(a.Y1, b.Y1)) / (max(a.Y2, b.Y2) - min(a.Y1, b.Y1))
+}
+
+// matchNearby matches remaining detections with the remaining objects of the previous frame, all boxes enlarged.
+func (t *Tracker) matchNearby(detections []postprocess.Detection) {
+	t.remaining = t.remaining[:0]
+	for i := range t.objects {
+		o := &t.objects[i]
+		if o.Index < 0 && (o.State == postprocess.Active || o.State == postprocess.Tentative) {
+			t.remaining = append(t.remaining, i)
+		}
+	}
+	left := t.unmatchedOf(t.high)
+	if len(t.remaining) == 0 || len(left) == 0 {
+		return
+	}
+	limit := nearbyOverlap * min(t.HighThreshold/DefaultHighThreshold, 1)
+	t.weights = t.weights[:0]
+	for _, i := range t.remaining {
+		o := &t.objects[i]
+		place := enlarged(o.predicted)
+		for _, j := range left {
+			d := &detections[j]
+			overlap := place.IoU(enlarged(d.Box)) * d.Score
+			if d.Class != o.Class {
+				overlap *= otherClassWeight
+			}
+			t.weights = append(t.weights, float64(overlap-limit))
+		}
+	}
+	t.matchBest(detections, t.remaining, left, true)
+}
+
+// enlarged returns a box with nearbyBuffer around it.
+func enlarged(b postprocess.Box) postprocess.Box {
+	width, height := nearbyBuffer*b.Width(), nearbyBuffer*b.Height()
+	return postprocess.Box{X1: b.X1 - width, Y1: b.Y1 - height, X2: b.X2 + width, Y2: b.Y2 + height}
 }
 
 // matchOccluded matches remaining detections with lost objects that reappear from behind an obstacle: the visible part lies within the

@@ -19,10 +19,13 @@ const (
 
 // Tracker associates detections with tracks in two stages, as ByteTrack does (Zhang et al., 2022): detections with a high score are matched
 // first, with the predicted boxes of all tracks; those with a low score may then continue the remaining tracks, which carries objects
-// through occlusion. Boxes are predicted by a Kalman filter with constant velocity over centre, width and height, as in BoT-SORT (Aharon et
-// al., 2022). It works in seconds, not frames, so that dropped frames and changing rates do not matter, and trusts a detection less the
-// lower its score. CompensateMotion reports the camera's own motion; without it, a displacement or zoom common to the matched tracks also
-// moves the unmatched ones.
+// through occlusion. Overlaps are weighted with the boxes' common height, as in Hybrid-SORT (Yang et al., 2024). What remains is matched
+// with enlarged boxes, as in C-BIoU (Yang et al., 2023): at a few frames per second an object leaves its box between two frames.
+//
+// Boxes are predicted by a Kalman filter with constant velocity over centre, width and height, as in BoT-SORT (Aharon et al., 2022). It
+// works in seconds, not frames, so that dropped frames and changing rates do not matter, and trusts a detection less the lower its score.
+// CompensateMotion reports the camera's own motion; without it, a displacement or zoom common to the matched tracks also moves the
+// unmatched ones.
 //
 // The detections must include scores down to LowThreshold; a decoder with a higher threshold disables the second stage.
 //
@@ -175,6 +178,7 @@ func (t *Tracker) Update(at time.Time, detections []postprocess.Detection) []pos
 		}
 	}
 	t.associate(detections, t.remaining, t.unmatchedOf(t.high), tentativeOverlap, true)
+	t.matchNearby(detections)
 	t.resolveUnmatched()
 	t.matchOccluded(detections)
 	for _, i := range t.unmatchedOf(t.high) {

@@ -470,3 +470,18 @@ func TestWeakDetectionsOnlyMoveATrack(t *testing.T) {
 	}
 	require.Equal(t, 1, class)
 }
+
+func TestAnObjectThatLeavesItsBoxBetweenTwoFrames(t *testing.T) {
+	tracker := Tracker{}
+	require.NoError(t, tracker.Open())
+	start := time.Unix(0, 0)
+	var tracks []postprocess.Track
+	for n := range 5 {
+		left := 100 + 40*float32(n) // its own width
+		box := postprocess.Box{X1: left, Y1: 100, X2: left + 40, Y2: 200}
+		tracks = tracker.Update(start.Add(time.Duration(n)*200*time.Millisecond), []postprocess.Detection{{Box: box, Score: 0.9}})
+	}
+	require.Len(t, tracks, 1)
+	assert.Equal(t, uint64(1), tracks[0].ID)
+	assert.Equal(t, 5, tracks[0].Hits)
+}
