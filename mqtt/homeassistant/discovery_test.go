@@ -135,6 +135,7 @@ func TestEntitiesOfACamera(t *testing.T) {
 	assert.Equal(t, map[string]any{"platform": "sensor"}, components["count_bus"])
 	assert.Equal(t, "edge-infer/gate 7/front/count/person", components["count_person"]["state_topic"])
 	assert.Equal(t, "sensor.edge_infer_gate_7_b6af4f65_front_count_person", components["count_person"]["default_entity_id"])
+	assert.Equal(t, "edge_infer_gate_7_b6af4f65_front_count_person", components["count_person"]["object_id"])
 
 	asked := keys(Camera{Labels: everyday(80), Zones: []string{"yard"}, Seen: []string{"person"}}, nil, "car", "boat")
 	for _, key := range []string{"label_car", "count_boat", "image_car", "zone_yard_boat", "zone_yard"} {

@@ -37,10 +37,12 @@ func (d *device) add(key, platform, name string, c config) {
 		key += "_"
 	}
 	d.taken[key] = true
+	// With the machine's name in it, the ids of two machines with cameras of one name do not depend on who came first.
+	id := slug(d.id + "_" + key)
 	all := map[string]any{
 		"platform": platform, "name": name, "unique_id": d.id + "_" + key,
-		// With the machine's name in it, the ids of two machines with cameras of one name do not depend on who came first.
-		"default_entity_id": platform + "." + slug(d.id+"_"+key),
+		"object_id":         id, // read by cores before 2025.10; later ones ignore it beside the other
+		"default_entity_id": platform + "." + id,
 	}
 	for k, v := range c {
 		all[k] = v
