@@ -91,8 +91,9 @@ func (c *cameraDevice) events() {
 	t, name := c.d.Tree, c.camera.Name
 	entity := config{"state_topic": t.Events(name), "icon": "mdi:timeline-alert"}
 	c.add("events", "event", "Events", entity.with(config{
-		"event_types":    notableTypes[:],
-		"value_template": eventTemplate(`value_json.type in ['` + strings.Join(notableTypes[:], `', '`) + `'] and not value_json.repeated | default(false)`),
+		"event_types": notableTypes[:],
+		"value_template": eventTemplate(`value_json.type in ['` + strings.Join(notableTypes[:], `', '`) +
+			`'] and not value_json.repeated | default(false)`),
 	}))
 	c.add("all_events", "event", "All events", entity.offByDefault().with(config{
 		"event_types": eventTypes[:], "value_template": eventTemplate(`value_json.type != 'update'`),
