@@ -162,7 +162,7 @@ postprocess/format: postprocess
 postprocess/head: engine internal/spelling postprocess postprocess/scan
 postprocess/predict: internal/boundedfile internal/labelfile engine engine/auto engine/demo engine/onnx engine/standby engine/tensorrt postprocess
 	postprocess/head
-postprocess/predict/cascade: engine postprocess postprocess/predict
+postprocess/predict/cascade: internal/backoff engine postprocess postprocess/predict
 postprocess/predict/ensemble: engine postprocess postprocess/head postprocess/predict
 postprocess/predict/window: engine
 postprocess/predict/tile: engine postprocess postprocess/head postprocess/predict postprocess/predict/ensemble
