@@ -95,7 +95,7 @@ func (a *Secondary) reopen(s *worker) {
 			pause := s.opening.pause()
 			s.opening.next = time.Now().Add(pause)
 			s.stats.Error = err.Error()
-			s.logger.Error("secondary network not opened, attributes are missing", "cascade", s.Name, "again in", pause.Round(time.Second),
+			s.logger.Error("secondary network not opened, attributes are missing", "cascade", s.Name, "retry", pause.Round(time.Second),
 				"error", err)
 		}
 		s.changed.Broadcast()
