@@ -73,7 +73,7 @@ func TestEveryCommandHearsWhatIsSaidOfAModel(t *testing.T) {
 			}
 			if c.decodes {
 				assert.Contains(t, says(silent, "--labels", two), unsaid)
-				assert.Contains(t, says(silent, "--preprocess", "torchvision"), "give their labels with --labels FILE")
+				assert.Contains(t, says(silent, "--preprocess", "torchvision"), "name them with --labels FILE")
 				assert.Contains(t, says(telling, "--labels", three), "3 labels")
 				assert.Contains(t, says(telling, "--layout", "yolov5"), "layout yolov5 needs, ")
 			}
