@@ -71,8 +71,8 @@ func TestANetworkThatCannotBeOpenedAtTheStart(t *testing.T) {
 	}
 	for _, d := range found {
 		require.Regexp(t, `"label":"(eins|zwei|drei|vier|fuenf|sechs)"`, d)
-		require.Contains(t, d, `"track":`)
 	}
+	require.Contains(t, strings.Join(found, " "), `"track":`) // not all: uncertain ones begin no track
 	programtest.Until(t, programtest.Subscribe(t, port, "homeassistant/device/edge-infer-gate/camera-wrong/config"), `line/belt`)
 	require.NoError(t, p.Stop(syscall.SIGTERM))
 }
