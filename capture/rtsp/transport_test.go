@@ -42,8 +42,13 @@ func TestSRTP(t *testing.T) {
 			go c.send(t)
 			s, r := relay(t, c.address("rtsps")+"#certificate=insecure&transport="+transport)
 			first := play(t, r.Address())
-			for number := range 20 {
-				assert.Equal(t, byte(number), <-first)
+			number := <-first
+			if transport == "tcp" { // over UDP the camera may send before its reader listens
+				assert.Zero(t, number)
+			}
+			for range 19 {
+				number++
+				assert.Equal(t, number, <-first)
 			}
 			require.NoError(t, s.Err())
 			assert.Equal(t, headers.TransportProfileSAVP, s.camera.client.Transport().Session.Profile)
