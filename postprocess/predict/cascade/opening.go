@@ -9,16 +9,6 @@ import (
 	"github.com/edge-infer/edge-infer/internal/backoff"
 )
 
-const (
-	// mostAbandoned is how many requests of a stage may be left behind.
-	mostAbandoned = 3
-	// hangMemory is after which time without a hang or an error of opening the pauses are short again.
-	hangMemory = 10 * time.Minute
-)
-
-// openingPauses are those before a network is opened again.
-var openingPauses = backoff.Exponential{Min: 2 * time.Second, Max: 2 * time.Minute}
-
 // opening is the state of opening the network of a stage. The lock of the worker guards it.
 type opening struct {
 	first     chan struct{} // closed when the first one has ended
@@ -30,17 +20,17 @@ type opening struct {
 	failures  int       // in a row
 	failed    time.Time // the last of them
 	abandoned int       // requests that have not returned, with their networks
-	stuck     bool      // too many have not
+	stuck     error     // too many have not; nil while they have
 }
 
 // pause returns the time until the network is opened again after a failure or a hang.
 func (o *opening) pause() time.Duration {
-	if time.Since(o.failed) > hangMemory {
+	if time.Since(o.failed) > backoff.HangMemory {
 		o.failures = 0
 	}
 	o.failed = time.Now()
 	o.failures++
-	return openingPauses.After(o.failures - 1)
+	return backoff.Network.After(o.failures - 1)
 }
 
 // end records the outcome of the running opening.
@@ -140,17 +130,17 @@ func (a *Secondary) checkOpening(s *worker) {
 	switch {
 	case s.closed || s.Opener == nil:
 	case o.running:
-		if !o.noticed && time.Since(o.begun) > hangTimeout {
+		if !o.noticed && time.Since(o.begun) > backoff.OpeningNotice {
 			o.noticed = true
 			s.logger.Warn("a secondary network is still being opened, attributes are missing", "cascade", s.Name)
 			s.changed.Broadcast() // who waits for it goes on
 		}
 	case s.net != nil && !s.stats.Hangs:
-		o.next = time.Time{} // the request has returned after all
-	case s.net != nil && o.abandoned+1 >= mostAbandoned:
-		a.giveUp(s)
+		o.next, o.stuck = time.Time{}, nil // the request has returned after all
+	case s.net != nil && o.abandoned+1 >= backoff.MostAbandoned:
+		s.giveUp()
 	case s.net != nil && o.next.IsZero():
-		o.next = time.Now().Add(o.pause())
+		o.next, o.stuck = time.Now().Add(o.pause()), nil
 	case !o.next.IsZero() && !time.Now().Before(o.next):
 		s.abandon()
 		a.reopen(s)
@@ -171,15 +161,26 @@ func (s *worker) abandon() {
 	}
 }
 
-// giveUp reports, once, that a stage is not opened again. The lock is held.
-func (a *Secondary) giveUp(s *worker) {
-	if s.opening.stuck {
+// giveUp reports, once, that a stage is not opened again until requests return. The lock is held.
+func (s *worker) giveUp() {
+	if s.opening.stuck != nil {
 		return
 	}
-	s.opening.stuck = true
-	err := fmt.Errorf("cascade %s: %d requests have not returned", s.Name, s.opening.abandoned+1)
-	s.logger.Error("secondary network is not opened again", "cascade", s.Name, "error", err)
-	if a.OnStuck != nil {
-		go a.OnStuck(err)
+	s.opening.stuck = fmt.Errorf("%d requests have not returned", s.opening.abandoned+1)
+	s.stats.Error = s.opening.stuck.Error()
+	s.logger.Error("secondary network is not opened again", "cascade", s.Name, "error", s.opening.stuck)
+}
+
+// Stuck returns why stages are not opened again: too many of their requests have not returned, each of which keeps its thread and memory
+// until the process ends. It is nil while every stage works, is opened again, or may be.
+func (a *Secondary) Stuck() error {
+	var errs []error
+	for _, s := range a.workers {
+		s.mu.Lock()
+		if s.opening.stuck != nil {
+			errs = append(errs, fmt.Errorf("cascade %s: %w", s.Name, s.opening.stuck))
+		}
+		s.mu.Unlock()
 	}
+	return errors.Join(errs...)
 }

@@ -105,14 +105,12 @@ func TestANetworkThatHangsIsOpenedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		o := newOpener()
-		stuck := make(chan error, 10)
 		goOn := make(chan struct{})
 		hanging := func(i int) *gated { return &gated{Predictor: networks[i], begun: make(chan int, 10), goOn: goOn} }
 		a := &cascade.Secondary{
-			Stages:  []cascade.Stage{{Name: "colour", Predictor: hanging(0), Opener: o.open, Interval: time.Second}},
-			Labels:  []string{"car", "person"},
-			Logger:  slog.New(slog.NewTextHandler(&log, nil)),
-			OnStuck: func(err error) { stuck <- err },
+			Stages: []cascade.Stage{{Name: "colour", Predictor: hanging(0), Opener: o.open, Interval: time.Second}},
+			Labels: []string{"car", "person"},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		require.NoError(t, a.Open())
 		f := newVideo("gate", 1)
@@ -136,11 +134,14 @@ func TestANetworkThatHangsIsOpenedAgain(t *testing.T) {
 			o.outcome <- hanging(i)
 			synctest.Wait()
 			require.Empty(t, a.Stats()[0].Error)
+			require.NoError(t, a.Stuck())
 		}
 		frames(600)
 		require.Empty(t, o.asked, "not opened a third time")
-		require.EqualError(t, <-stuck, "cascade colour: 3 requests have not returned")
-		require.Empty(t, stuck)
+		require.EqualError(t, a.Stuck(), "cascade colour: 3 requests have not returned")
+		require.True(t, a.Stats()[0].Stuck)
+		require.Equal(t, "3 requests have not returned", a.Stats()[0].Error)
+		requireCount(t, 1, &log, "secondary network is not opened again")
 		requireCount(t, 3, &log, "secondary network hangs, attributes are not updated")
 		close(goOn)
 		synctest.Wait()
@@ -150,6 +151,8 @@ func TestANetworkThatHangsIsOpenedAgain(t *testing.T) {
 		frames(3)
 		value, _ := known(a, "gate", 1)
 		require.Equal(t, "red", value, "the last one answers after all")
+		require.NoError(t, a.Stuck())
+		require.False(t, a.Stats()[0].Stuck)
 		require.NoError(t, a.Close())
 	})
 }

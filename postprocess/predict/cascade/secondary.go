@@ -28,9 +28,6 @@ type Secondary struct {
 	Labels []string
 	// Logger logs when a network starts to fail, and when it works again; nil for slog.Default.
 	Logger *slog.Logger
-	// OnStuck is called, once, when a stage is not opened again because too many of its requests have not returned: each keeps its thread
-	// and memory until the process ends. It may be nil.
-	OnStuck func(error)
 
 	ctx     context.Context // of Openers
 	stop    context.CancelFunc
@@ -53,6 +50,7 @@ type Stats struct {
 	Missed   uint64 // crops of objects that waited for another interval, because the network was not free
 	Busy     time.Duration
 	Hangs    bool      // there has been no result for hangTimeout
+	Stuck    bool      // too many requests have not returned: it is not opened again until they have
 	Slow     bool      // it does not keep up: crops are missed
 	Last     time.Time // of the newest result; zero for none
 }
@@ -205,6 +203,7 @@ func (a *Secondary) Stats() (all []Stats) {
 		s.mu.Lock()
 		all = append(all, s.stats)
 		all[len(all)-1].Name = s.Name
+		all[len(all)-1].Stuck = s.opening.stuck != nil
 		s.mu.Unlock()
 	}
 	return all

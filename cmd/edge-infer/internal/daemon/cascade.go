@@ -26,10 +26,7 @@ func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error 
 	if err != nil {
 		return err
 	}
-	secondary := &cascade.Secondary{
-		Stages: stages, Labels: model.Metadata.Labels, Logger: f.logger,
-		OnStuck: func(err error) { f.devices.RestartLater(ctx, err) },
-	}
+	secondary := &cascade.Secondary{Stages: stages, Labels: model.Metadata.Labels, Logger: f.logger}
 	if err := secondary.Open(); err != nil {
 		return config.UsageError{Err: err}
 	}
@@ -47,18 +44,25 @@ func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error 
 	context.AfterFunc(ctx, func() { time.AfterFunc(videoEndLimit, secondary.StopWaiting) })
 	f.cascade = secondary
 	f.devices.Secondary = &pipeline.SecondaryStage{Networks: secondary, Labels: secondary.Labels}
+	f.devices.SecondaryStuck = secondary.Stuck
 	return ctx.Err()
 }
 
 // videoEndLimit is how long the last frames of a video may wait for secondary networks when the run ends.
 const videoEndLimit = time.Second
 
-// secondary returns the counters of the secondary networks.
+// secondary returns the counters of the secondary networks, with what comes next as part of their errors.
 func (f *fleet) secondary() []cascade.Stats {
 	if f.cascade == nil {
 		return nil
 	}
-	return f.cascade.Stats()
+	all := f.cascade.Stats()
+	for i := range all {
+		if all[i].Stuck {
+			all[i].Error += ", the program restarts at " + f.devices.HangRestart().Format(time.TimeOnly)
+		}
+	}
+	return all
 }
 
 // secondaryTrouble lists the problems of secondary networks, each preceded by a semicolon; empty if there are none.

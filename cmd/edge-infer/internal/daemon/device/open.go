@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
+	"github.com/edge-infer/edge-infer/internal/backoff"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
@@ -43,7 +44,7 @@ var errOpening = errors.New("it is still being opened")
 func (s *Set) Open(ctx context.Context, all *site.Site, steps progress.Reporter, logger *slog.Logger) error {
 	s.Stages = stage.New()
 	s.logger = logger
-	s.reopening, s.reopen = defaultReopening(), openAgain
+	s.reopening, s.reopen = backoff.Network, openAgain
 	used := 0 // devices of the groups before
 	for i := range all.Groups {
 		p, err := s.prepare(&all.Groups[i], used, steps, logger)

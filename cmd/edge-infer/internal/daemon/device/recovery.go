@@ -86,18 +86,12 @@ func (d *Device) faultText() string {
 }
 
 const (
-	// mostAbandoned is how many calls into predictors may fail to return before the program starts anew: each has a thread and memory.
-	mostAbandoned = 3
 	// firstPause is the shortest time from the start of a run until it asks for a restart, which doubles with each restart before, and
 	// hangRestart that until it does so because of abandoned calls while other networks work.
 	firstPause  = 30 * time.Second
 	hangRestart = 10 * time.Minute
 	// mostDoublings of firstPause give 16 minutes.
 	mostDoublings = 5
-	// hangMemory is after which time without a hang the pauses are short again.
-	hangMemory = 10 * time.Minute
-	// openingNotice is how long an opening may take before it is logged.
-	openingNotice = 10 * time.Second
 )
 
 // supervise opens the predictor of a device again whenever it is at fault or could not be opened yet, until ctx ends. exhausted is called
@@ -163,7 +157,7 @@ func (s *Set) logFault(d *Device, err error) {
 type faults struct {
 	failures int    // in a row, without a frame between them
 	inferred uint64 // frames until the last one
-	hangs    int    // without hangMemory between them: one that hangs now and then costs a thread each time
+	hangs    int    // without backoff.HangMemory between them: one that hangs now and then costs a thread each time
 	hung     time.Time
 }
 
@@ -172,7 +166,7 @@ func (f *faults) add(d *Device, err error) {
 		f.inferred = now
 		f.failures = 0
 	}
-	if time.Since(f.hung) > hangMemory {
+	if time.Since(f.hung) > backoff.HangMemory {
 		f.hangs = 0
 	}
 	if errors.As(err, new(*pipeline.Hung)) {
@@ -198,7 +192,7 @@ func (s *Set) finishOpening(ctx context.Context, d *Device) error {
 func (s *Set) await(ctx context.Context, d *Device, opening <-chan opened) (predict.Predictor, error) {
 	begun := time.Now()
 	d.fault.openSince(begun)
-	notice := time.After(openingNotice)
+	notice := time.After(backoff.OpeningNotice)
 	for {
 		select {
 		case result := <-opening:
@@ -239,7 +233,7 @@ func (s *Set) abandonedCalls() (calls int) {
 
 // tooManyAbandoned returns why the program must start anew, nil if it need not.
 func (s *Set) tooManyAbandoned() error {
-	if calls := s.abandonedCalls(); calls >= mostAbandoned {
+	if calls := s.abandonedCalls(); calls >= backoff.MostAbandoned {
 		return fmt.Errorf("%d requests to networks have not returned", calls)
 	}
 	return nil
@@ -273,24 +267,32 @@ func (s *Set) restart(ctx context.Context, d *Device, err error, pause time.Dura
 	}
 }
 
-// RestartLater asks for a new process, at the earliest hangRestart after the start of this run, if ctx has not ended by then. It returns at
-// once.
-func (s *Set) RestartLater(ctx context.Context, err error) {
-	pause := time.NewTimer(time.Until(s.started.Add(hangRestart)))
-	go func() {
-		defer pause.Stop()
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-			s.logger.Error("restarting", "error", err)
-			s.Restart()
-		}
-	}()
+// HangRestart returns the earliest time at which the program starts anew because of calls that have not returned while others work.
+func (s *Set) HangRestart() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.started.Add(hangRestart)
 }
 
-// defaultReopening is the pause before a failed network is opened again.
-func defaultReopening() backoff.Exponential {
-	return backoff.Exponential{Min: 2 * time.Second, Max: 2 * time.Minute}
+// restartForSecondary asks for a new process if a secondary network has too many calls that have not returned at HangRestart, or later.
+func (s *Set) restartForSecondary(ctx context.Context) {
+	if s.SecondaryStuck == nil {
+		return
+	}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			if err := s.SecondaryStuck(); err != nil && now.After(s.HangRestart()) {
+				s.logger.Error("restarting", "error", err)
+				s.Restart()
+				return
+			}
+		}
+	}
 }
 
 // inferred returns the number of frames that a device has inferred.

@@ -102,7 +102,10 @@ type trial struct {
 }
 
 // start runs the set in a bubble of synctest.
-func start(t *testing.T) *trial {
+func start(t *testing.T) *trial { return startWith(t, func(*trial) {}) }
+
+// startWith runs a set that was changed before.
+func startWith(t *testing.T, change func(*trial)) *trial {
 	s := &trial{outcome: make(chan error, 1)}
 	s.logger = slog.New(slog.DiscardHandler)
 	s.reopening = backoff.Exponential{Min: time.Second, Max: time.Minute}
@@ -132,6 +135,7 @@ func start(t *testing.T) *trial {
 		require.NoError(t, d.Pipeline.Open())
 		s.All = append(s.All, d)
 	}
+	change(s)
 	ctx, stop := context.WithCancel(t.Context())
 	s.stop = stop
 	go func() {
@@ -286,6 +290,36 @@ func TestAHangingNetworkIsOpenedAgain(t *testing.T) {
 		require.NoError(t, <-s.outcome)
 		synctest.Wait()
 		require.Zero(t, s.abandonedCalls())
+	})
+}
+
+// TestASecondaryNetworkThatIsStuckNeedsANewProcess: ten minutes after the start, and only if its requests have not returned by then.
+func TestASecondaryNetworkThatIsStuckNeedsANewProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stuck atomic.Bool
+		var restarts atomic.Int32
+		s := startWith(t, func(s *trial) {
+			s.Restart = func() { restarts.Add(1) }
+			s.SecondaryStuck = func() error {
+				if stuck.Load() {
+					return errors.New("3 requests have not returned")
+				}
+				return nil
+			}
+		})
+		begun := time.Now()
+		stuck.Store(true)
+		s.wait(9 * time.Minute)
+		require.Equal(t, 10*time.Minute, s.HangRestart().Sub(begun))
+		stuck.Store(false)
+		s.wait(time.Hour)
+		require.Zero(t, restarts.Load(), "they have returned before")
+		stuck.Store(true)
+		frames := s.wait(time.Minute)
+		require.EqualValues(t, 1, restarts.Load())
+		require.InDelta(t, 600, frames[0], 60)
+		s.stop()
+		require.NoError(t, <-s.outcome)
 	})
 }
 

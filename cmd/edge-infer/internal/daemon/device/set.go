@@ -36,6 +36,8 @@ type Set struct {
 
 	// Secondary is as in pipeline.Pipeline.
 	Secondary *pipeline.SecondaryStage
+	// SecondaryStuck returns why secondary networks need a new process, nil while they do not; it may be nil.
+	SecondaryStuck func() error
 	// Restart asks for a new process: so many calls into predictors have not returned, or so much of the GPU is lost, that opening more of
 	// them is no remedy. Restarts is how many there were: the pause before the next one grows with them, and cameras wait less for networks
 	// that are being opened.
@@ -47,12 +49,12 @@ type Set struct {
 	engines   []*sharedEngines // set by Open
 	logger    *slog.Logger     // set by Open
 	building  sync.Mutex       // held while a plan is built
-	started   time.Time        // set by Run
 	reopening backoff.Exponential
 	reopen    func(context.Context, *Device) (predict.Predictor, error) // opens the predictor of a device again; changed by tests only
 
-	mu     sync.Mutex
-	places map[pipeline.Source]*Device
+	mu      sync.Mutex
+	places  map[pipeline.Source]*Device
+	started time.Time // of Run; only Run changes it
 }
 
 // Choose returns the device for a new camera with a network, which has been opened: the one with the fewest cameras.
@@ -131,10 +133,13 @@ func (s *Set) Ready(cameras []pipeline.Camera, sinks []pipeline.Sink) error {
 func (s *Set) Run(ctx context.Context, ended <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	s.mu.Lock()
 	s.started = time.Now()
+	s.mu.Unlock()
 	var exhausted atomic.Bool
 	errs := make(chan error, len(s.All))
 	var supervisors sync.WaitGroup
+	supervisors.Go(func() { s.restartForSecondary(ctx) })
 	for _, d := range s.All {
 		go func() { errs <- d.Pipeline.Run(ctx, ended) }()
 		supervisors.Go(func() {
