@@ -15,9 +15,6 @@ import (
 // TestSanitizers compiles the shim, the trampoline and the fakes with AddressSanitizer and UndefinedBehaviorSanitizer and runs them from
 // C++, one ABI family at a time.
 func TestSanitizers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long, and its code is in C or in other processes")
-	}
 	if libraries == nil {
 		t.Skip("real hardware")
 	}

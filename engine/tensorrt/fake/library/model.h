@@ -241,9 +241,10 @@ inline void run(const Model& model, const std::map<std::string, void*>& addresse
     if (model.network == "busy") usleep(20000);
     const char* held = getenv("FAKE_TRT_REQUEST_HELD");  // a file: requests of the held network take as long as it exists
     while (model.network == "held" && held != nullptr && access(held, F_OK) == 0) usleep(1000);
-    const bool boxes = outputShape(model, *first(model, false), shapes).size() == 3;  // else class scores, the same for each class
-    if (model.network == "head" || (model.network == "held" && boxes) || model.network == "fragile" || model.network == "mendable" ||
-        model.network == "ranged" || model.network == "contrary") {
+    // The held network has boxes, or class scores, the same for each class.
+    const bool heldBoxes = model.network == "held" && outputShape(model, *first(model, false), shapes).size() == 3;
+    if (heldBoxes || model.network == "head" || model.network == "fragile" || model.network == "mendable" || model.network == "ranged" ||
+        model.network == "contrary") {
         // INT8 moves all boxes of the fragile network, of the mendable one unless three layers stay in FP16, and of the ranged one with
         // calibrators only.
         bool quantized = false, calibrated = false;
