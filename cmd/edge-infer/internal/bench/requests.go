@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"sync/atomic"
+	"sync"
 
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -13,7 +13,8 @@ type requests struct {
 	batch  int
 	closed bool // one request at a time
 
-	made, images atomic.Uint64
+	mu           sync.Mutex
+	made, images uint64 // a reader must not see the one without the other: their quotient is reported
 
 	failed error // the last one; frame goroutine only while the loop runs
 }
@@ -35,8 +36,10 @@ func (r *requests) Slots() int {
 
 // Submit implements pipeline.Predictor.
 func (r *requests) Submit(slot int, images []engine.Image) error {
-	r.made.Add(1)
-	r.images.Add(uint64(len(images)))
+	r.mu.Lock()
+	r.made++
+	r.images += uint64(len(images))
+	r.mu.Unlock()
 	err := r.Predictor.Submit(slot, images)
 	if err != nil {
 		r.failed = err
@@ -59,4 +62,8 @@ func (r *requests) Wait(slot int) (*predict.BatchResult, error) {
 	return result, nil
 }
 
-func (r *requests) counts() (made, images uint64) { return r.made.Load(), r.images.Load() }
+func (r *requests) counts() (made, images uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.made, r.images
+}

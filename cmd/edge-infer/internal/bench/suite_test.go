@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/enginetest"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // small is a benchmark of little work.
@@ -75,6 +78,28 @@ func TestSuite(t *testing.T) {
 		require.InDelta(t, 1, row.Figures[0].Ratio, 0, row.Run)
 	}
 }
+
+// Images and requests are counted together, whenever somebody asks.
+func TestImagesAndRequestsAreCountedTogether(t *testing.T) {
+	r := &requests{Predictor: idle{}}
+	var submitting sync.WaitGroup
+	submitting.Go(func() {
+		for range 100_000 {
+			_ = r.Submit(0, make([]engine.Image, 1))
+		}
+	})
+	for made := uint64(0); made < 100_000; {
+		var images uint64
+		made, images = r.counts()
+		require.Equal(t, made, images)
+	}
+	submitting.Wait()
+}
+
+// idle is a predictor that accepts every image.
+type idle struct{ predict.Predictor }
+
+func (idle) Submit(int, []engine.Image) error { return nil }
 
 // A paced run whose engine cannot keep up shows the wait: latency grows from the moments at which requests were due.
 func TestPacedLatencyCountsFromTheDueMoment(t *testing.T) {
