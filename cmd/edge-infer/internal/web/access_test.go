@@ -105,7 +105,7 @@ func TestNobodyComesInUninvited(t *testing.T) {
 	serve(t, server, &still{})
 	inside := []string{
 		"", "api/status", "api/detections", "api/images?camera=a", "api/video?camera=a", "api/cameras/a/stream.mjpeg", "api/cameras/a/image.jpg",
-		"api/events", "api/events/1/frame", "api/events/1/clip.mp4", "api/openapi.json", "metrics", "debug/pprof/", "nothing",
+		"api/events", "api/events/1/frame", "api/events/1/clip.mp4", "api/openapi.json", "api/version", "metrics", "debug/pprof/", "nothing",
 	}
 	for _, path := range inside {
 		code, text, headers := ask(t, "GET", server.URL()+path, nil)

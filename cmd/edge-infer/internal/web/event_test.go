@@ -253,6 +253,9 @@ func TestFilesOfEvents(t *testing.T) {
 		require.Equal(t, "bytes 2-4/10", response.Header.Get("Content-Range"))
 		require.Equal(t, "video/mp4", response.Header.Get("Content-Type"))
 	}
+	code, version, _ := ask(t, "GET", server.URL()+"api/version", nil)
+	require.Equal(t, http.StatusOK, code)
+	require.Regexp(t, `^0\.\d+\.\d+$`, version, "notifiers parse it")
 	require.NoError(t, os.Remove(filepath.Join(s.ClipDirectory, "clip.mp4")))
 	for _, missing := range []string{e.ID + "/clip", bare.ID + "/frame", bare.ID + "/clip", "unknown/frame", url.PathEscape("../../x") +
 		"/frame"} {

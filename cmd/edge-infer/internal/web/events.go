@@ -64,7 +64,11 @@ func (s *Server) eventRoutes(handle func(pattern string, handler func(http.Respo
 	handle("GET /api/events/{id}/snapshot.jpg", frame)
 	handle("GET /api/events/{id}/thumbnail.jpg", crop)
 	handle("GET /api/events/{id}/clip.mp4", clip)
+	handle("GET /api/version", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, frigateVersion) })
 }
+
+// frigateVersion is what notifiers ask for at their start: the last one before reviews, which are not served.
+const frigateVersion = "0.13.2"
 
 // event is an event in responses. URLs are paths on this server; those of what does not exist are omitted.
 type event struct {
