@@ -183,7 +183,7 @@ type camera struct {
 
 	lastEnd int64 // of the last clip, CLOCK_MONOTONIC; goroutine of clips only
 
-	clips, continuous atomic.Pointer[CameraStatus]
+	clips, continuous condition
 	skipped           atomic.Uint64
 }
 
@@ -226,7 +226,7 @@ func (c *camera) runClips(ctx context.Context) {
 func (c *camera) runContinuous(ctx context.Context) {
 	for ctx.Err() == nil {
 		if c.wantsAll() {
-			r := &recording{camera: c, state: &c.continuous, continuous: true, events: []string{}, requested: c.recorder.now()}
+			r := &recording{camera: c, condition: &c.continuous, continuous: true, events: []string{}, requested: c.recorder.now()}
 			r.run(ctx)
 			continue
 		}

@@ -106,8 +106,8 @@ func (r *Recorder) SetCameras(cameras []Camera) {
 			c.moving = map[uint64]object{}
 			c.wake = make(chan struct{}, 1)
 			c.changed = make(chan struct{}, 1)
-			c.clips.Store(&CameraStatus{})
-			c.continuous.Store(&CameraStatus{})
+			c.clips.status.Store(&CameraStatus{})
+			c.continuous.status.Store(&CameraStatus{})
 			c.settings.Store(&settings)
 			r.start(c)
 		}
@@ -313,7 +313,7 @@ func (r *Recorder) Status() Status {
 	s.Recorded, s.Failures, s.Missed, s.Suppressed = r.clips.Load(), r.failures.Load(), r.missed.Load(), r.suppressed.Load()
 	s.Slowest = time.Duration(r.slowestWrite.Load())
 	for name, c := range *r.cameras.Load() {
-		now, continuous := *c.clips.Load(), c.continuous.Load()
+		now, continuous := *c.clips.status.Load(), c.continuous.status.Load()
 		now.Recording = now.Recording || continuous.Recording
 		now.Reason = cmp.Or(now.Reason, continuous.Reason)
 		now.Skipped = c.skipped.Load()

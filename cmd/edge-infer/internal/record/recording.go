@@ -6,7 +6,6 @@ import (
 	"math"
 	"path"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
@@ -30,7 +29,7 @@ const (
 // it.
 type recording struct {
 	*camera
-	state      *atomic.Pointer[CameraStatus]
+	condition  *condition
 	continuous bool
 
 	events    []string // all of them; none if it is continuous
@@ -56,7 +55,7 @@ func (c *camera) record(ctx context.Context) {
 		c.recorder.suppressed.Add(uint64(len(events)))
 		return
 	}
-	r := &recording{camera: c, state: &c.clips, events: events, requested: begin - int64(c.recorder.Before)}
+	r := &recording{camera: c, condition: &c.clips, events: events, requested: begin - int64(c.recorder.Before)}
 	r.run(ctx)
 	c.lastEnd = c.recorder.now()
 }
@@ -354,17 +353,11 @@ func (r *recording) finish() {
 	}
 }
 
-// setState publishes the state and logs a change of the reason.
+// setState publishes the state.
 func (r *recording) setState(now *CameraStatus) {
-	failed, again := "no clips are recorded", "clips are recorded again"
+	failing, again := "no clips are recorded", "clips are recorded again"
 	if r.continuous {
-		failed, again = "the camera is not recorded continuously", "the camera is recorded continuously again"
+		failing, again = "the camera is not recorded continuously", "the camera is recorded continuously again"
 	}
-	before := r.state.Swap(now)
-	switch {
-	case now.Reason != "" && now.Reason != before.Reason:
-		r.recorder.Logger.Warn(failed, "camera", r.name, "error", now.Reason)
-	case now.Reason == "" && before.Reason != "" && now.Recording:
-		r.recorder.Logger.Info(again, "camera", r.name)
-	}
+	r.condition.set(now, r.recorder.now(), r.recorder.Logger.With("camera", r.name), failing, again)
 }
