@@ -12,13 +12,20 @@ import (
 
 // Webhook is an HTTP receiver of events.
 type Webhook struct {
-	Name string `yaml:"name"`
-	URL  string `yaml:"url"` // it may contain secrets
-	// Secret signs the events; SecretFile holds it otherwise.
+	Name   string `yaml:"name"`
+	URL    string `yaml:"url"`              // it may contain secrets
+	Format string `yaml:"format,omitempty"` // Standard or Ntfy; empty for Standard
+	// Secret signs the events or, with Ntfy, is the access token; SecretFile holds it otherwise.
 	Secret     string        `yaml:"secret,omitempty"`
 	SecretFile string        `yaml:"secret_file,omitempty"`
 	Filter     WebhookFilter `yaml:"filter,omitempty"`
 }
+
+// The formats of webhooks.
+const (
+	Standard = "standard" // Standard Webhooks: signed JSON
+	Ntfy     = "ntfy"     // notifications of ntfy, with an image of the object
+)
 
 // WebhookFilter selects events. Empty fields select all; without Events all but updates.
 type WebhookFilter struct {
@@ -33,9 +40,10 @@ func webhookSettings() []ListSetting {
 	return []ListSetting{
 		{Key: "name", Example: "alarm", Help: "name in logs, status and metrics", Common: true},
 		{Key: "url", Example: "https://example.org/edge-infer", Help: "address that events are posted to", Common: true},
+		{Key: "format", Example: Ntfy, Help: "standard (signed JSON, the default) or ntfy (notifications on a phone, with an image)"},
 		{
 			Key: "secret_file", Example: "/etc/edge-infer/alarm-secret", Common: true,
-			Help: "file with the signing secret, whsec_ and base64 of 24 to 64 random bytes",
+			Help: "file with the signing secret, whsec_ and base64 of 24 to 64 random bytes; with ntfy an access token, if it needs one",
 		},
 		{Key: "secret", Example: `"${ALARM_SECRET}"`, Help: "the secret itself, instead of a file"},
 		{Key: "filter.events", Example: "[new, end]", Help: strings.Join(payload.EventTypes(), ", ") + "; empty: all but update"},
@@ -80,8 +88,10 @@ func (w *Webhook) check(e *element, seen map[string]bool) {
 	usable := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
 	e.must(usable, "url", "***", "must be an address that begins with https:// or http://")
 	e.must(w.Secret == "" || w.SecretFile == "", "secret", "***", "and secret_file: only one of them can be")
-	e.must(w.Secret != "" || w.SecretFile != "", "secret_file", "", `must be a file: echo "whsec_$(openssl rand -base64 32)"`)
-	e.must(w.Secret == "" || ValidWebhookSecret(w.Secret), "secret", "***",
+	e.must(slices.Contains([]string{"", Standard, Ntfy}, w.Format), "format", w.Format, "must be standard or ntfy")
+	signed := w.Format != Ntfy
+	e.must(!signed || w.Secret != "" || w.SecretFile != "", "secret_file", "", `must be a file: echo "whsec_$(openssl rand -base64 32)"`)
+	e.must(!signed || w.Secret == "" || ValidWebhookSecret(w.Secret), "secret", "***",
 		`must be whsec_ and the base64 of 24 to 64 bytes: echo "whsec_$(openssl rand -base64 32)"`)
 	for _, kind := range w.Filter.Events {
 		e.must(slices.Contains(payload.EventTypes(), kind), "filter.events", kind, "must be "+alternatives(payload.EventTypes()))

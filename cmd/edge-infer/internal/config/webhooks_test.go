@@ -15,6 +15,9 @@ func TestWebhooks(t *testing.T) {
 	for _, c := range [][2]string{
 		{"name: a, url: https://h/x, secret: " + secret, ""},
 		{"name: a, url: http://h, filter: {events: [new, cross]}" + file, ""},
+		{"name: a, url: https://ntfy.sh/topic, format: ntfy", ""},
+		{"name: a, url: https://ntfy.sh/topic, format: ntfy, secret: tk_123", ""},
+		{"name: a, url: https://h, format: slack" + file, wrong + `format "slack" must be standard or ntfy`},
 		{"name: a b, url: https://h" + file, wrong + `name "a b" must be a name of letters, digits, - and _`},
 		{"name: a, url: ftp://hunt" + file, wrong + `url "***" must be an address that begins with https:// or http://`},
 		{"name: a, url: https://h", wrong + `secret_file "" must be a file: echo "whsec_$(openssl rand -base64 32)"`},

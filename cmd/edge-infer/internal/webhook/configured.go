@@ -11,7 +11,7 @@ import (
 // New returns the sender of a configured webhook. Its queue is in the state directory, if there is one.
 func New(c *config.Config, w *config.Webhook) *Sender {
 	s := &Sender{
-		Name: w.Name, URL: w.URL, Device: c.Name, Secret: credentials.Secret(w.Secret), SecretFile: w.SecretFile,
+		Name: w.Name, URL: w.URL, Device: c.Name, Format: w.Format, Secret: credentials.Secret(w.Secret), SecretFile: w.SecretFile,
 		Filter: Filter(w.Filter),
 	}
 	if c.State != "" {

@@ -12,6 +12,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/httperror"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
@@ -157,8 +158,7 @@ func eventID(event *spool.Event) string {
 func (s *Sender) send(ctx context.Context, event *spool.Event) *failure {
 	body := bytes.Clone(event.Payload) // the transport may read it for longer than the call
 	_, object, _ := strings.Cut(event.Topic, " ")
-	body = withLinks(body, s.links(ctx, object))
-	answer, err := s.post(ctx, eventID(event), body)
+	answer, err := s.attempt(ctx, eventID(event), object, body)
 	if err != nil {
 		return &failure{error: err}
 	}
@@ -175,6 +175,20 @@ func (s *Sender) send(ctx context.Context, event *spool.Event) *failure {
 	}
 	why.pause = retryAfter(answer.Header.Get("Retry-After"))
 	return why
+}
+
+// attempt sends an event in the format of the receiver. A notification whose image is refused is sent without it.
+func (s *Sender) attempt(ctx context.Context, id, object string, body []byte) (*http.Response, error) {
+	if s.Format != config.Ntfy {
+		return s.post(ctx, id, withLinks(body, s.links(ctx, object)))
+	}
+	image := s.image(ctx, object)
+	answer, err := s.ntfy(ctx, body, image)
+	if err == nil && len(image) > 0 && refusesImage(answer.StatusCode) {
+		_ = answer.Body.Close()
+		answer, err = s.ntfy(ctx, body, nil)
+	}
+	return answer, err
 }
 
 // statusText is a status without the receiver's own words.
@@ -232,25 +246,40 @@ func (s *Sender) signer() (*standardwebhooks.Webhook, error) {
 	return hook, nil
 }
 
-// links calls Links, for a limited time and not while an earlier call hangs.
+// links calls Links, for a limited time.
 func (s *Sender) links(ctx context.Context, object string) Links {
-	if s.Links == nil || !s.linking.CompareAndSwap(false, true) {
+	if s.Links == nil {
 		return Links{}
 	}
-	found := make(chan Links, 1)
+	return ask(s, func() Links { return s.Links(ctx, object) })
+}
+
+// image calls Image, for a limited time.
+func (s *Sender) image(ctx context.Context, object string) []byte {
+	if s.Image == nil {
+		return nil
+	}
+	return ask(s, func() []byte { return s.Image(ctx, object) })
+}
+
+// ask returns what the event store answers, or nothing if it does not soon, or while an earlier question hangs.
+func ask[T any](s *Sender, question func() T) (answer T) {
+	if !s.asking.CompareAndSwap(false, true) {
+		return answer
+	}
+	found := make(chan T, 1)
 	go func() {
-		links := s.Links(ctx, object)
-		s.linking.Store(false)
-		found <- links
+		answer := question()
+		s.asking.Store(false)
+		found <- answer
 	}()
-	limit := time.NewTimer(linkLimit)
+	limit := time.NewTimer(askLimit)
 	defer limit.Stop()
 	select {
-	case links := <-found:
-		return links
+	case answer = <-found:
 	case <-limit.C:
-		return Links{}
 	}
+	return answer
 }
 
 // withLinks adds the paths to the event in a body, which ends with two braces and is changed.

@@ -8,10 +8,17 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
 
-// CheckSecret returns an error unless the signing secret can be read and used. The sender need not be open.
+// CheckSecret returns an error unless the signing secret or the access token can be read and used. The sender need not be open.
 func (s *Sender) CheckSecret() error {
+	if s.Format == config.Ntfy {
+		_, err := credentials.ReadSecret(s.Secret, s.SecretFile)
+		return err
+	}
 	_, err := s.signer()
 	return err
 }

@@ -1,5 +1,5 @@
-// Package webhook delivers events to HTTP receivers as Standard Webhooks specifies: signed, with an id that stays the same when an event is
-// sent again, in order, and from a durable queue.
+// Package webhook delivers events to HTTP receivers, in order and from a durable queue: as Standard Webhooks specifies, signed and with an
+// id that stays the same when an event is sent again, or as notifications of ntfy.
 package webhook
 
 import (
@@ -30,14 +30,19 @@ type Sender struct {
 	URL    string // of the receiver; it may contain secrets and is in no message
 	Device string // name of this device in the events
 	Filter Filter
-	// Secret signs the events, whsec_ and base64; SecretFile is a file that holds it and is read for each attempt.
+	// Format is config.Ntfy for notifications, else events are posted as Standard Webhooks specifies.
+	Format string
+	// Secret signs the events, whsec_ and base64, or is the access token of ntfy; SecretFile is a file that holds it and is read for each
+	// attempt.
 	Secret     credentials.Secret
 	SecretFile string
 	Spool      spool.Config
 	Version    string // of this program, for the User-Agent
 	// Links returns the paths of the images and the clip of an object that exist by now; nil for none. If it does not return soon, events are
 	// sent without.
-	Links  func(ctx context.Context, object string) Links
+	Links func(ctx context.Context, object string) Links
+	// Image returns a JPEG of an object, nil for none; only notifications contain it. It is waited for as Links is.
+	Image  func(ctx context.Context, object string) []byte
 	Logger *slog.Logger
 
 	// Replaced by tests.
@@ -51,7 +56,7 @@ type Sender struct {
 	wake   chan struct{} // holds a token when there may be an event
 	client *http.Client
 
-	linking atomic.Bool // Links has not returned
+	asking atomic.Bool // Links or Image has not returned
 
 	mu      sync.Mutex
 	problem string // why the newest attempt failed; empty after one that did not
@@ -67,8 +72,8 @@ const (
 	retryMax = 5 * time.Minute
 	// timeout bounds one attempt, from the connection to the end of the answer.
 	timeout = 15 * time.Second
-	// linkLimit bounds how long Links is waited for: the disk may hang.
-	linkLimit = time.Second
+	// askLimit bounds how long Links and Image are waited for: the disk may hang.
+	askLimit = time.Second
 	// attempts is the number of answers with an error after which an event is given up: the receiver is there, but does not take it.
 	attempts = 12
 	// maxAge is how long an event waits for a receiver that is away.

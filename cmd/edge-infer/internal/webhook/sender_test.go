@@ -174,7 +174,7 @@ func TestLinksHang(t *testing.T) {
 		assert.Empty(t, m.Data.Frame)
 	}
 	close(hang)
-	eventually(t, func() bool { return !s.linking.Load() }, "it returns")
+	eventually(t, func() bool { return !s.asking.Load() }, "it returns")
 }
 
 func TestUpdatesAreSentOnRequest(t *testing.T) {
