@@ -144,10 +144,11 @@ jetson-check: release ## CSI cameras with stand-ins for JetPack's plugins, the a
 	EDGE_INFER_TEST_RELEASE=$(root)/bin/release EDGE_INFER_TEST_MACHINES=$(deps)/release/machines \
 		go test -count=1 -v -timeout 60m -run '^TestJetson' ./cross
 
-package: release ## Debian packages, archives, container images, bill of materials, licences and checksums in bin/release
+package: release ## Debian packages, archives, container images, bill of materials, licences, checksums and install script in bin/release
 	@cross/deps check
 	@for arch in arm64 amd64; do NFPM=$(tools)/nfpm-$(NFPM_VERSION) cross/package $$arch bin/release || exit 1; done
-	@cd bin/release && sha256sum *.deb *.tar.gz *.oci.tar *.json edge-infer-a* >SHA256SUMS
+	@cp deploy/install.sh bin/release
+	@cd bin/release && sha256sum *.deb *.tar.gz *.oci.tar *.json install.sh edge-infer-a* >SHA256SUMS
 
 package-check: package ## install, upgrade, remove and purge the packages on a clean Debian; start the container image
 	EDGE_INFER_TEST_RELEASE=$(root)/bin/release go test -count=1 -v -run '^TestReleased' ./cross/image
