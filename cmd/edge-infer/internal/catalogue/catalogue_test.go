@@ -246,8 +246,8 @@ func TestPullRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("n"), 0o600))
 	for _, c := range []struct{ from, hash, name, want string }{
 		{"nano", "", "", `model "nano" is not in the catalogue, did you mean yolox-nano?`},
-		{"pose", "", "", `model "pose" is not in the catalogue (names: yolox-s, yolox-nano, face-640, face-320, person-reid, ` +
-			"human-segmentation; or what it finds: people, vehicles, animals, faces, appearance, silhouettes)"},
+		{"pose", "", "", `model "pose" is not in the catalogue (names: yolox-s, yolox-nano, dfine-n, dfine-s, dfine-m, face-640, face-320, ` +
+			"person-reid, human-segmentation; or what it finds: people, vehicles, animals, faces, appearance, silhouettes)"},
 		{"yolo.onnx", "", "", "model: stat yolo.onnx: no such file or directory"},
 		{
 			"yolox-s", strings.Repeat("0", 64), "", "model yolox-s: --sha256 " + strings.Repeat("0", 64) + " is not the catalogue's " +
@@ -319,7 +319,7 @@ func TestResolve(t *testing.T) {
 
 // The names of what people look for are those of the recommended model.
 func TestLookupByPurpose(t *testing.T) {
-	for purpose, want := range map[string]string{"people": "yolox-s", "animals": "yolox-s", "faces": "face-640", "yolox-nano": "yolox-nano"} {
+	for purpose, want := range map[string]string{"people": "yolox-s", "animals": "yolox-s", "faces": "face-640", "yolox-nano": "yolox-nano", "dfine-s": "dfine-s"} {
 		e, err := Lookup(purpose)
 		require.NoError(t, err)
 		require.Equal(t, want, e.Name)
@@ -332,7 +332,9 @@ func TestPullFromAMirror(t *testing.T) {
 		e, err := (&Pull{Source: "faces", Mirror: mirror}).entry()
 		require.NoError(t, err)
 		require.Equal(t, "https://files.example.org/models/version-RFB-640.onnx", e.URL)
-		require.Equal(t, Entries()[2].SHA256, e.SHA256)
+		face, err := Lookup("face-640")
+		require.NoError(t, err)
+		require.Equal(t, face.SHA256, e.SHA256)
 	}
 }
 
