@@ -319,7 +319,9 @@ func TestResolve(t *testing.T) {
 
 // The names of what people look for are those of the recommended model.
 func TestLookupByPurpose(t *testing.T) {
-	for purpose, want := range map[string]string{"people": "yolox-s", "animals": "yolox-s", "faces": "face-640", "yolox-nano": "yolox-nano", "dfine-s": "dfine-s"} {
+	for purpose, want := range map[string]string{
+		"people": "yolox-s", "animals": "yolox-s", "faces": "face-640", "yolox-nano": "yolox-nano", "dfine-s": "dfine-s",
+	} {
 		e, err := Lookup(purpose)
 		require.NoError(t, err)
 		require.Equal(t, want, e.Name)
@@ -345,29 +347,51 @@ func TestOffer(t *testing.T) {
 		Name: "mine", Finds: []string{"people", "cats"}, URL: server.URL + "/of/mine.onnx", SHA256: hashed(data),
 		Licence: "MIT", Bytes: 1_600_000,
 	}
-	store := Store{t.TempDir()}
 	const question = "No model is set. mine detects people, cats.\nDownload it (2 MB, MIT) and continue? [Y/n] "
 	const next = "Next time: --model mine, or model: {path: mine} in the configuration file.\n"
-	for _, test := range []struct{ answer, model, text string }{
-		{"n\n", "", question},
-		{"", "", question},
-		{"what\n", "", question},
-		{"\n", "mine", question + next},
-		{"YES\n", "mine", strings.Replace(question, "Download it (2 MB, MIT) and continue", "It is installed. Continue with it", 1) + next},
+	const using = "No model is set, using mine. For another one: --model.\n"
+	installed := strings.Replace(question, "Download it (2 MB, MIT) and continue", "It is installed. Continue with it", 1)
+	for _, test := range []struct {
+		answer, model, text string
+		again               string // what the next run prints
+	}{
+		{"n\n", "", question, ""},
+		{"", "", question, question}, // the terminal was closed: nobody has answered
+		{"what\n", "", question, ""},
+		{"\n", "mine", question + next, using},
+		{"YES\n", "mine", question + next, using},
 	} {
+		store := Store{filepath.Join(t.TempDir(), "models")}
+		for _, text := range []string{test.text, test.again} {
+			var out bytes.Buffer
+			model, err := (&Offer{Model: e, In: strings.NewReader(test.answer), Out: &out, Pull: Pull{Store: store}}).Run(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, test.model, model, test.answer)
+			require.Equal(t, text, out.String())
+			require.Equal(t, model != "", store.Has("mine"))
+		}
+		if test.model == "" {
+			continue
+		}
+		require.NoError(t, store.Remove("mine")) // so it is offered again
 		var out bytes.Buffer
-		model, err := (&Offer{Model: e, In: strings.NewReader(test.answer), Out: &out, Pull: Pull{Store: store}}).Run(t.Context())
+		_, err := (&Offer{Model: e, In: strings.NewReader("n\n"), Out: &out, Pull: Pull{Store: store}}).Run(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, test.model, model, test.answer)
-		require.Equal(t, test.text, out.String())
-		require.Equal(t, model != "", store.Has("mine"))
+		require.Equal(t, question, out.String())
 	}
+	store := Store{t.TempDir()}
+	_, err := (&Pull{Store: store, Source: e.URL, SHA256: e.SHA256, Name: e.Name}).Run(t.Context())
+	require.NoError(t, err)
+	var out bytes.Buffer
+	_, err = (&Offer{Model: e, In: strings.NewReader("y\n"), Out: &out, Pull: Pull{Store: store}}).Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, installed+next, out.String())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("interrupted"))
 	waits, _, err := os.Pipe()
 	require.NoError(t, err)
 	defer waits.Close()
-	_, err = (&Offer{Model: e, In: waits, Out: new(bytes.Buffer), Pull: Pull{Store: store}}).Run(ctx)
+	_, err = (&Offer{Model: e, In: waits, Out: new(bytes.Buffer), Pull: Pull{Store: Store{t.TempDir()}}}).Run(ctx)
 	require.EqualError(t, err, "interrupted")
 }
 
