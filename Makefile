@@ -66,11 +66,10 @@ test-load: deps-test ## the tests TEST_LOAD_RUNS (20) times next to six busy loo
 check-demo: build ## run the demo headless for 20 s and check what it printed
 	bin/edge-infer --camera demo --mqtt-listen 127.0.0.1:0 --duration 20s --json | cross/check-demo
 
-lint: deps-lint ## golangci-lint, clang-format, shellcheck, hadolint, generated files
+lint: deps-lint ## golangci-lint, clang-format, shellcheck, generated files
 	$(tools)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 	clang-format-$(CLANG_VERSION) --dry-run --Werror $$(git ls-files -co --exclude-standard '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' '*.cu')
 	shellcheck $$(git ls-files -co --exclude-standard | xargs grep -lE '^#!.*(bash|/sh)')
-	$(deps)/hadolint/bin/hadolint cross/docker/Dockerfile
 	@$(MAKE) -s ptx-check
 	go test -count=1 -run '^(TestRetiredWords|TestFunctionsAreShort)$$' ./cmd/edge-infer
 
@@ -145,12 +144,14 @@ jetson-check: release ## CSI cameras with stand-ins for JetPack's plugins, the a
 	EDGE_INFER_TEST_RELEASE=$(root)/bin/release EDGE_INFER_TEST_MACHINES=$(deps)/release/machines \
 		go test -count=1 -v -timeout 60m -run '^TestJetson' ./cross
 
-package: release ## Debian packages, archives, bill of materials, licences and checksums in bin/release
+package: release ## Debian packages, archives, container images, bill of materials, licences, checksums and install script in bin/release
 	@cross/deps check
 	@for arch in arm64 amd64; do NFPM=$(tools)/nfpm-$(NFPM_VERSION) cross/package $$arch bin/release || exit 1; done
-	@cd bin/release && sha256sum *.deb *.tar.gz *.json edge-infer-a* >SHA256SUMS
+	@cp deploy/install.sh bin/release
+	@cd bin/release && sha256sum *.deb *.tar.gz *.oci.tar *.json install.sh edge-infer-a* >SHA256SUMS
 
-package-check: package ## install, upgrade, remove and purge the packages on a clean Debian
+package-check: package ## install, upgrade, remove and purge the packages on a clean Debian; start the container image
+	EDGE_INFER_TEST_RELEASE=$(root)/bin/release go test -count=1 -v -run '^TestReleased' ./cross/image
 	cross/package-check
 
 man: deps-build ## manual pages and shell completions in bin/manual, as the packages have them

@@ -90,7 +90,7 @@ func TestDoctorText(t *testing.T) {
 	assert.Equal(t, 1, exit.ExitCode())
 	assert.Contains(t, string(output), "FAIL  ONNX Runtime      no usable libonnxruntime, tried /none.so: no such file\n")
 	assert.Contains(t, string(output),
-		"WARN  camera            none configured\n                        fix: name one to test it: --camera 0, or --camera demo\n")
+		"WARN  camera            none configured\n                        fix: add one: --camera 0, or --camera demo to try the program\n")
 	assert.Contains(t, string(output), "OK    MQTT broker       off\n")
 }
 

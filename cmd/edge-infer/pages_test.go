@@ -121,9 +121,9 @@ func TestPagesNameSettingsThatThereAre(t *testing.T) {
 	}
 }
 
-// everyFlag is the flags of all commands, and two of other programs that pages name.
+// everyFlag is the flags of all commands, and those of other programs that pages name: the install script's and docker's among them.
 func everyFlag() map[string]bool {
-	all := map[string]bool{"--help": true, "--version": true, "--build-arg": true, "--decode_in_inference": true}
+	all := map[string]bool{"--help": true, "--version": true, "--from": true, "--device": true, "--decode_in_inference": true}
 	var add func(c *cobra.Command)
 	add = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) { all["--"+f.Name] = true })

@@ -246,8 +246,8 @@ func TestPullRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("n"), 0o600))
 	for _, c := range []struct{ from, hash, name, want string }{
 		{"nano", "", "", `model "nano" is not in the catalogue, did you mean yolox-nano?`},
-		{"pose", "", "", `model "pose" is not in the catalogue (names: yolox-s, yolox-nano, face-640, face-320, person-reid, ` +
-			"human-segmentation; or what it finds: people, vehicles, animals, faces, appearance, silhouettes)"},
+		{"pose", "", "", `model "pose" is not in the catalogue (names: yolox-s, yolox-nano, dfine-n, dfine-s, dfine-m, face-640, face-320, ` +
+			"person-reid, human-segmentation; or what it finds: people, vehicles, animals, faces, appearance, silhouettes)"},
 		{"yolo.onnx", "", "", "model: stat yolo.onnx: no such file or directory"},
 		{
 			"yolox-s", strings.Repeat("0", 64), "", "model yolox-s: --sha256 " + strings.Repeat("0", 64) + " is not the catalogue's " +
@@ -319,7 +319,9 @@ func TestResolve(t *testing.T) {
 
 // The names of what people look for are those of the recommended model.
 func TestLookupByPurpose(t *testing.T) {
-	for purpose, want := range map[string]string{"people": "yolox-s", "animals": "yolox-s", "faces": "face-640", "yolox-nano": "yolox-nano"} {
+	for purpose, want := range map[string]string{
+		"people": "yolox-s", "animals": "yolox-s", "faces": "face-640", "yolox-nano": "yolox-nano", "dfine-s": "dfine-s",
+	} {
 		e, err := Lookup(purpose)
 		require.NoError(t, err)
 		require.Equal(t, want, e.Name)
@@ -332,7 +334,9 @@ func TestPullFromAMirror(t *testing.T) {
 		e, err := (&Pull{Source: "faces", Mirror: mirror}).entry()
 		require.NoError(t, err)
 		require.Equal(t, "https://files.example.org/models/version-RFB-640.onnx", e.URL)
-		require.Equal(t, Entries()[2].SHA256, e.SHA256)
+		face, err := Lookup("face-640")
+		require.NoError(t, err)
+		require.Equal(t, face.SHA256, e.SHA256)
 	}
 }
 
@@ -343,29 +347,51 @@ func TestOffer(t *testing.T) {
 		Name: "mine", Finds: []string{"people", "cats"}, URL: server.URL + "/of/mine.onnx", SHA256: hashed(data),
 		Licence: "MIT", Bytes: 1_600_000,
 	}
-	store := Store{t.TempDir()}
 	const question = "No model is set. mine detects people, cats.\nDownload it (2 MB, MIT) and continue? [Y/n] "
 	const next = "Next time: --model mine, or model: {path: mine} in the configuration file.\n"
-	for _, test := range []struct{ answer, model, text string }{
-		{"n\n", "", question},
-		{"", "", question},
-		{"what\n", "", question},
-		{"\n", "mine", question + next},
-		{"YES\n", "mine", strings.Replace(question, "Download it (2 MB, MIT) and continue", "It is installed. Continue with it", 1) + next},
+	const using = "No model is set, using mine. For another one: --model.\n"
+	installed := strings.Replace(question, "Download it (2 MB, MIT) and continue", "It is installed. Continue with it", 1)
+	for _, test := range []struct {
+		answer, model, text string
+		again               string // what the next run prints
+	}{
+		{"n\n", "", question, ""},
+		{"", "", question, question}, // the terminal was closed: nobody has answered
+		{"what\n", "", question, ""},
+		{"\n", "mine", question + next, using},
+		{"YES\n", "mine", question + next, using},
 	} {
+		store := Store{filepath.Join(t.TempDir(), "models")}
+		for _, text := range []string{test.text, test.again} {
+			var out bytes.Buffer
+			model, err := (&Offer{Model: e, In: strings.NewReader(test.answer), Out: &out, Pull: Pull{Store: store}}).Run(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, test.model, model, test.answer)
+			require.Equal(t, text, out.String())
+			require.Equal(t, model != "", store.Has("mine"))
+		}
+		if test.model == "" {
+			continue
+		}
+		require.NoError(t, store.Remove("mine")) // so it is offered again
 		var out bytes.Buffer
-		model, err := (&Offer{Model: e, In: strings.NewReader(test.answer), Out: &out, Pull: Pull{Store: store}}).Run(t.Context())
+		_, err := (&Offer{Model: e, In: strings.NewReader("n\n"), Out: &out, Pull: Pull{Store: store}}).Run(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, test.model, model, test.answer)
-		require.Equal(t, test.text, out.String())
-		require.Equal(t, model != "", store.Has("mine"))
+		require.Equal(t, question, out.String())
 	}
+	store := Store{t.TempDir()}
+	_, err := (&Pull{Store: store, Source: e.URL, SHA256: e.SHA256, Name: e.Name}).Run(t.Context())
+	require.NoError(t, err)
+	var out bytes.Buffer
+	_, err = (&Offer{Model: e, In: strings.NewReader("y\n"), Out: &out, Pull: Pull{Store: store}}).Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, installed+next, out.String())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("interrupted"))
 	waits, _, err := os.Pipe()
 	require.NoError(t, err)
 	defer waits.Close()
-	_, err = (&Offer{Model: e, In: waits, Out: new(bytes.Buffer), Pull: Pull{Store: store}}).Run(ctx)
+	_, err = (&Offer{Model: e, In: waits, Out: new(bytes.Buffer), Pull: Pull{Store: Store{t.TempDir()}}}).Run(ctx)
 	require.EqualError(t, err, "interrupted")
 }
 

@@ -61,7 +61,7 @@ func embedded(name, address string) Check {
 	switch {
 	case err == nil:
 		listener.Close()
-		return ok(name, "embedded, %s is free", address)
+		return ok(name, "embedded, %s is available", address)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return failIf(address != config.Default().MQTT.Listen, warn(name,
 			"stop the program that listens there (ss -ltnp shows it), or set another --mqtt-listen",

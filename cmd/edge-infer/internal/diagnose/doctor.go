@@ -49,14 +49,14 @@ func (d *Doctor) Run(ctx context.Context, each func(Check)) Checks {
 	add(d.clock())
 	for _, dir := range d.Dirs {
 		if dir.Path != "" {
-			add(d.bounded(ctx, dir.Name, "mount its disk again, or "+dir.Move, func() []Check { return []Check{d.dir(dir)} })...)
+			add(d.bounded(ctx, dir.Name, "remount its disk, or "+dir.Move, func() []Check { return []Check{d.dir(dir)} })...)
 		}
 	}
 	add(d.plans()...)
 	add(d.child(ctx, "CUDA driver", request{Job: "driver"}, "reboot; if it stays, install the driver or JetPack again")...)
 	add(d.tensorrt(ctx)...)
 	add(d.child(ctx, "ONNX Runtime", request{Job: "onnxruntime"},
-		"install ONNX Runtime again, or name another one with $EDGE_INFER_ONNXRUNTIME")...)
+		"reinstall ONNX Runtime, or set another one with $EDGE_INFER_ONNXRUNTIME")...)
 	add(d.gstreamer(board))
 	add(d.bounded(ctx, "video device", "unplug the cameras and see dmesg", d.devices)...)
 	add(d.cameras(ctx)...)
@@ -100,7 +100,7 @@ func (d *Doctor) sensors(board *cuda.Jetson) []Check {
 
 func (d *Doctor) tensorrt(ctx context.Context) []Check {
 	return d.child(ctx, "TensorRT", request{Job: "tensorrt"},
-		"install TensorRT again, or name another one with $"+tensorrt.LibraryEnvironment)
+		"reinstall TensorRT, or set another one with $"+tensorrt.LibraryEnvironment)
 }
 
 // writtenDirs returns the directories that the daemon writes to with this configuration.
@@ -113,12 +113,12 @@ func (d *Doctor) writtenDirs() []Dir {
 	dirs := []Dir{{Name: "cache directory", Path: cache, Need: planSize, Move: "set XDG_CACHE_HOME to another directory"}}
 	if d.Config.MQTT.URL != config.Off {
 		dirs = append(dirs, Dir{
-			Name: "event directory", Path: d.Config.MQTT.Spool, Need: spoolSize, Move: "name another one as mqtt.spool",
+			Name: "event directory", Path: d.Config.MQTT.Spool, Need: spoolSize, Move: "set mqtt.spool to another directory",
 		})
 	}
 	if d.Config.AnyVideo() {
 		dirs = append(dirs, Dir{
-			Name: "clip directory", Path: d.Config.Clips.Directory, Need: clipSize, Move: "name another one as clips.directory",
+			Name: "clip directory", Path: d.Config.Clips.Directory, Need: clipSize, Move: "set clips.directory to another one",
 		})
 	}
 	return dirs

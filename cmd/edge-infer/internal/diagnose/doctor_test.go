@@ -129,21 +129,30 @@ func TestMachineWithNothing(t *testing.T) {
 		`OK    memory            8.0 GiB, 4.0 GiB available, 2.0 GiB swap
 OK    clock             synchronized
 OK    cache directory   ROOT/cache, 5.0 GiB free
-WARN  CUDA driver       no CUDA driver: ROOT/libcuda.so.1: cannot open shared object file: No such file or directory
+WARN  CUDA driver       ROOT/libcuda.so.1: cannot open shared object file: No such file or directory
                         fix: install the NVIDIA driver, or set EDGE_INFER_LIBCUDA to the path of libcuda.so.1
 WARN  TensorRT          not installed
                         fix: on a Jetson: sudo apt install nvidia-jetpack; elsewhere: install TensorRT 8.5 or newer, or set $EDGE_INFER_TENSORRT to its directory
 `, text[:strings.Index(text, "WARN  ONNX Runtime")])
 	assert.Equal(t, `OK    GStreamer         missing appsink, videoconvert, decodebin, rtspsrc, h264parse and h265parse, avdec_h264; only csi:// and gst: cameras, and RTSP without NVDEC, need them
-OK    video device      none; streams, files and demo need none
+OK    video device      none; network cameras, files and demo do not need one
 OK    camera cam0       320x240 BGR, first image after N s, 30 fps
 OK    model             model  was run
 OK    MQTT broker       off
 `, text[strings.Index(text, "OK    GStreamer"):])
-	assert.Regexp(t, `^WARN  ONNX Runtime      no usable libonnxruntime, tried .*libonnxruntime.so: cannot open shared object file: No such file or directory
+	assert.Regexp(t, `^WARN  ONNX Runtime      not installed
                         fix: pip install --target ort .onnxruntime>=1.24. && export EDGE_INFER_ONNXRUNTIME=\$PWD/ort/onnxruntime/capi; packages of edge-infer contain it
 $`, lines(text, "ONNX Runtime"))
 	assert.Zero(t, failed)
+}
+
+// A library that is nowhere is not installed; any other reason stays as it is.
+func TestNotInstalled(t *testing.T) {
+	assert.Equal(t, "not installed", withoutDriver("no CUDA driver: libcuda.so.1: cannot open shared object file: No such file or directory"))
+	assert.Equal(t, "/usr/lib/libcuda.so.1: wrong ELF class", withoutDriver("no CUDA driver: /usr/lib/libcuda.so.1: wrong ELF class"))
+	assert.True(t, nowhere("no usable libonnxruntime, tried /a: no such file; b: cannot open shared object file: No such file or directory"))
+	assert.False(t, nowhere("no usable libonnxruntime, tried /a: no such file; b: wrong ELF class"))
+	assert.False(t, nowhere("libonnxruntime.so.1.20.1 is older than 1.24"))
 }
 
 // What was asked for by name and is not there is a failure.
@@ -152,7 +161,7 @@ func TestNamedBackendWithoutLibraries(t *testing.T) {
 	d.Config.Engine.Backend = "tensorrt"
 	text, failed := printed(t, d)
 	assert.Equal(t, 2, failed)
-	assert.Contains(t, text, "FAIL  CUDA driver       no CUDA driver")
+	assert.Contains(t, text, "FAIL  CUDA driver       ROOT/libcuda.so.1: cannot open")
 	assert.Contains(t, text, "FAIL  TensorRT          not installed\n")
 
 	d.Config.Engine = config.Engine{Backend: "onnxruntime", Library: "/none.so"}
@@ -171,7 +180,7 @@ func library(t *testing.T, d *Doctor, source string) {
 }
 
 func TestBrokenTensorRT(t *testing.T) {
-	const again = "                        fix: install TensorRT again, or name another one with $EDGE_INFER_TENSORRT\n"
+	const again = "                        fix: reinstall TensorRT, or set another one with $EDGE_INFER_TENSORRT\n"
 	for _, test := range []struct {
 		name, source, want string
 		timeout            time.Duration
@@ -253,7 +262,7 @@ __attribute__((constructor)) static void f(void) { close(open("`+mark+`", O_CREA
 			time.Sleep(5 * time.Millisecond)
 		}
 	}()
-	assert.Equal(t, []Check{fail("TensorRT", "install TensorRT again, or name another one with $EDGE_INFER_TENSORRT", "context canceled")},
+	assert.Equal(t, []Check{fail("TensorRT", "reinstall TensorRT, or set another one with $EDGE_INFER_TENSORRT", "context canceled")},
 		d.tensorrt(ctx))
 }
 
@@ -517,7 +526,7 @@ func TestEmbeddedBroker(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Close()
 	taken := listener.Addr().String()
-	assert.Equal(t, ok("b", "embedded, 127.0.0.1:0 is free"), embedded("b", "127.0.0.1:0"))
+	assert.Equal(t, ok("b", "embedded, 127.0.0.1:0 is available"), embedded("b", "127.0.0.1:0"))
 	assert.Equal(t, fail("b", "stop the program that listens there (ss -ltnp shows it), or set another --mqtt-listen", "embedded, but %s is in use",
 		taken), embedded("b", taken))
 	assert.Equal(t, Fail, embedded("b", "192.0.2.1:1").Status)
@@ -631,7 +640,7 @@ func TestCameras(t *testing.T) {
 		})
 	}
 	d.Config.Cameras = nil
-	assert.Equal(t, []Check{warn("camera", "name one to test it: --camera 0, or --camera demo", "none configured")}, d.cameras(t.Context()))
+	assert.Equal(t, []Check{warn("camera", "add one: --camera 0, or --camera demo to try the program", "none configured")}, d.cameras(t.Context()))
 }
 
 func TestJetson(t *testing.T) {
@@ -659,11 +668,11 @@ func TestJetson(t *testing.T) {
 	text, failed := printed(t, d)
 	assert.Equal(t, `OK    machine           NVIDIA Jetson Orin NX, Jetson Linux 36.4.3 (JetPack 6.2)
 WARN  memory            8.0 GiB, 4.0 GiB available, no swap
-                        fix: add swap, or building an engine plan may be killed: sudo fallocate -l 4G /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile
+                        fix: add 4 GiB of swap, or the kernel may end the build of an engine plan: sudo fallocate -l 4G /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile
 WARN  power mode        25W; MAXN_SUPER is faster
                         fix: sudo nvpmodel -m 2, where power supply and cooling allow it
 WARN  clocks            GPU between 306 and 918 MHz, now 306
-                        fix: sudo jetson_clocks, for the shortest and steadiest latency
+                        fix: sudo jetson_clocks, for a lower and steadier latency
 OK    temperature       tj-thermal 51.5 °C, throttles at 99
 WARN  clock             not synchronized: times in messages may be wrong
                         fix: sudo timedatectl set-ntp true
@@ -682,7 +691,7 @@ FAIL  camera front      open csi://0: CSI cameras need GStreamer's nvarguscamera
 	put(t, d, "/sys/class/hwmon/hwmon2/name", "soctherm_oc")
 	put(t, d, "/sys/class/hwmon/hwmon2/oc3_event_cnt", "7")
 	text, _ = printed(t, d)
-	assert.Equal(t, `WARN  power mode        25W; throttled 7 times because of over-current since the start of the machine
+	assert.Equal(t, `WARN  power mode        25W; throttled 7 times by over-current since boot
                         fix: use a stronger power supply, or a mode with a lower limit: sudo nvpmodel -m NUMBER
 `, lines(text, "power mode"))
 }

@@ -27,12 +27,21 @@ func (r *request) gpuRequired() bool {
 	return r.Engine.Backend == tensorrt.Name || r.Engine.FirstGPU() > 0 || cuda.Prober{Root: r.Root}.Jetson() != nil
 }
 
+// withoutDriver returns the reason why there is no CUDA driver, beside the check's name.
+func withoutDriver(reason string) string {
+	if reason == "no CUDA driver: libcuda.so.1: cannot open shared object file: No such file or directory" {
+		return "not installed"
+	}
+	return strings.TrimPrefix(reason, "no CUDA driver: ")
+}
+
 // driver checks the CUDA driver and its GPUs.
 func (r *request) driver(add func(Check)) {
 	report := cuda.Prober{Root: r.Root}.Probe()
 	if err := report.Err(); err != nil {
 		found := report.Driver.Path != "" && len(report.Devices) == 0 && report.Driver.Version == 0
-		add(failIf(r.gpuRequired() || found && !strings.Contains(report.Reason, "no device"), Check{Detail: report.Reason, Remedy: report.Hint}))
+		failed := r.gpuRequired() || found && !strings.Contains(report.Reason, "no device")
+		add(failIf(failed, Check{Detail: withoutDriver(report.Reason), Remedy: report.Hint}))
 		return
 	}
 	add(ok("", "%s, CUDA %s", report.Driver.Path, cuda.VersionText(report.Driver.Version)))
@@ -158,7 +167,7 @@ func (r *request) noTensorRT(given string, attempts []tensorrt.RejectedLibrary) 
 	}
 	return fail(
 		"",
-		"install TensorRT again, or name another one with $"+tensorrt.LibraryEnvironment,
+		"reinstall TensorRT, or set another one with $"+tensorrt.LibraryEnvironment,
 		"does not load: %s",
 		strings.Join(reasons, "; "),
 	)
@@ -253,10 +262,22 @@ func (r *request) onnxruntime(add func(Check)) {
 	path, version, err := onnxruntime.Find(options)
 	if err != nil {
 		detail, remedy := explain(err)
+		if !named && nowhere(detail) {
+			detail = "not installed"
+		}
 		add(failIf(named, Check{Detail: detail, Remedy: remedy}))
 		return
 	}
 	add(ok("", "%s, version %s", path, version))
+}
+
+// nowhere reports whether a library is at none of the places that a message lists after "tried". Other reasons, such as a library for
+// another machine, are for the user to read.
+func nowhere(message string) bool {
+	_, places, found := strings.Cut(message, "tried ")
+	return found && !slices.ContainsFunc(strings.Split(places, "; "), func(place string) bool {
+		return !strings.HasSuffix(place, ": no such file") && !strings.HasSuffix(place, ": No such file or directory")
+	})
 }
 
 // explain splits an error into its message and its hint.

@@ -52,8 +52,8 @@ func (d *Doctor) memory(board *cuda.Jetson, reading *telemetry.Reading) Check {
 	c := ok(name, "%s, %s available, %s", gibibytes(m.Total), gibibytes(m.Available), swap)
 	if m.Available+max(0, m.SwapFree) < enoughMemory || board != nil && m.SwapTotal <= 0 {
 		c.Status = Warn
-		c.Remedy = "add swap, or building an engine plan may be killed: sudo fallocate -l 4G /swapfile && sudo chmod 600 /swapfile && " +
-			"sudo mkswap /swapfile && sudo swapon /swapfile"
+		c.Remedy = "add 4 GiB of swap, or the kernel may end the build of an engine plan: sudo fallocate -l 4G /swapfile && " +
+			"sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile"
 	}
 	return c
 }
@@ -68,7 +68,7 @@ func (d *Doctor) powerMode(reader *telemetry.Reader, reading *telemetry.Reading)
 	}
 	if n := reading.OverCurrents; n > 0 { // a faster mode would bring more of them
 		return warn(name, "use a stronger power supply, or a mode with a lower limit: sudo nvpmodel -m NUMBER",
-			"%s; throttled %d times because of over-current since the start of the machine", reading.PowerMode, n)
+			"%s; throttled %d times by over-current since boot", reading.PowerMode, n)
 	}
 	modes := reader.PowerModes()
 	best := -1
@@ -92,7 +92,7 @@ func clocks(board *cuda.Jetson, reading *telemetry.Reading) []Check {
 		if g.MinHertz == g.MaxHertz {
 			return []Check{ok(name, "GPU fixed at %d MHz", g.MaxHertz/1e6)}
 		}
-		return []Check{warn(name, "sudo jetson_clocks, for the shortest and steadiest latency",
+		return []Check{warn(name, "sudo jetson_clocks, for a lower and steadier latency",
 			"GPU between %d and %d MHz, now %d", g.MinHertz/1e6, g.MaxHertz/1e6, g.Hertz/1e6)}
 	}
 	if reading.CPU.Governor == "" || reading.CPU.Hertz < 0 {

@@ -27,7 +27,7 @@ func (r *request) model(ctx context.Context) Check {
 	case err == nil:
 		return ok("", "%s", detail)
 	case errors.Is(err, tensorrt.ErrNoPlan):
-		return warn("", "edge-infer build builds it beforehand", "no engine plan yet: the first start builds it, which takes minutes")
+		return warn("", "edge-infer build makes it now", "no engine plan yet: the first start takes minutes to build it")
 	}
 	c := fail("", "use another --model or --engine", "%v", err)
 	if errors.Is(err, head.ErrLayout) {
@@ -66,6 +66,6 @@ func timeModel(ctx context.Context, c *config.Config) (detail string, err error)
 		}
 		took = time.Since(start)
 	}
-	return fmt.Sprintf("%s on %s %s, %s, %s: read as %s, %.1f ms per image", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision,
+	return fmt.Sprintf("%s on %s %s, %s, %s: layout %s, %.1f ms per image", m.Path, m.Backend, m.BackendVersion, m.Device, m.Precision,
 		m.Recognised.Layout, float64(took.Microseconds())/1000), nil
 }

@@ -48,7 +48,7 @@ func (d *Doctor) nodes(u *unit, h *host) []Check {
 	switch {
 	case len(checks) > 0:
 	case len(paths) == 0:
-		checks = append(checks, ok(name, "no camera and no GPU has a device node, so no rule was checked"))
+		checks = append(checks, ok(name, "no device nodes of cameras or GPUs, no rule was checked"))
 	default:
 		checks = append(checks, ok(name, "the service may open all %d: %s", len(paths), strings.Join(paths, " ")))
 	}
@@ -92,7 +92,7 @@ func (d *Doctor) trial(ctx context.Context, u *unit) []Check {
 	output, err := u.trial(ctx, slices.Concat(program[:1], []string{"doctor", "--json"}, arguments)...).Output()
 	var answer struct{ Checks []Check }
 	if json.Unmarshal(output, &answer) == nil && len(answer.Checks) > 0 {
-		return append([]Check{ok(name, "the following checks ran as the service's user and under its rules")}, answer.Checks...)
+		return append([]Check{ok(name, "the checks below ran as the service's user, under its rules")}, answer.Checks...)
 	}
 	reason := "no answer"
 	if err != nil {

@@ -60,7 +60,7 @@ func (d *Doctor) gstreamer(board *cuda.Jetson) Check {
 		return ok(name, "%s; only csi:// and gst: cameras, and RTSP without NVDEC, need it", detail)
 	}
 	if len(missing) == 0 {
-		return ok(name, "%d of %d elements", len(wanted), len(wanted))
+		return ok(name, "all %d elements found", len(wanted))
 	}
 	text := "missing " + strings.Join(missing, ", ")
 	const remedy = "sudo apt install gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-libav"
@@ -111,7 +111,7 @@ func (d *Doctor) devices() []Check {
 		}
 	}
 	if len(checks) == 0 {
-		return []Check{ok("video device", "none; streams, files and demo need none")}
+		return []Check{ok("video device", "none; network cameras, files and demo do not need one")}
 	}
 	return checks
 }
@@ -121,7 +121,7 @@ func deviceRemedy(reason string) string {
 	case strings.Contains(reason, "permission denied"):
 		return "sudo usermod -aG video $USER, then log in again; a container needs --device and the group"
 	case strings.Contains(reason, "busy"):
-		return "end the program that has it open: fuser -v /dev/video*"
+		return "stop the program that uses it: fuser -v /dev/video* shows it"
 	}
 	return "plug the camera in again, and see dmesg"
 }
@@ -146,7 +146,7 @@ func formatList(all []source.DeviceFormat) string {
 // cameras captures a frame from each camera.
 func (d *Doctor) cameras(ctx context.Context) []Check {
 	if len(d.Config.Cameras) == 0 {
-		return []Check{warn("camera", "name one to test it: --camera 0, or --camera demo", "none configured")}
+		return []Check{warn("camera", "add one: --camera 0, or --camera demo to try the program", "none configured")}
 	}
 	var checks []Check
 	if d.uses(capture.CSI) {
@@ -160,7 +160,7 @@ func (d *Doctor) cameras(ctx context.Context) []Check {
 			"another program may use the camera, or its driver hangs: unplug it and see dmesg")...)
 		if c.Record != "" {
 			checks = append(checks, d.child(ctx, "recorded stream of camera "+c.Name, request{Job: "camera", Camera: c.Record},
-				"the camera may admit fewer connections than two")...)
+				"the camera may accept one connection only: remove record, or set it to the address of uri")...)
 		}
 	}
 	return checks
