@@ -15,10 +15,14 @@ type Servers struct {
 	Standby *standby.Status // nil where nothing stands by
 }
 
-// Servers returns the servers of the first device; nil for a local network.
+// Servers returns the servers of the first device; nil for a local network and for one that is not open yet.
 func (s *Set) Servers() *Servers {
+	networks := predict.Networks(s.All[0].Running())
+	if len(networks) == 0 {
+		return nil
+	}
 	var servers Servers
-	e := predict.Networks(s.All[0].Running())[0].Engine()
+	e := networks[0].Engine()
 	if two, ok := e.(*standby.Engine); ok {
 		status := two.Status()
 		servers.Standby, e = &status, two.Unwrap()
