@@ -79,14 +79,14 @@ internal/daemon: internal/boundedfile capture capture/motion capture/source engi
 	internal/aspect internal/atomicfile internal/audit internal/broker
 	internal/config internal/daemon/camera internal/daemon/device internal/diagnose internal/history internal/media internal/network
 	internal/pipeline
-	internal/process internal/progress internal/record internal/report internal/sink internal/site internal/stage internal/store
+	internal/process internal/progress internal/record internal/report internal/sink internal/site internal/stage internal/state internal/store
 	internal/telemetry internal/terminal
 	internal/upload internal/web internal/webhook mqtt mqtt/address mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload
 	postprocess/predict postprocess/predict/cascade
 	postprocess/zone systemd
 internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
-	internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
+	internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage internal/state postprocess/predict
 internal/config/manual: internal/config
 internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec
 	capture/rtsp/rtsptest capture/scene capture/source engine
@@ -128,6 +128,9 @@ internal/site: internal/config mqtt/command postprocess/track postprocess/zone
 internal/redact:
 internal/spelling:
 internal/stage:
+internal/state: capture engine/quantize engine/standby engine/triton internal/pipeline internal/record internal/site internal/stage
+	internal/store internal/telemetry internal/upload internal/webhook mqtt mqtt/broker postprocess/predict postprocess/predict/cascade
+	postprocess/zone
 internal/store: internal/atomicfile internal/history internal/pipeline internal/record postprocess postprocess/zone
 internal/telemetry: engine/cuda internal/meminfo
 internal/inflight:

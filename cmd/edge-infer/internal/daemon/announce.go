@@ -1,63 +1,68 @@
 package daemon
 
 import (
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
 // announce publishes discovery to brokers and Home Assistant and clears what this process published for removed cameras, zones and lines.
 // Their last messages must have been sent.
-func (o *outputs) announce() error {
-	client := o.client
-	if client == nil {
+func (o *outputs) announce(s *state.State) error {
+	if o.client == nil {
 		return nil
 	}
-	announcement := &homeassistant.Announcement{Version: o.version, Labels: o.config.MQTT.DiscoveryLabels}
-	announcement.Manufacturer, announcement.Model = hardware(o.root)
-	if o.web != nil {
-		announcement.URL = reachable(o.web.URL())
+	for i := range s.Cameras {
+		if c := &s.Cameras[i]; o.client.Controller != nil && !c.Leaving {
+			o.client.Settings(c.Site.Name, remoteSettings(c.Site.Settings))
+		}
 	}
-	found := sensorsOf(o.sensorReadings())
+	announcement := discovery(s, o.config)
+	announcement.Manufacturer, announcement.Model = hardware(o.root)
+	return o.client.Announce(announcement)
+}
+
+// discovery returns what a State announces, apart from the machine.
+func discovery(s *state.State, c *config.Config) *homeassistant.Announcement {
+	announcement := &homeassistant.Announcement{Version: s.Version, Labels: c.MQTT.DiscoveryLabels}
+	if s.Outputs.Page != "" {
+		announcement.URL = reachable(s.Outputs.Page)
+	}
+	found := sensorsOf(s.Sensors)
 	announcement.Temperatures, announcement.Power = found.temperatures, found.power
 	announcement.Loads, announcement.PowerMode = found.loads, found.mode
-	now := o.site()
-	for _, c := range o.cameras.All() {
-		camera, inForce := c.Loop, now.Camera(c.Site.Name)
-		if inForce == nil {
-			continue // it is being removed
+	for i := range s.Cameras {
+		if camera := &s.Cameras[i]; !camera.Leaving {
+			announcement.Cameras = append(announcement.Cameras, announced(camera, c.Detect.DepthUnit))
 		}
-		if client.Controller != nil {
-			client.Settings(camera.Name, remoteSettings(inForce.Settings))
-		}
-		announced := homeassistant.Camera{Name: camera.Name}
-		if camera.Tracker != nil {
-			announced.Labels = camera.Tracker.Labels
-			announced.Seen = o.seen.Of(camera.Name)
-			if inForce.Configured.Classes != nil {
-				announced.Labels = inForce.Configured.Classes
-				announced.Seen = inForce.Configured.Classes
-			}
-			for _, z := range camera.Tracker.Config.Zones {
-				announced.Zones = append(announced.Zones, z.Name)
-			}
-			for _, l := range camera.Tracker.Config.Lines {
-				announced.Lines = append(announced.Lines, l.Name)
-			}
-		}
-		if stats := camera.MapStats; stats != nil {
-			for _, z := range stats.Config.Zones {
-				announced.Zones = append(announced.Zones, z.Name)
-			}
-			if announced.Classes = stats.Labels; stats.Depth {
-				announced.DepthUnit = o.config.Detect.DepthUnit
-			}
-		}
-		if at := o.groups.Of(camera.Name); at != nil {
-			if m := at.Running().Model(); m.Recognised.Task == engine.Classify {
-				announced.Classifier, announced.Classes = true, m.Metadata.Labels
-			}
-		}
-		announcement.Cameras = append(announcement.Cameras, announced)
 	}
-	return client.Announce(announcement)
+	return announcement
+}
+
+func announced(c *state.Camera, depthUnit string) homeassistant.Camera {
+	camera := homeassistant.Camera{Name: c.Site.Name}
+	for _, z := range c.Analytics.Zones {
+		camera.Zones = append(camera.Zones, z.Name)
+	}
+	for _, l := range c.Analytics.Lines {
+		camera.Lines = append(camera.Lines, l.Name)
+	}
+	if c.Model == nil {
+		return camera
+	}
+	labels := c.Model.Metadata.Labels
+	switch task := c.Model.Recognised.Task; {
+	case c.Tracked && c.Site.Configured.Classes != nil:
+		camera.Labels, camera.Seen = c.Site.Configured.Classes, c.Site.Configured.Classes
+	case c.Tracked:
+		camera.Labels, camera.Seen = labels, c.Seen
+	case task == engine.Depth:
+		camera.DepthUnit = depthUnit
+	case task.Maps():
+		camera.Classes = labels
+	case task == engine.Classify:
+		camera.Classifier, camera.Classes = true, labels
+	}
+	return camera
 }

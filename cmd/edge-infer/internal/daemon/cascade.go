@@ -53,29 +53,6 @@ func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error 
 // videoEndLimit is how long the last frames of a video may wait for secondary networks when the run ends.
 const videoEndLimit = time.Second
 
-// secondary returns the counters of the secondary networks.
-func (f *fleet) secondary() []cascade.Stats {
-	if f.cascade == nil {
-		return nil
-	}
-	return f.cascade.Stats()
-}
-
-// secondaryTrouble lists the problems of secondary networks, each preceded by a semicolon; empty if there are none.
-func secondaryTrouble(all []cascade.Stats) (text string) {
-	for _, s := range all {
-		switch {
-		case s.Hangs:
-			text += "; secondary network " + s.Name + " hangs: " + s.Error
-		case s.Error != "":
-			text += "; secondary network " + s.Name + " fails: " + s.Error
-		case s.Slow:
-			text += "; secondary network " + s.Name + " is too slow: crops are missed"
-		}
-	}
-	return text
-}
-
 // closeCascade closes the secondary networks, within two seconds. The frame loops must have ended before.
 func (f *fleet) closeCascade() error {
 	if f.cascade == nil {

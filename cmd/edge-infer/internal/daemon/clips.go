@@ -7,11 +7,10 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 )
 
-// openClips makes the recorder ready. It is there also while no camera is recorded, because a reload may turn one on.
-func (o *outputs) openClips() {
+// openClips makes the recorder of these cameras ready. It is there also while none is recorded, because a reload may turn one on.
+func (o *outputs) openClips(cameras []record.Camera) {
 	if o.store == nil {
 		return
 	}
@@ -20,7 +19,7 @@ func (o *outputs) openClips() {
 		Directory: c.Directory, Index: o.store, Before: c.Before, After: c.After, Cooldown: c.Cooldown, MaxBytes: int64(c.MaxMB) << 20,
 		MaxAge: time.Duration(c.Days) * 24 * time.Hour, Sync: c.Sync, Logger: o.logger,
 	}
-	o.recorder.Open(recorded(o.cameras.All()))
+	o.recorder.Open(cameras)
 }
 
 // keepUnits returns how long cameras with clips keep their access units.
@@ -47,44 +46,4 @@ func (f *fleet) keepUnits(c *site.Camera) time.Duration {
 		return 0
 	}
 	return f.clipUnits
-}
-
-// clipTrouble is why clips are not recorded, as a part of the status' reason.
-func (o *outputs) clipTrouble() string {
-	clips := o.clips()
-	if clips == nil {
-		return ""
-	}
-	if clips.Error != "" {
-		return "; no clips are recorded: " + clips.Error
-	}
-	text := ""
-	for _, c := range clips.Cameras {
-		if c.Error != "" {
-			text += "; no clips of " + c.Camera + ": " + c.Error
-		}
-	}
-	return text
-}
-
-// clips returns the state of the recorder, nil if there is none.
-func (o *outputs) clips() *web.Clips {
-	if o.recorder == nil {
-		return nil
-	}
-	s := o.recorder.Status()
-	clips := &web.Clips{
-		Error: s.Reason, Clips: s.Clips, Bytes: s.Bytes, MaxBytes: s.MaxBytes, Recorded: s.Recorded, Failures: s.Failures, Missed: s.Missed,
-		Suppressed: s.Suppressed, SlowestWrite: s.Slowest,
-	}
-	for _, c := range o.cameras.All() {
-		state, found := s.Cameras[c.Site.Name]
-		if !found {
-			continue
-		}
-		clips.Cameras = append(clips.Cameras, web.CameraClips{
-			Camera: c.Site.Name, Recording: state.Recording, Error: state.Reason, Skipped: state.Skipped,
-		})
-	}
-	return clips
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
@@ -40,9 +41,9 @@ type control struct {
 	logger    *slog.Logger
 	files     files // that the configuration names, as they were opened
 
-	asked    chan struct{}            // holds a token when the configuration is to be read again
-	read     files                    // of config; reload goroutine only
-	reloaded atomic.Pointer[reloaded] // the last reload; nil before
+	asked    chan struct{}                // holds a token when the configuration is to be read again
+	read     files                        // of config; reload goroutine only
+	reloaded atomic.Pointer[state.Reload] // the last one; nil before
 
 	changing sync.Mutex // held while a configuration comes into force, not while it is read or checked; locked before mu
 

@@ -24,6 +24,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/systemd"
@@ -156,7 +157,7 @@ type run struct {
 func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen) {
 	started := time.Now()
 	r.monitor.Reader = &telemetry.Reader{Root: r.Root, FilesOnly: r.Root != ""}
-	r.throttle.factor = 1
+	r.throttle.factor.Store(1)
 	r.throttle.limits.Store(&c.Thermal)
 	r.watchdog = watchdog{devices: &r.fleet.devices, pulse: &r.pulse}
 
@@ -182,17 +183,7 @@ func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen
 	o.logger = r.logger
 	o.out = out
 	o.screen = screen
-	o.process = f.process
-	o.groups = &f.devices
-	o.cameras = &f.cameras
-	o.site = f.Site
-	o.verdict = f.verdict.Load
-	o.secondary = f.secondary
-	o.upgrade = func() (string, bool) { return f.upgrade.Doing() }
-	o.reloaded = r.control.reloaded.Load
-	o.sensorReadings = r.monitor.Latest
-	o.watchdogMargin = func() time.Duration { return r.watchdog.margin() }
-	o.intervalFactor = func() int { return r.throttle.factor }
+	o.now = func() *state.State { return r.state(interval{}) }
 	o.reload = r.control.askReload
 	o.certificates.name(c)
 
@@ -312,7 +303,7 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	inLoop := r.fleet.cameras.InLoop()
-	if err := o.open(inLoop); err != nil {
+	if err := o.open(inLoop, recorded(r.fleet.cameras.All()), r.fleet.cameras.Units); err != nil {
 		return err
 	}
 	if r.Frames > 0 {
@@ -324,7 +315,9 @@ func (r *run) open(ctx context.Context) error {
 	if err := r.fleet.devices.Ready(inLoop, o.sinks()); err != nil {
 		return err
 	}
-	return o.announce()
+	now := o.now()
+	o.printStart(now)
+	return o.announce(now)
 }
 
 // close releases what open acquired. It works on a half-open run. For the service manager a restart in place is a long reload; stopping has

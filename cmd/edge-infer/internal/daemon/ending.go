@@ -98,7 +98,9 @@ func (r *run) settle() (err error) {
 		if !o.closed.Load() && o.client != nil {
 			err = o.client.Abandon()
 		}
-		err = errors.Join(err, o.account())
+		if r.fleet.devices.Opened() {
+			err = errors.Join(err, o.account(r.final()))
+		}
 	})
 	return err
 }

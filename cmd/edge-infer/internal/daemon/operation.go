@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
@@ -24,28 +24,6 @@ func restarts() int {
 // countRestart counts one more, for the process that follows.
 func countRestart() { _ = os.Setenv(restartsVariable, strconv.Itoa(restarts()+1)) }
 
-// operation is how the daemon does besides its frames.
-func (o *outputs) operation() web.Operation {
-	op := web.Operation{Restarts: restarts(), Watchdog: o.watchdogMargin(), Certificates: o.certificates.read()}
-	if o.client != nil {
-		h := o.client.Health()
-		op.Delivery = &web.Delivery{
-			Connected: h.Connection.Connected, Since: h.Connection.Since, Connects: h.Connects, Repeats: h.Repeats, LargestPacket: h.Largest,
-			TooLarge: h.Oversize.Messages, SpoolBytes: h.Events.Bytes, SpoolOldest: h.Events.Oldest, SpoolFailures: h.Events.Failures,
-			SpoolLost: h.Events.Lost,
-		}
-	}
-	if o.broker != nil {
-		s := o.broker.Stats()
-		op.Embedded = &web.EmbeddedBroker{
-			Connections: s.Connections, Refused: s.Refused, Panics: s.Panics, RetainedMessages: s.RetainedMessages, RetainedBytes: s.RetainedBytes,
-			NotRetained: s.NotRetained, Sessions: s.Sessions, EvictedSessions: s.EvictedSessions,
-			QueuedBytes: s.QueuedBytes, RemovedSessions: s.RemovedSessions, Undelivered: s.Undelivered, Delayed: s.Delayed,
-		}
-	}
-	return op
-}
-
 // certificatePause is the interval between checks of certificates.
 const certificatePause = time.Minute
 
@@ -55,7 +33,7 @@ type certificates struct {
 
 	mu  sync.Mutex
 	at  time.Time
-	all []web.Certificate
+	all []state.Certificate
 }
 
 func (l *certificates) name(c *config.Config) {
@@ -64,14 +42,14 @@ func (l *certificates) name(c *config.Config) {
 	l.files[2].use, l.files[2].path = "mqtt authority", c.MQTT.CA
 }
 
-func (l *certificates) read() []web.Certificate {
+func (l *certificates) read() []state.Certificate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.at) >= certificatePause {
-		l.at, l.all = now, []web.Certificate{}
+		l.at, l.all = now, nil
 		for _, file := range l.files {
 			if expires, ok := expiry(file.path); ok {
-				l.all = append(l.all, web.Certificate{Use: file.use, Expires: expires})
+				l.all = append(l.all, state.Certificate{Use: file.use, Expires: expires})
 			}
 		}
 	}

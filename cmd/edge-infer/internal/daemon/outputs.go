@@ -16,54 +16,21 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/audit"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/history"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
-	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
-	"github.com/edge-infer/edge-infer/postprocess/predict"
-	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
-
-// groups is the set of running networks; *device.Set implements it.
-type groups interface {
-	Model() predict.Model
-	Groups() []*device.Device
-	Of(camera string) *device.Device
-	Describe(camera string) string
-	Hardware(camera string) string
-	Settings(camera string) (pipeline.Settings, bool)
-	Slowdown(camera string) int
-	LastError(camera string) string
-	Stats() []pipeline.CameraStats
-	Totals() []pipeline.CameraStats
-	Servers() *device.Servers
-	InferenceTime() time.Duration
-	FirstFrame() time.Duration
-	FrameMemory() int64
-	Opened() bool
-}
-
-// cameras is the state of the cameras; *camera.Set is one.
-type cameras interface {
-	All() []*camera.Camera
-	Captured(name string) capture.Stats
-	Last(name string) capture.Stats
-}
 
 // outputs publishes results and the state of the run: over MQTT, on the page, on the terminal and as JSON lines.
 type outputs struct {
@@ -79,21 +46,10 @@ type outputs struct {
 	logger   *slog.Logger
 	out      *report.Output
 	screen   *terminal.Screen
-	process  *process.Runtime
 
-	groups  groups
-	cameras cameras
-	// The state of the run, from any goroutine but for intervalFactor, which is the watch goroutine's.
-	site           func() site.Site
-	verdict        func() *quantize.Verdict
-	upgrade        func() (text string, failed bool)
-	reloaded       func() *reloaded
-	sensorReadings func() *telemetry.Reading
-	watchdogMargin func() time.Duration
-	intervalFactor func() int
-	secondary      func() []cascade.Stats
-	reload         func()
-	stages         *stage.Times // set when the devices are open
+	now    func() *state.State // builds one, from any goroutine
+	reload func()
+	stages *stage.Times // set when the devices are open
 
 	// Set by open; nil if not configured.
 	broker    *embedded.Broker
@@ -175,8 +131,8 @@ func (o *outputs) openMQTT(controller mqtt.Controller) error {
 	return nil
 }
 
-// open makes the other outputs ready.
-func (o *outputs) open(cameras []pipeline.Camera) error {
+// open makes the other outputs ready. units returns the newest access units of a camera, nil if it has none.
+func (o *outputs) open(cameras []pipeline.Camera, recorded []record.Camera, units func(string) *capture.Ring) error {
 	if o.asJSON {
 		o.lines = report.NewJSON(o.out, o.device)
 	} else {
@@ -196,21 +152,18 @@ func (o *outputs) open(cameras []pipeline.Camera) error {
 	if o.store != nil {
 		o.history.Store = o.store
 	}
-	o.openClips()
+	o.openClips(recorded)
 	if err := errors.Join(o.openRecording(cameras), o.openUpload(), o.openWebhooks()); err != nil {
 		return err
 	}
-	if err := o.openWeb(); err != nil {
+	if err := o.openWeb(units); err != nil {
 		return err
-	}
-	if o.terminal != nil {
-		o.printStart(cameras)
 	}
 	return nil
 }
 
 // openWeb listens on the page's address.
-func (o *outputs) openWeb() error {
+func (o *outputs) openWeb(units func(string) *capture.Ring) error {
 	if o.config.Web.Listen == config.Off {
 		return nil
 	}
@@ -218,7 +171,7 @@ func (o *outputs) openWeb() error {
 	if err != nil {
 		return err
 	}
-	server.Source, server.History, server.Units = page{o}, o.history, o.units
+	server.Source, server.History, server.Units = page(o.now), o.history, units
 	if o.store != nil {
 		server.Events = o.store
 	}
@@ -325,16 +278,16 @@ func (o *outputs) closeViews() error {
 	return errors.Join(errs...)
 }
 
-// account prints the statistics of the run, as the last JSON line or for a person. The views and the MQTT client must be closed before: the
-// accounts of its messages are final then.
-func (o *outputs) account() error {
+// account prints the statistics of the run, as the last JSON line or for a person. The views and the MQTT client must have been closed
+// before the State was built: the accounts of its messages are final then.
+func (o *outputs) account(s *state.State) error {
 	switch {
-	case !o.groups.Opened() || o.unread:
+	case o.unread:
 		return nil
 	case o.lines != nil:
-		return json.NewEncoder(o.out).Encode(map[string]any{"v": 1, "device": o.device, "stats": o.totals()})
+		return json.NewEncoder(o.out).Encode(map[string]any{"v": 1, "device": o.device, "stats": totals(s, time.Now())})
 	case o.terminal != nil:
-		return o.summarise()
+		return summary(s, time.Now()).Print(o.out)
 	}
 	return nil
 }
@@ -368,4 +321,46 @@ func (o *outputs) close() error {
 		errs = append(errs, o.store.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// base returns a State with what is known before the run is open.
+func (o *outputs) base() *state.State {
+	return &state.State{Device: o.device, Version: o.version, Started: o.started}
+}
+
+// state returns the state of the outputs.
+func (o *outputs) state() state.Outputs {
+	now := state.Outputs{Certificates: o.certificates.read()}
+	if o.web != nil {
+		now.Page = o.web.URL()
+	}
+	if o.client != nil {
+		health := o.client.Health()
+		now.MQTT = &health
+	}
+	if o.broker != nil {
+		stats := o.broker.Stats()
+		now.Embedded = &stats
+	}
+	if o.store != nil {
+		stats := o.store.Stats()
+		now.Store = &stats
+	}
+	if o.recorder != nil {
+		status := o.recorder.Status()
+		now.Clips = &status
+	}
+	if o.webhooks != nil {
+		for _, sender := range o.webhooks.Senders {
+			now.Webhooks = append(now.Webhooks, sender.Status())
+		}
+	}
+	if o.uploader != nil {
+		status := o.uploader.Status()
+		now.Upload = &status
+	}
+	if o.lines != nil {
+		now.LinesDropped = o.lines.Dropped()
+	}
+	return now
 }

@@ -1,86 +1,145 @@
 package daemon
 
 import (
-	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
 	"github.com/edge-infer/edge-infer/postprocess/predict/cascade"
 )
 
-// page is the state of the run for the web page.
-type page struct{ *outputs }
+// page returns the State that the page shows. It implements web.Source.
+type page func() *state.State
 
 // Status implements web.Source.
-func (o page) Status() web.Status {
-	model := o.groups.Model()
+func (p page) Status() web.Status { return pageStatus(p()) }
+
+// pageStatus returns a State as the page, the metrics and the readiness check have it.
+func pageStatus(s *state.State) web.Status {
+	model := &s.Model
 	status := web.Status{
-		Device: o.device, Version: o.version, Started: o.started,
-		Engine: web.Engine{
-			Backend: model.Backend, Version: model.BackendVersion, Reason: model.Reason, Device: model.Device, Model: model.Path,
-			Task: string(model.Recognised.Task), Head: model.Recognised.String(), Precision: string(model.Precision), Width: model.Width,
-			Height: model.Height, MaxBatch: model.MaxBatch,
-			Labels: model.Metadata.Labels, Inference: o.groups.InferenceTime(),
-		},
-		Readings: readings(o.sensorReadings()), FrameMemory: o.groups.FrameMemory(),
+		Device: s.Device, Version: s.Version, Started: s.Started, Opening: s.Opening,
+		Engine: web.Engine{Model: model.Path, Reason: notOpen, Progress: s.Opening},
 	}
-	status.Stages = web.Stages(o.stages.Totals())
-	status.Operation = o.operation()
-	status.Clips = o.clips()
-	status.Webhooks = o.webhookStatus()
-	status.Upload = o.uploadStatus()
+	if s.Outputs.MQTT != nil {
+		status.Broker = brokerState(s)
+	}
+	if s.Opening != "" {
+		return status
+	}
+	status.Engine = web.Engine{
+		Backend: model.Backend, Version: model.BackendVersion, Reason: model.Reason + s.Servers.Trouble() + secondaryTrouble(s.Secondary),
+		Device: model.Device, Model: model.Path, Task: string(model.Recognised.Task), Head: model.Recognised.String(),
+		Precision: string(model.Precision), Width: model.Width, Height: model.Height, MaxBatch: model.MaxBatch,
+		Labels: model.Metadata.Labels, Inference: s.Inference, Progress: s.Upgrade.Text,
+	}
+	if s.Accuracy != nil {
+		status.Engine.Accuracy = accuracy.Summary(s.Accuracy)
+	}
+	for i := range s.Cameras {
+		status.Cameras = append(status.Cameras, shownCamera(&s.Cameras[i]))
+	}
+	status.FrameMemory = s.FrameMemory
+	status.Stages = web.Stages(s.Stages)
+	status.Readings = readings(s.Sensors)
+	status.Servers = shownServers(s.Servers)
+	status.Secondary = shownSecondary(s.Secondary)
 	status.Runtime = web.Runtime{
-		Processors: o.process.Processors, GC: o.process.GC, MemoryLimit: o.process.LimitText(), Capture: o.process.Capture.State(),
+		Processors: s.Runtime.Processors, GC: s.Runtime.GC, MemoryLimit: s.Runtime.LimitText, Capture: s.Runtime.Capture,
 	}
-	if o.store != nil {
-		stored := o.store.Stats()
-		status.EventStore = &stored
-	}
-	if servers := o.groups.Servers(); servers != nil {
-		status.Engine.Reason += servers.Trouble()
-		status.Servers = shownServers(servers)
-	}
-	if last := o.reloaded(); last != nil {
-		status.Reload.At = last.at
-		if last.err != nil {
-			status.Reload.Error = last.err.Error()
+	if s.Reload != nil {
+		status.Reload.At = s.Reload.At
+		if s.Reload.Err != nil {
+			status.Reload.Error = s.Reload.Err.Error()
 		}
 	}
-	if v := o.verdict(); v != nil {
-		status.Engine.Accuracy = accuracy.Summary(v)
-	}
-	secondary := o.secondary()
-	status.Secondary = shownSecondary(secondary)
-	status.Engine.Reason += secondaryTrouble(secondary)
-	status.Engine.Progress, _ = o.upgrade()
-	totals := map[string]pipeline.CameraStats{}
-	for _, t := range o.groups.Totals() {
-		totals[t.Camera] = t
-	}
-	for _, c := range o.cameras.All() {
-		camera := web.Camera{
-			Capture: c.Capture.Stats(), Silence: c.Site.Stall, Pipeline: totals[c.Site.Name], Hardware: o.groups.Hardware(c.Site.Name),
-			Model: o.groups.Describe(c.Site.Name),
-		}
-		if at := o.groups.Of(c.Site.Name); at != nil {
-			m := at.Running().Model()
-			camera.Labels, camera.Points = m.Metadata.Labels, m.Recognised.KeypointNames()
-		}
-		if c.Loop.Tracker != nil {
-			camera.Tracked, camera.Analytics = true, c.Loop.Tracker.Config
-		}
-		status.Cameras = append(status.Cameras, camera)
-	}
-	if client := o.client; client != nil {
-		accounting := client.Accounting()
+	status.Operation = shownOperation(s)
+	status.EventStore, status.Webhooks, status.Upload = s.Outputs.Store, s.Outputs.Webhooks, s.Outputs.Upload
+	status.Clips = shownClips(s)
+	if s.Outputs.MQTT != nil {
+		accounting := &s.Outputs.MQTT.Accounting
 		status.Queues = []web.Queue{
 			queue("detections", accounting.Detections), queue("state", accounting.State), queue("events", accounting.Events),
 		}
-		status.Broker = broker.State(client)
 	}
 	return status
+}
+
+func shownCamera(c *state.Camera) web.Camera {
+	camera := web.Camera{
+		Capture: c.Capture, Silence: c.Site.Stall, Pipeline: c.Totals, Hardware: c.Hardware, Model: c.ModelText, Tracked: c.Tracked,
+	}
+	if c.Model != nil {
+		camera.Labels, camera.Points = c.Model.Metadata.Labels, c.Model.Recognised.KeypointNames()
+	}
+	if c.Tracked {
+		camera.Analytics = c.Analytics
+	}
+	return camera
+}
+
+// shownOperation returns how the daemon does besides its frames.
+func shownOperation(s *state.State) web.Operation {
+	op := web.Operation{Restarts: s.Restarts, Watchdog: s.Watchdog, Certificates: []web.Certificate{}}
+	for _, c := range s.Outputs.Certificates {
+		op.Certificates = append(op.Certificates, web.Certificate(c))
+	}
+	if h := s.Outputs.MQTT; h != nil {
+		op.Delivery = &web.Delivery{
+			Connected: h.Connection.Connected, Since: h.Connection.Since, Connects: h.Connects, Repeats: h.Repeats, LargestPacket: h.Largest,
+			TooLarge: h.Oversize.Messages, SpoolBytes: h.Events.Bytes, SpoolOldest: h.Events.Oldest, SpoolFailures: h.Events.Failures,
+			SpoolLost: h.Events.Lost,
+		}
+	}
+	if b := s.Outputs.Embedded; b != nil {
+		op.Embedded = &web.EmbeddedBroker{
+			Connections: b.Connections, Refused: b.Refused, Panics: b.Panics, RetainedMessages: b.RetainedMessages, RetainedBytes: b.RetainedBytes,
+			NotRetained: b.NotRetained, Sessions: b.Sessions, EvictedSessions: b.EvictedSessions,
+			QueuedBytes: b.QueuedBytes, RemovedSessions: b.RemovedSessions, Undelivered: b.Undelivered, Delayed: b.Delayed,
+		}
+	}
+	return op
+}
+
+// shownClips returns the state of the recorder, nil if there is none.
+func shownClips(s *state.State) *web.Clips {
+	r := s.Outputs.Clips
+	if r == nil {
+		return nil
+	}
+	clips := &web.Clips{
+		Error: r.Reason, Clips: r.Clips, Bytes: r.Bytes, MaxBytes: r.MaxBytes, Recorded: r.Recorded, Failures: r.Failures, Missed: r.Missed,
+		Suppressed: r.Suppressed, SlowestWrite: r.Slowest,
+	}
+	for i := range s.Cameras {
+		name := s.Cameras[i].Capture.Name
+		if now, found := r.Cameras[name]; found {
+			clips.Cameras = append(clips.Cameras, web.CameraClips{
+				Camera: name, Recording: now.Recording, Error: now.Reason, Skipped: now.Skipped,
+			})
+		}
+	}
+	return clips
+}
+
+// shownServers is the page's form of the servers that run the network, nil for a local one.
+func shownServers(s *state.Servers) *web.Servers {
+	if s == nil {
+		return nil
+	}
+	shown := &web.Servers{Retries: s.Retries, Answers: s.Answers, All: []web.RemoteServer{}}
+	if s.Standby != nil {
+		shown.Local, shown.LocalRequests, shown.Changes = s.Standby.Local, s.Standby.Requests, s.Standby.Changes
+	}
+	for _, server := range s.Servers {
+		shown.All = append(shown.All, web.RemoteServer{
+			Address: server.Address, Healthy: server.Healthy, Reason: server.Reason, Since: server.Since, Version: server.Version,
+			Shared: server.Shared, OnGPU: server.OnGPU, Unshared: server.Unshared, Wire: server.Wire, Requests: server.Requests,
+			Failures: server.Failures, Suspensions: server.Suspensions, LatencyMS: server.Latency, Sent: server.Sent,
+			SentFrame: server.SentFrame, Received: server.Received,
+		})
+	}
+	return shown
 }
 
 // shownSecondary returns the state of secondary networks as the API has it.
@@ -93,14 +152,19 @@ func shownSecondary(all []cascade.Stats) (shown []web.SecondaryNetwork) {
 	return shown
 }
 
-// units returns the newest access units of a camera; nil if it has none.
-func (o *outputs) units(name string) *capture.Ring {
-	for _, c := range o.cameras.All() {
-		if c.Site.Name == name {
-			return c.Ring()
+// secondaryTrouble lists the problems of secondary networks, each preceded by a semicolon; empty if there are none.
+func secondaryTrouble(all []cascade.Stats) (text string) {
+	for _, s := range all {
+		switch {
+		case s.Hangs:
+			text += "; secondary network " + s.Name + " hangs: " + s.Error
+		case s.Error != "":
+			text += "; secondary network " + s.Name + " fails: " + s.Error
+		case s.Slow:
+			text += "; secondary network " + s.Name + " is too slow: crops are missed"
 		}
 	}
-	return nil
+	return text
 }
 
 func queue(name string, a ledger.Account) web.Queue {

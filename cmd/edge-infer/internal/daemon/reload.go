@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 )
 
 // filePause is the interval between checks of the configuration file.
@@ -117,15 +118,9 @@ func (c *control) begin(ctx context.Context, before *reload, background *sync.Wa
 	return r
 }
 
-// reloaded is the result of the last reload.
-type reloaded struct {
-	at  time.Time
-	err error // why the configuration before is still in force
-}
-
 // conclude records and logs how a reload has ended.
 func (c *control) conclude(ctx context.Context, err error) {
-	c.reloaded.Store(&reloaded{time.Now(), err})
+	c.reloaded.Store(&state.Reload{At: time.Now(), Err: err})
 	if err != nil && ctx.Err() == nil {
 		c.logger.Error("configuration kept as it is", "error", err)
 	}

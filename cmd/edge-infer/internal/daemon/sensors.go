@@ -76,7 +76,7 @@ func (r *run) announceChanges() {
 
 // announce logs an error of outputs.announce.
 func (r *run) announce() {
-	if err := r.outputs.announce(); err != nil {
+	if err := r.outputs.announce(r.state(interval{})); err != nil {
 		r.logger.Error("announce", "error", err)
 	}
 }

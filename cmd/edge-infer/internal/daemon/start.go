@@ -7,8 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/mqtt/address"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
@@ -16,29 +15,33 @@ import (
 // startWidth is the width of a line that begins a run, in columns.
 const startWidth = 80
 
-// printStart prints what runs and where to watch it: camera, model, engine and broker, a line each. Several networks have a line each.
-func (o *outputs) printStart(cameras []pipeline.Camera) {
-	page := ""
-	if o.web != nil {
-		page = ", web page at " + o.web.URL()
+// printStart prints what runs and where to watch it: camera, model, engine and broker, a line each. Several networks have a line each. With
+// JSON lines it prints nothing.
+func (o *outputs) printStart(s *state.State) {
+	if o.asJSON {
+		return
 	}
-	fmt.Fprintf(o.screen, "camera %s%s\n", o.describeCameras(cameras, startWidth-len("camera ")-len(page)), page)
-	views := o.groups.Groups()
-	for i, d := range views {
-		m := d.Running().Model()
+	page := ""
+	if s.Outputs.Page != "" {
+		page = ", web page at " + s.Outputs.Page
+	}
+	fmt.Fprintf(o.screen, "camera %s%s\n", describeCameras(s, startWidth-len("camera ")-len(page)), page)
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		m := g.Model
 		if i == 0 {
-			m.Device = o.groups.Model().Device
+			m.Device = s.Model.Device
 		}
 		switch {
-		case len(views) > 1:
-			fmt.Fprintf(o.screen, "%s: %s\n", strings.Join(d.CameraNames(), ", "), oneLineOf(d, &m))
-		case d.Waits():
-			fmt.Fprintf(o.screen, "model  %s is not open yet\n", d.Describe())
+		case len(s.Groups) > 1:
+			fmt.Fprintf(o.screen, "%s: %s\n", strings.Join(g.Cameras, ", "), oneLineOf(g, &m))
+		case g.Waits:
+			fmt.Fprintf(o.screen, "model  %s is not open yet\n", g.Description)
 		default:
-			fmt.Fprintf(o.screen, "model  %s%s\nengine %s\n", d.Describe(), layoutOf(&m), engineOf(&m))
+			fmt.Fprintf(o.screen, "model  %s%s\nengine %s\n", g.Description, layoutOf(&m), engineOf(&m))
 		}
-		if v := o.verdict(); v != nil && i == 0 && !d.Waits() {
-			fmt.Fprintf(o.screen, "accuracy in %s\n", accuracy.Summary(v))
+		if s.Accuracy != nil && i == 0 && !g.Waits {
+			fmt.Fprintf(o.screen, "accuracy in %s\n", accuracy.Summary(s.Accuracy))
 		}
 		o.logger.Debug("model", "path", m.Path, "images", predict.Describe(m).Preprocessing, "outputs", m.Recognised.String())
 	}
@@ -46,11 +49,11 @@ func (o *outputs) printStart(cameras []pipeline.Camera) {
 }
 
 // oneLineOf describes one of several networks.
-func oneLineOf(d *device.Device, m *predict.Model) string {
-	if d.Waits() {
-		return fmt.Sprintf("model %s is not open yet", d.Describe())
+func oneLineOf(g *state.Group, m *predict.Model) string {
+	if g.Waits {
+		return fmt.Sprintf("model %s is not open yet", g.Description)
 	}
-	return fmt.Sprintf("model %s%s on %s", d.Describe(), layoutOf(m), engineOf(m))
+	return fmt.Sprintf("model %s%s on %s", g.Description, layoutOf(m), engineOf(m))
 }
 
 // engineOf describes what runs a model.
@@ -67,19 +70,15 @@ func layoutOf(m *predict.Model) string {
 }
 
 // describeCameras names as many cameras as fit into the width, a single one with its address.
-func (o *outputs) describeCameras(cameras []pipeline.Camera, width int) string {
-	if len(cameras) == 1 {
-		text := cameras[0].Name
-		site := o.site()
-		if camera := site.Camera(text); camera != nil {
-			text += ", " + capture.Redact(camera.URI)
-		}
-		return shortened(text, width)
+func describeCameras(s *state.State, width int) string {
+	if len(s.Cameras) == 1 {
+		only := &s.Cameras[0].Site
+		return shortened(only.Name+", "+capture.Redact(only.URI), width)
 	}
 	text := ""
-	for i := range cameras {
-		rest := fmt.Sprintf(" and %d more", len(cameras)-i)
-		next := cameras[i].Name
+	for i := range s.Cameras {
+		rest := fmt.Sprintf(" and %d more", len(s.Cameras)-i)
+		next := s.Cameras[i].Site.Name
 		if i > 0 {
 			next = text + ", " + next
 		}

@@ -28,23 +28,3 @@ func (o *outputs) openUpload() error {
 	o.uploader = uploader
 	return nil
 }
-
-// uploadStatus returns the state of copying, nil without a server.
-func (o *outputs) uploadStatus() *upload.Status {
-	if o.uploader == nil {
-		return nil
-	}
-	status := o.uploader.Status()
-	return &status
-}
-
-// uploadTrouble returns why clips and snapshots are not copied, as a part of the status' reason.
-func (o *outputs) uploadTrouble() string {
-	if o.uploader == nil {
-		return ""
-	}
-	if problem := o.uploader.Status().Error; problem != "" {
-		return "; clips and snapshots are not uploaded: " + problem
-	}
-	return ""
-}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt"
-	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
 // waiting serves the page and MQTT while an engine plan is built and no frames are processed yet. Its own server and client are closed
@@ -36,10 +36,7 @@ func (w *waiting) SetReason(text string) {
 		w.begin()
 	}
 	if w.client != nil {
-		w.client.Status(&payload.Status{
-			Version: w.outputs.version, Started: w.outputs.started, Model: w.outputs.config.Model.Path,
-			Reason: "nothing runs the model yet: " + text,
-		})
+		w.client.Status(statusPayload(w.state()))
 	}
 }
 
@@ -72,7 +69,7 @@ func (w *waiting) openWeb() error {
 	if err != nil {
 		return err
 	}
-	server.Source = w
+	server.Source = page(w.State)
 	if err := server.Open(); err != nil {
 		return err
 	}
@@ -118,13 +115,21 @@ func (w *waiting) Close() error {
 	return errors.Join(errs...)
 }
 
-// Status implements web.Source.
-func (w *waiting) Status() web.Status {
+// State returns the state of the run while it is being opened.
+func (w *waiting) State() *state.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return web.Status{
-		Device: w.outputs.device, Version: w.outputs.version, Started: w.outputs.started, Opening: w.text,
-		Engine: web.Engine{Model: w.outputs.config.Model.Path, Reason: "nothing runs the model yet", Progress: w.text},
-		Broker: broker.State(w.client),
+	return w.state()
+}
+
+// state is State with the lock held.
+func (w *waiting) state() *state.State {
+	now := w.outputs.base()
+	now.Opening = w.text
+	now.Model.Path = w.outputs.config.Model.Path
+	if w.client != nil {
+		health := w.client.Health()
+		now.Outputs.MQTT = &health
 	}
+	return now
 }

@@ -3,8 +3,6 @@ package daemon
 import (
 	"context"
 	"time"
-
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
 const (
@@ -23,14 +21,14 @@ func (r *run) watch(ctx context.Context) {
 	ticker := time.NewTicker(statusPause)
 	defer ticker.Stop()
 	var published string
-	var lines []pipeline.CameraStats
-	ready := false
+	ready, shown := false, false
 	var over overload
 	since := time.Now()
 	for {
-		published = r.outputs.publishStatus(published)
-		if !ready && r.fleet.devices.FirstFrame() > 0 {
-			ready, lines = true, nil // a status line is due
+		now := r.state(interval{})
+		published = r.outputs.publishStatus(now, published)
+		if !ready && now.FirstFrame > 0 {
+			ready, shown = true, false // a status line is due
 		}
 		r.pulse.Rest()
 		select {
@@ -47,18 +45,20 @@ func (r *run) watch(ctx context.Context) {
 		r.fleet.rememberImages()
 		terminal := r.outputs.terminal
 		due := time.Since(since) >= statsPause
-		if (terminal == nil || !terminal.Live()) && !due && lines != nil {
+		if (terminal == nil || !terminal.Live()) && !due && shown {
 			continue
 		}
-		lines = r.outputs.inOrder(r.fleet.devices.Stats())
-		text := r.outputs.statusLine(lines)
+		shown = true
+		now = r.state(interval{cameras: true, stages: due})
 		if terminal != nil {
-			terminal.Status(r.outputs.state(lines, text))
+			terminal.Status(terminalState(now, time.Now()))
 		}
-		_ = r.service.Status("%s", text)
+		_ = r.service.Status("%s", statusLine(now))
 		if due {
 			since = time.Now()
-			r.outputs.publishStats(lines)
+			if client := r.outputs.client; client != nil {
+				client.Stats(statsPayload(now))
+			}
 			over.check(r.logger, since, r.fleet.demands())
 		}
 	}

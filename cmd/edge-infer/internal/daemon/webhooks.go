@@ -39,27 +39,3 @@ func (o *outputs) links(ctx context.Context, object string) (links webhook.Links
 	links.Frame, links.Crop, links.Clip = web.EventPaths(e)
 	return links
 }
-
-// webhookStatus returns the state of the webhooks.
-func (o *outputs) webhookStatus() (all []webhook.Status) {
-	if o.webhooks == nil {
-		return nil
-	}
-	for _, sender := range o.webhooks.Senders {
-		all = append(all, sender.Status())
-	}
-	return all
-}
-
-// webhookTrouble returns why webhooks do not deliver, as a part of the status' reason.
-func (o *outputs) webhookTrouble() (text string) {
-	for _, s := range o.webhookStatus() {
-		switch {
-		case s.Disabled:
-			text += "; webhook " + s.Name + " is disabled: its receiver has answered 410 Gone"
-		case s.Error != "":
-			text += "; webhook " + s.Name + " cannot deliver: " + s.Error
-		}
-	}
-	return text
-}
