@@ -1,68 +1,22 @@
 package daemon
 
-import (
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
-	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
-)
-
-// announce publishes discovery to brokers and Home Assistant and clears what this process published for removed cameras, zones and lines.
-// Their last messages must have been sent.
-func (o *outputs) announce(s *state.State) error {
-	if o.client == nil {
-		return nil
+// announceChanges announces the cameras again if sensors have appeared or disappeared, if labels were seen often enough, or if a
+// network has been opened that was not at the start. While cameras or engine change it does nothing until the next call.
+func (r *run) announceChanges() {
+	if !r.control.changing.TryLock() {
+		return
 	}
-	for i := range s.Cameras {
-		if c := &s.Cameras[i]; o.client.Controller != nil && !c.Leaving {
-			o.client.Settings(c.Site.Name, remoteSettings(c.Site.Settings))
-		}
+	defer r.control.changing.Unlock()
+	changed := r.outputs.AnnouncementDue(r.monitor.Latest())
+	changed = r.opened.Swap(false) || changed
+	if changed {
+		r.announce()
 	}
-	announcement := discovery(s, o.config)
-	announcement.Manufacturer, announcement.Model = hardware(o.root)
-	return o.client.Announce(announcement)
 }
 
-// discovery returns what a State announces, apart from the machine.
-func discovery(s *state.State, c *config.Config) *homeassistant.Announcement {
-	announcement := &homeassistant.Announcement{Version: s.Version, Labels: c.MQTT.DiscoveryLabels}
-	if s.Outputs.Page != "" {
-		announcement.URL = reachable(s.Outputs.Page)
+// announce logs an error of outputs.announce.
+func (r *run) announce() {
+	if err := r.outputs.Announce(r.state(interval{})); err != nil {
+		r.logger.Error("announce", "error", err)
 	}
-	found := sensorsOf(s.Sensors)
-	announcement.Temperatures, announcement.Power = found.temperatures, found.power
-	announcement.Loads, announcement.PowerMode = found.loads, found.mode
-	for i := range s.Cameras {
-		if camera := &s.Cameras[i]; !camera.Leaving {
-			announcement.Cameras = append(announcement.Cameras, announced(camera, c.Detect.DepthUnit))
-		}
-	}
-	return announcement
-}
-
-func announced(c *state.Camera, depthUnit string) homeassistant.Camera {
-	camera := homeassistant.Camera{Name: c.Site.Name}
-	for _, z := range c.Analytics.Zones {
-		camera.Zones = append(camera.Zones, z.Name)
-	}
-	for _, l := range c.Analytics.Lines {
-		camera.Lines = append(camera.Lines, l.Name)
-	}
-	if c.Model == nil {
-		return camera
-	}
-	labels := c.Model.Metadata.Labels
-	switch task := c.Model.Recognised.Task; {
-	case c.Tracked && c.Site.Configured.Classes != nil:
-		camera.Labels, camera.Seen = c.Site.Configured.Classes, c.Site.Configured.Classes
-	case c.Tracked:
-		camera.Labels, camera.Seen = labels, c.Seen
-	case task == engine.Depth:
-		camera.DepthUnit = depthUnit
-	case task.Maps():
-		camera.Classes = labels
-	case task == engine.Classify:
-		camera.Classifier, camera.Classes = true, labels
-	}
-	return camera
 }

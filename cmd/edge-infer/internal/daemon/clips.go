@@ -9,19 +9,6 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 )
 
-// openClips makes the recorder of these cameras ready. It is there also while none is recorded, because a reload may turn one on.
-func (o *outputs) openClips(cameras []record.Camera) {
-	if o.store == nil {
-		return
-	}
-	c := &o.config.Clips
-	o.recorder = &record.Recorder{
-		Directory: c.Directory, Index: o.store, Before: c.Before, After: c.After, Cooldown: c.Cooldown, MaxBytes: int64(c.MaxMB) << 20,
-		MaxAge: time.Duration(c.Days) * 24 * time.Hour, Sync: c.Sync, Logger: o.logger,
-	}
-	o.recorder.Open(cameras)
-}
-
 // keepUnits returns how long cameras with clips keep their access units.
 func keepUnits(c *config.Clips) time.Duration {
 	r := record.Recorder{Before: c.Before}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/outputs"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/mqtt"
@@ -76,7 +77,7 @@ func (c *control) SetLabels(camera string, labels []string) error {
 
 func (c *control) Withdraw(camera, control string) (mqtt.Settings, error) {
 	settings, err := c.setRemote(camera, func(k *command.Kept) { k.Forget(control) })
-	return remoteSettings(settings), err
+	return outputs.RemoteSettings(settings), err
 }
 
 func (c *control) Snapshot(camera string) error { return c.snapshot(camera) }
@@ -87,11 +88,6 @@ func (c *control) Reload() error {
 }
 
 func (c *control) Restart() error { return c.restart() }
-
-// remoteSettings returns settings as the MQTT client publishes them.
-func remoteSettings(s site.Settings) mqtt.Settings {
-	return mqtt.Settings{Detect: s.Detect, Threshold: s.Confidence, Interval: s.Interval, Labels: s.Classes}
-}
 
 // Resolve returns what runs with a configuration and the values that were set remotely in this and earlier runs.
 func (c *control) Resolve(next *config.Config) site.Site {

@@ -21,6 +21,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/outputs"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
@@ -141,7 +142,7 @@ type run struct {
 
 	fleet   fleet
 	control control
-	outputs outputs
+	outputs outputs.Outputs
 
 	monitor telemetry.Monitor
 	changed chan struct{}      // holds a token when a camera has entered another state
@@ -172,26 +173,24 @@ func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen
 	f.onOpened = func() { r.opened.Store(true) }
 
 	o := &r.outputs
-	o.config = c
-	o.settings = &r.Settings
-	o.device = c.Name
-	o.version = r.Version
-	o.root = r.Root
-	o.asJSON = r.JSON
-	o.save = r.Save
-	o.started = started
-	o.logger = r.logger
-	o.out = out
-	o.screen = screen
-	o.now = func() *state.State { return r.state(interval{}) }
-	o.reload = r.control.askReload
-	o.certificates.name(c)
+	o.Config = c
+	o.Settings = &r.Settings
+	o.Version = r.Version
+	o.Root = r.Root
+	o.JSON = r.JSON
+	o.Save = r.Save
+	o.Started = started
+	o.Logger = r.logger
+	o.Out = out
+	o.Screen = screen
+	o.Now = func() *state.State { return r.state(interval{}) }
+	o.Reread = r.control.askReload
 
 	k := &r.control
 	k.settings = &r.Settings
 	k.load = r.load
 	k.runner = f
-	k.snapshot = func(camera string) error { return o.snapshots.Request(camera) }
+	k.snapshot = o.Snapshot
 	k.adopted = r.adopted
 	k.reloading = r.reloading
 	k.started = started
@@ -203,9 +202,7 @@ func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen
 
 // cameraChanged publishes a camera's new state.
 func (r *run) cameraChanged(now capture.Stats) {
-	if r.outputs.client != nil {
-		r.outputs.client.Available(now.Name, now.State == capture.Running)
-	}
+	r.outputs.Available(now.Name, now.State == capture.Running)
 	select {
 	case r.changed <- struct{}{}:
 	default:
@@ -216,10 +213,7 @@ func (r *run) cameraChanged(now capture.Stats) {
 func (r *run) adopted(c *config.Config) {
 	r.throttle.limits.Store(&c.Thermal)
 	report.SetLevel(&r.level, c.Log)
-	r.outputs.snapshots.SetCameras(r.fleet.cameras.InLoop())
-	if r.outputs.recorder != nil {
-		r.outputs.recorder.SetCameras(recorded(r.fleet.cameras.All()))
-	}
+	r.outputs.SetCameras(r.fleet.cameras.InLoop(), recorded(r.fleet.cameras.All()))
 	r.announce()
 }
 
@@ -235,7 +229,7 @@ func (r *run) reloading(begins bool) {
 func (r *run) run(ctx context.Context, cancel context.CancelCauseFunc, hangup <-chan os.Signal) (err error) {
 	defer func() {
 		if errors.Is(err, ErrRestart) {
-			r.outputs.out.Hurry(outputDrainTime)
+			r.outputs.Out.Hurry(outputDrainTime)
 		}
 		err = errors.Join(err, r.close(errors.Is(err, ErrRestart)))
 	}()
@@ -253,7 +247,7 @@ func (r *run) run(ctx context.Context, cancel context.CancelCauseFunc, hangup <-
 	rest.Go(func() { r.watch(watch) })
 	rest.Go(func() { r.monitor.Run(watch) })
 	r.outputs.Run(watch, &rest, cancel)
-	if r.outputs.config.Engine.Backend == config.Auto && f.devices.Upgradable() {
+	if r.outputs.Config.Engine.Backend == config.Auto && f.devices.Upgradable() {
 		rest.Go(func() { f.upgrade.Run(ctx) })
 	}
 	_ = r.service.Ready()
@@ -285,17 +279,15 @@ func durationOver(ctx context.Context) bool {
 // open opens every part in the order in which they depend on each other. The MQTT client comes first: it has the remotely set values.
 func (r *run) open(ctx context.Context) error {
 	o := &r.outputs
-	if err := o.openMQTT(&r.control); err != nil {
+	if err := o.OpenMQTT(&r.control); err != nil {
 		return err
 	}
-	if o.client != nil && o.client.Controller != nil {
-		r.control.stored = o.client.Remote
-	}
-	waits := &waiting{outputs: o}
+	r.control.stored = o.Remote()
+	waits := &outputs.Waiting{Outputs: o}
 	starting := opening{service: &r.service, steps: report.Steps(r.stderr), onText: waits.SetReason}
 	defer starting.Watch()()
 	err := r.fleet.Open(ctx, r.control.Resolve(r.control.config), starting.Begin)
-	o.stages = r.fleet.devices.Stages
+	o.Stages = r.fleet.devices.Stages
 	if err = errors.Join(err, waits.Close()); err != nil {
 		return err
 	}
@@ -303,7 +295,7 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	inLoop := r.fleet.cameras.InLoop()
-	if err := o.open(inLoop, recorded(r.fleet.cameras.All()), r.fleet.cameras.Units); err != nil {
+	if err := o.Open(inLoop, recorded(r.fleet.cameras.All()), r.fleet.cameras.Units); err != nil {
 		return err
 	}
 	if r.Frames > 0 {
@@ -312,12 +304,12 @@ func (r *run) open(ctx context.Context) error {
 			d.Quota = quota
 		}
 	}
-	if err := r.fleet.devices.Ready(inLoop, o.sinks()); err != nil {
+	if err := r.fleet.devices.Ready(inLoop, o.Sinks()); err != nil {
 		return err
 	}
-	now := o.now()
-	o.printStart(now)
-	return o.announce(now)
+	now := o.Now()
+	o.PrintStart(now)
+	return o.Announce(now)
 }
 
 // close releases what open acquired. It works on a half-open run. For the service manager a restart in place is a long reload; stopping has
@@ -328,8 +320,8 @@ func (r *run) close(restart bool) error {
 	} else {
 		_ = r.service.Stopping()
 	}
-	errs := []error{r.ending.part("page and terminal", viewLimit, r.outputs.closeViews)}
-	errs = append(errs, r.ending.part("cameras", partLimit, r.fleet.cameras.Close), r.ending.part("outputs", partLimit, r.outputs.close))
+	errs := []error{r.ending.part("page and terminal", viewLimit, r.outputs.CloseViews)}
+	errs = append(errs, r.ending.part("cameras", partLimit, r.fleet.cameras.Close), r.ending.part("outputs", partLimit, r.outputs.Close))
 	errs = append(errs, r.settle())
 	if !r.ending.hangs() { // what hangs may use the memory of the networks
 		errs = append(errs, r.fleet.closeCascade(), r.fleet.devices.Close())

@@ -94,12 +94,9 @@ func (r *run) runUntil(ctx context.Context, hangup <-chan os.Signal) error {
 // is the error.
 func (r *run) settle() (err error) {
 	r.ending.settled.Do(func() {
-		o := &r.outputs
-		if !o.closed.Load() && o.client != nil {
-			err = o.client.Abandon()
-		}
+		err = r.outputs.Abandon()
 		if r.fleet.devices.Opened() {
-			err = errors.Join(err, o.account(r.final()))
+			err = errors.Join(err, r.outputs.Account(r.final()))
 		}
 	})
 	return err

@@ -14,8 +14,7 @@ type interval struct{ cameras, stages bool }
 // state builds the State of the run. The networks must be open.
 func (r *run) state(since interval) *state.State {
 	f := &r.fleet
-	now := r.outputs.base()
-	now.Outputs = r.outputs.state()
+	now := r.outputs.State()
 	now.Runtime = state.Runtime{
 		Processors: f.process.Processors, GC: f.process.GC, MemoryLimit: f.process.MemoryLimit, LimitText: f.process.LimitText(),
 		Capture: f.process.Capture.State(),
@@ -70,7 +69,7 @@ func (r *run) cameraState(c *camera.Camera) state.Camera {
 	name := c.Site.Name
 	one := state.Camera{
 		Site: c.Site, Leaving: true, Capture: c.Capture.Stats(), Hardware: r.fleet.devices.Hardware(name),
-		ModelText: r.fleet.devices.Describe(name), Seen: r.outputs.seen.Of(name),
+		ModelText: r.fleet.devices.Describe(name), Seen: r.outputs.Seen(name),
 	}
 	inForce := r.fleet.Site()
 	if now := inForce.Camera(name); now != nil {
@@ -80,7 +79,9 @@ func (r *run) cameraState(c *camera.Camera) state.Camera {
 		model := at.Running().Model()
 		one.Model = &model
 		settings, known := at.Settings(name)
-		one.NoClasses = known && settings.Classes != nil && len(settings.Classes) == 0
+		if known && settings.Classes != nil && len(settings.Classes) == 0 {
+			one.NoClasses = noClasses(&one.Site)
+		}
 	}
 	if c.Loop.Tracker != nil {
 		one.Tracked, one.Analytics = true, c.Loop.Tracker.Config

@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/outputs"
 )
 
 const (
@@ -20,13 +22,12 @@ func (r *run) watch(ctx context.Context) {
 	}()
 	ticker := time.NewTicker(statusPause)
 	defer ticker.Stop()
-	var published string
 	ready, shown := false, false
 	var over overload
 	since := time.Now()
 	for {
 		now := r.state(interval{})
-		published = r.outputs.publishStatus(now, published)
+		r.outputs.PublishStatus(now)
 		if !ready && now.FirstFrame > 0 {
 			ready, shown = true, false // a status line is due
 		}
@@ -43,22 +44,17 @@ func (r *run) watch(ctx context.Context) {
 		r.slowDown()
 		r.announceChanges()
 		r.fleet.rememberImages()
-		terminal := r.outputs.terminal
 		due := time.Since(since) >= statsPause
-		if (terminal == nil || !terminal.Live()) && !due && shown {
+		if !r.outputs.Live() && !due && shown {
 			continue
 		}
 		shown = true
 		now = r.state(interval{cameras: true, stages: due})
-		if terminal != nil {
-			terminal.Status(terminalState(now, time.Now()))
-		}
-		_ = r.service.Status("%s", statusLine(now))
+		r.outputs.Show(now)
+		_ = r.service.Status("%s", outputs.StatusLine(now))
 		if due {
 			since = time.Now()
-			if client := r.outputs.client; client != nil {
-				client.Stats(statsPayload(now))
-			}
+			r.outputs.PublishStats(now)
 			over.check(r.logger, since, r.fleet.demands())
 		}
 	}

@@ -96,7 +96,7 @@ type Camera struct {
 	Hardware  string         // that computes its frames
 	Model     *predict.Model // nil if no network takes its frames
 	ModelText string         // Model, its tiles and augmentations; empty if all cameras have the same
-	NoClasses bool           // its network has none of the classes to be reported
+	NoClasses string         // why nothing is reported: its network has none of the classes; empty if it has
 
 	Tracked   bool
 	Analytics zone.Config // in force; empty if the camera is neither tracked nor has a map

@@ -1,4 +1,4 @@
-package daemon
+package outputs
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 )
 
-// statusLine returns a one-line summary of a State with the rates of the last interval.
-func statusLine(s *state.State) string {
+// StatusLine returns a one-line summary of a State with the rates of the last interval.
+func StatusLine(s *state.State) string {
 	var line strings.Builder
 	var fps float64
 	var p50, p99 time.Duration
@@ -54,7 +54,7 @@ func brokerState(s *state.State) string {
 // terminalState returns a State with the rates of the last interval as the terminal shows it.
 func terminalState(s *state.State, now time.Time) *report.State {
 	shown := &report.State{
-		Line: statusLine(s), Title: fmt.Sprintf("%s: %s on %s, %s", s.Device, s.Model.Path, s.Model.Backend, s.Model.Precision),
+		Line: StatusLine(s), Title: fmt.Sprintf("%s: %s on %s, %s", s.Device, s.Model.Path, s.Model.Backend, s.Model.Precision),
 		Elapsed: now.Sub(s.Started), Broker: brokerState(s), Connected: s.Outputs.MQTT == nil || s.Outputs.MQTT.Connection.Connected,
 		Messages: messages(s), Page: s.Outputs.Page,
 	}

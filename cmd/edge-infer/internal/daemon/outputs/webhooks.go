@@ -1,4 +1,4 @@
-package daemon
+package outputs
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 )
 
 // openWebhooks opens the queues of the webhooks.
-func (o *outputs) openWebhooks() error {
-	if len(o.config.Webhooks) == 0 {
+func (o *Outputs) openWebhooks() error {
+	if len(o.Config.Webhooks) == 0 {
 		return nil
 	}
 	hooks := &sink.Webhooks{}
-	for i := range o.config.Webhooks {
-		sender := webhook.New(o.config, &o.config.Webhooks[i])
-		sender.Version, sender.Logger = o.version, o.logger
+	for i := range o.Config.Webhooks {
+		sender := webhook.New(o.Config, &o.Config.Webhooks[i])
+		sender.Version, sender.Logger = o.Version, o.Logger
 		if o.store != nil {
 			sender.Links = o.links
 		}
@@ -30,7 +30,7 @@ func (o *outputs) openWebhooks() error {
 }
 
 // links returns the paths of the images and the clip of an object that are stored so far.
-func (o *outputs) links(ctx context.Context, object string) (links webhook.Links) {
+func (o *Outputs) links(ctx context.Context, object string) (links webhook.Links) {
 	o.store.Settle() // an event is stored before it is published
 	e, err := o.store.Event(ctx, object)
 	if err != nil {

@@ -1,4 +1,4 @@
-package daemon
+package outputs
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt"
 )
 
-// waiting serves the page and MQTT while an engine plan is built and no frames are processed yet. Its own server and client are closed
+// Waiting serves the page and MQTT while an engine plan is built and no frames are processed yet. Its own server and client are closed
 // before those of the run open.
-type waiting struct {
-	outputs *outputs
+type Waiting struct {
+	Outputs *Outputs
 
 	mu     sync.Mutex
 	begun  bool
@@ -27,7 +27,7 @@ type waiting struct {
 }
 
 // SetReason sets what the run is waiting for, and opens page and client on the first call.
-func (w *waiting) SetReason(text string) {
+func (w *Waiting) SetReason(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.text = text
@@ -41,12 +41,12 @@ func (w *waiting) SetReason(text string) {
 }
 
 // begin opens what can be opened. Errors are left to the run, which meets them again.
-func (w *waiting) begin() {
+func (w *Waiting) begin() {
 	ctx, cancel := context.WithCancel(context.Background()) // until Close
 	w.end = cancel
 	logError := func(err error) {
 		if err != nil && ctx.Err() == nil {
-			w.outputs.logger.Warn("status not published while the run opens", "error", err)
+			w.Outputs.Logger.Warn("status not published while the run opens", "error", err)
 		}
 	}
 	if err := w.openWeb(); err != nil {
@@ -61,11 +61,11 @@ func (w *waiting) begin() {
 	}
 }
 
-func (w *waiting) openWeb() error {
-	if w.outputs.config.Web.Listen == config.Off {
+func (w *Waiting) openWeb() error {
+	if w.Outputs.Config.Web.Listen == config.Off {
 		return nil
 	}
-	server, err := w.outputs.server()
+	server, err := w.Outputs.server()
 	if err != nil {
 		return err
 	}
@@ -77,15 +77,15 @@ func (w *waiting) openWeb() error {
 	return nil
 }
 
-func (w *waiting) openMQTT() error {
-	brokers, err := w.outputs.openBroker()
+func (w *Waiting) openMQTT() error {
+	brokers, err := w.Outputs.openBroker()
 	if err != nil || len(brokers) == 0 {
 		return err
 	}
-	client := broker.NewClient(w.outputs.config, brokers)
+	client := broker.NewClient(w.Outputs.Config, brokers)
 	client.Spool.Directory = "" // events are the run's
-	client.Logger = w.outputs.logger
-	client.TLS.Insecure = client.TLS.Insecure || w.outputs.broker != nil
+	client.Logger = w.Outputs.Logger
+	client.TLS.Insecure = client.TLS.Insecure || w.Outputs.broker != nil
 	if err := client.Open(); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (w *waiting) openMQTT() error {
 }
 
 // Close closes page and client.
-func (w *waiting) Close() error {
+func (w *Waiting) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun = true // nothing is opened from now on
@@ -115,18 +115,18 @@ func (w *waiting) Close() error {
 	return errors.Join(errs...)
 }
 
-// State returns the state of the run while it is being opened.
-func (w *waiting) State() *state.State {
+// State returns the State of the run while it is being opened.
+func (w *Waiting) State() *state.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.state()
 }
 
 // state is State with the lock held.
-func (w *waiting) state() *state.State {
-	now := w.outputs.base()
+func (w *Waiting) state() *state.State {
+	now := w.Outputs.base()
 	now.Opening = w.text
-	now.Model.Path = w.outputs.config.Model.Path
+	now.Model.Path = w.Outputs.Config.Model.Path
 	if w.client != nil {
 		health := w.client.Health()
 		now.Outputs.MQTT = &health

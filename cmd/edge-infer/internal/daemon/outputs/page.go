@@ -1,4 +1,4 @@
-package daemon
+package outputs
 
 import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"

@@ -1,4 +1,4 @@
-package daemon
+package outputs
 
 import (
 	"bytes"
@@ -42,8 +42,8 @@ func render(t *testing.T, s *state.State) documents {
 	c := config.Default()
 	c.Detect.DepthUnit, c.MQTT.DiscoveryLabels = "m", []string{"person"}
 	var out bytes.Buffer
-	o := &outputs{config: c, screen: terminal.Over(&out, &out), logger: slog.New(slog.DiscardHandler)}
-	o.printStart(s)
+	o := &Outputs{Config: c, Screen: terminal.Over(&out, &out), Logger: slog.New(slog.DiscardHandler)}
+	o.PrintStart(s)
 	text, err := json.Marshal(totals(s, now))
 	require.NoError(t, err)
 	d := documents{
@@ -143,7 +143,7 @@ func variants() map[string]func(*state.State) {
 		},
 		"fast camera": camera(func(c *state.Camera) { c.Capture.FPS = 1e6 }),
 		"works": func(s *state.State) {
-			s.Cameras[0].Capture.Reason, s.Cameras[0].NoClasses = "", false
+			s.Cameras[0].Capture.Reason, s.Cameras[0].NoClasses = "", ""
 			s.Groups[0].Waits = false
 			s.Outputs.Webhooks[0].Disabled = false
 		},

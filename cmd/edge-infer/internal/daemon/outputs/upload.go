@@ -1,4 +1,4 @@
-package daemon
+package outputs
 
 import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
@@ -15,12 +15,12 @@ func uploads(u *config.Upload) store.UploadKinds {
 }
 
 // openUpload creates the uploader of clips and snapshots, if a server is configured.
-func (o *outputs) openUpload() error {
-	if o.store == nil || o.config.Upload.Endpoint == "" {
+func (o *Outputs) openUpload() error {
+	if o.store == nil || o.Config.Upload.Endpoint == "" {
 		return nil
 	}
-	uploader := upload.New(&o.config.Upload)
-	uploader.Queue, uploader.Logger = o.store, o.logger
+	uploader := upload.New(&o.Config.Upload)
+	uploader.Queue, uploader.Logger = o.store, o.Logger
 	err := uploader.Open()
 	if err != nil {
 		return err

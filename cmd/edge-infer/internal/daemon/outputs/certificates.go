@@ -1,10 +1,8 @@
-package daemon
+package outputs
 
 import (
 	"crypto/x509"
 	"encoding/pem"
-	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -12,17 +10,6 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
-
-// restartsVariable is the environment variable that counts restarts in place.
-const restartsVariable = "_EDGE_INFER_RESTARTS"
-
-func restarts() int {
-	n, _ := strconv.Atoi(os.Getenv(restartsVariable))
-	return n
-}
-
-// countRestart counts one more, for the process that follows.
-func countRestart() { _ = os.Setenv(restartsVariable, strconv.Itoa(restarts()+1)) }
 
 // certificatePause is the interval between checks of certificates.
 const certificatePause = time.Minute

@@ -1,4 +1,4 @@
-package daemon
+package outputs
 
 import (
 	"fmt"
@@ -44,8 +44,8 @@ func cameraStatus(c *state.Camera) payload.CameraStatus {
 		Name: now.Name, State: string(now.State), Error: now.Reason, Hardware: c.Hardware, Since: now.Since, Slowdown: c.Totals.Slowdown,
 		Model: c.ModelText, RecordError: now.Record.Problem(),
 	}
-	if status.Error == "" && c.NoClasses && !c.Leaving {
-		status.Error = noClasses(&c.Site)
+	if status.Error == "" && !c.Leaving {
+		status.Error = c.NoClasses
 	}
 	if status.Error == "" {
 		status.Error = c.Totals.Error
@@ -97,18 +97,18 @@ func trouble(s *state.State) string {
 	return all.String()
 }
 
-// publishStatus publishes the status if it differs from the previous one.
-func (o *outputs) publishStatus(s *state.State, before string) (now string) {
+// PublishStatus publishes the status if it differs from the previous one. Watch goroutine only.
+func (o *Outputs) PublishStatus(s *state.State) {
 	if o.client == nil {
-		return before
+		return
 	}
 	status := statusPayload(s)
-	now = fmt.Sprint(status.Cameras, status.Backend, status.Reason, status.Accuracy != nil, status.ConfigurationError,
+	now := fmt.Sprint(status.Cameras, status.Backend, status.Reason, status.Accuracy != nil, status.ConfigurationError,
 		s.Outputs.MQTT.Oversize.Messages)
-	if now != before {
+	if now != o.published {
+		o.published = now
 		o.client.Status(status)
 	}
-	return now
 }
 
 // accuracyStatus is the MQTT status' form of a verdict.

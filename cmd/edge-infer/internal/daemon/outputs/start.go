@@ -1,4 +1,4 @@
-package daemon
+package outputs
 
 import (
 	"fmt"
@@ -15,17 +15,17 @@ import (
 // startWidth is the width of a line that begins a run, in columns.
 const startWidth = 80
 
-// printStart prints what runs and where to watch it: camera, model, engine and broker, a line each. Several networks have a line each. With
+// PrintStart prints what runs and where to watch it: camera, model, engine and broker, a line each. Several networks have a line each. With
 // JSON lines it prints nothing.
-func (o *outputs) printStart(s *state.State) {
-	if o.asJSON {
+func (o *Outputs) PrintStart(s *state.State) {
+	if o.JSON {
 		return
 	}
 	page := ""
 	if s.Outputs.Page != "" {
 		page = ", web page at " + s.Outputs.Page
 	}
-	fmt.Fprintf(o.screen, "camera %s%s\n", describeCameras(s, startWidth-len("camera ")-len(page)), page)
+	fmt.Fprintf(o.Screen, "camera %s%s\n", describeCameras(s, startWidth-len("camera ")-len(page)), page)
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		m := g.Model
@@ -34,18 +34,18 @@ func (o *outputs) printStart(s *state.State) {
 		}
 		switch {
 		case len(s.Groups) > 1:
-			fmt.Fprintf(o.screen, "%s: %s\n", strings.Join(g.Cameras, ", "), oneLineOf(g, &m))
+			fmt.Fprintf(o.Screen, "%s: %s\n", strings.Join(g.Cameras, ", "), oneLineOf(g, &m))
 		case g.Waits:
-			fmt.Fprintf(o.screen, "model  %s is not open yet\n", g.Description)
+			fmt.Fprintf(o.Screen, "model  %s is not open yet\n", g.Description)
 		default:
-			fmt.Fprintf(o.screen, "model  %s%s\nengine %s\n", g.Description, layoutOf(&m), engineOf(&m))
+			fmt.Fprintf(o.Screen, "model  %s%s\nengine %s\n", g.Description, layoutOf(&m), engineOf(&m))
 		}
 		if s.Accuracy != nil && i == 0 && !g.Waits {
-			fmt.Fprintf(o.screen, "accuracy in %s\n", accuracy.Summary(s.Accuracy))
+			fmt.Fprintf(o.Screen, "accuracy in %s\n", accuracy.Summary(s.Accuracy))
 		}
-		o.logger.Debug("model", "path", m.Path, "images", predict.Describe(m).Preprocessing, "outputs", m.Recognised.String())
+		o.Logger.Debug("model", "path", m.Path, "images", predict.Describe(m).Preprocessing, "outputs", m.Recognised.String())
 	}
-	fmt.Fprintf(o.screen, "broker %s\n", o.describeBroker())
+	fmt.Fprintf(o.Screen, "broker %s\n", o.describeBroker())
 }
 
 // oneLineOf describes one of several networks.
@@ -98,12 +98,12 @@ func shortened(text string, width int) string {
 }
 
 // describeBroker returns the brokers without passwords, or how to watch the embedded one.
-func (o *outputs) describeBroker() string {
+func (o *Outputs) describeBroker() string {
 	if b := o.broker; b != nil {
-		return "embedded, " + broker.SubscribeCommand(b.Addr(), o.device)
+		return "embedded, " + broker.SubscribeCommand(b.Addr(), o.Config.Name)
 	}
 	var all []string
-	for _, text := range o.config.MQTT.Brokers() {
+	for _, text := range o.Config.MQTT.Brokers() {
 		if parsed, err := address.Parse(text); err == nil {
 			all = append(all, parsed.String())
 		}

@@ -1,4 +1,4 @@
-package daemon
+package outputs
 
 import (
 	"strings"
@@ -7,6 +7,6 @@ import (
 )
 
 // changed records a command that was carried out; the client has logged it. MQTT does not disclose who has sent it.
-func (o *outputs) changed(camera, control, value, broker string) {
+func (o *Outputs) changed(camera, control, value, broker string) {
 	o.audit.Record(audit.Entry{Over: "mqtt", From: broker, What: strings.TrimSpace(camera + " " + control + " " + value)})
 }

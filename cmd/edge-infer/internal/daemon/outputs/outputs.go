@@ -1,4 +1,6 @@
-package daemon
+// Package outputs publishes results and the state of a run: over MQTT, on the page, on the terminal, as JSON lines, to the event store and to
+// other machines. It takes what it publishes from the frame loop and from a State, and knows nothing of cameras and networks.
+package outputs
 
 import (
 	"cmp"
@@ -29,58 +31,58 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
+	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// outputs publishes results and the state of the run: over MQTT, on the page, on the terminal and as JSON lines.
-type outputs struct {
+// Outputs are the outputs of a run. OpenMQTT comes first, then Open, Run, CloseViews and Close.
+type Outputs struct {
 	// Set before the first call.
-	config   *config.Config // as it was at the start; what reloads change of it is in the site
-	settings *config.Sources
-	device   string
-	version  string
-	root     string
-	asJSON   bool
-	save     string // file of the recording, empty for none
-	started  time.Time
-	logger   *slog.Logger
-	out      *report.Output
-	screen   *terminal.Screen
+	Config   *config.Config // as it was at the start; what reloads change of it is in the site
+	Settings *config.Sources
+	Version  string
+	Root     string // of the paths of procfs and sysfs
+	JSON     bool   // detections are written as JSON lines
+	Save     string // file of the recording, empty for none
+	Started  time.Time
+	Logger   *slog.Logger
+	Out      *report.Output
+	Screen   *terminal.Screen
+	Now      func() *state.State // builds one, from any goroutine
+	Reread   func()              // has the configuration read again soon
+	Stages   *stage.Times        // set when the networks are open
 
-	now    func() *state.State // builds one, from any goroutine
-	reload func()
-	stages *stage.Times // set when the devices are open
-
-	// Set by open; nil if not configured.
+	// Set by Open; nil if not configured.
 	broker    *embedded.Broker
 	client    *mqtt.Client
 	terminal  *report.Terminal
-	lines     *report.JSON // with asJSON
+	lines     *report.JSON // with JSON
 	snapshots *sink.Snapshots
-	store     *store.Store     // set by openMQTT, open from open on
+	store     *store.Store     // set by OpenMQTT, open from Open on
 	recorder  *record.Recorder // of clips; nil without a store
 	recording *annotate.Recording
 	uploader  *upload.Uploader // nil without a server
-	audit     audit.Log        // set by openMQTT
+	audit     audit.Log        // set by OpenMQTT
 	webhooks  *sink.Webhooks
 	history   *history.Recorder
 	web       *web.Server
 
 	certificates certificates
 	announced    sensors // known to Home Assistant; watch goroutine only
+	published    string  // the status; watch goroutine only
 	seen         sink.SeenLabels
-	unread       bool        // standard output cannot be written; set by closeViews
-	closed       atomic.Bool // by close
+	unread       bool        // standard output cannot be written; set by CloseViews
+	closed       atomic.Bool // by Close
 }
 
 // openBroker opens the embedded broker, if configured, once. It returns the addresses of the brokers to connect to.
-func (o *outputs) openBroker() (brokers []string, err error) {
-	m := &o.config.MQTT
+func (o *Outputs) openBroker() (brokers []string, err error) {
+	m := &o.Config.MQTT
 	if m.URL != config.Embedded {
 		return m.Brokers(), nil
 	}
 	if o.broker == nil {
-		if o.broker, err = broker.Open(m, o.logger); err != nil {
+		if o.broker, err = broker.Open(m, o.Logger); err != nil {
 			o.broker = nil
 			return nil, err
 		}
@@ -88,26 +90,27 @@ func (o *outputs) openBroker() (brokers []string, err error) {
 	return []string{o.broker.URL()}, nil
 }
 
-// openMQTT makes the client ready.
-func (o *outputs) openMQTT(controller mqtt.Controller) error {
-	m := &o.config.MQTT
-	if e := &o.config.Events; e.Directory != "" && e.Directory != config.Off {
+// OpenMQTT makes the client ready.
+func (o *Outputs) OpenMQTT(controller mqtt.Controller) error {
+	m := &o.Config.MQTT
+	if e := &o.Config.Events; e.Directory != "" && e.Directory != config.Off {
 		o.store = &store.Store{
-			Directory: e.Directory, ClipDirectory: o.config.Clips.Directory, Days: e.Days, MaxBytes: int64(e.MaxMB) << 20, Logger: o.logger,
-			Uploads: uploads(&o.config.Upload),
+			Directory: e.Directory, ClipDirectory: o.Config.Clips.Directory, Days: e.Days, MaxBytes: int64(e.MaxMB) << 20, Logger: o.Logger,
+			Uploads: uploads(&o.Config.Upload),
 		}
 	}
-	o.audit.Logger = o.logger
-	if o.config.State != "" {
-		o.audit.Path = filepath.Join(o.config.State, "audit.jsonl")
+	o.audit.Logger = o.Logger
+	if o.Config.State != "" {
+		o.audit.Path = filepath.Join(o.Config.State, "audit.jsonl")
 	}
+	o.certificates.name(o.Config)
 	brokers, err := o.openBroker()
 	if err != nil || len(brokers) == 0 {
 		return err
 	}
-	client := broker.NewClient(o.config, brokers)
-	client.Logger = o.logger
-	client.Acknowledged = func(took time.Duration) { o.stages.Record(stage.Acknowledgement, took) }
+	client := broker.NewClient(o.Config, brokers)
+	client.Logger = o.Logger
+	client.Acknowledged = func(took time.Duration) { o.Stages.Record(stage.Acknowledgement, took) }
 	if o.store != nil {
 		client.BeforeEvent = o.store.Settle
 	}
@@ -131,14 +134,14 @@ func (o *outputs) openMQTT(controller mqtt.Controller) error {
 	return nil
 }
 
-// open makes the other outputs ready. units returns the newest access units of a camera, nil if it has none.
-func (o *outputs) open(cameras []pipeline.Camera, recorded []record.Camera, units func(string) *capture.Ring) error {
-	if o.asJSON {
-		o.lines = report.NewJSON(o.out, o.device)
+// Open makes the other outputs ready. units returns the newest access units of a camera, nil if it has none.
+func (o *Outputs) Open(cameras []pipeline.Camera, recorded []record.Camera, units func(string) *capture.Ring) error {
+	if o.JSON {
+		o.lines = report.NewJSON(o.Out, o.Config.Name)
 	} else {
-		o.terminal = report.NewTerminal(o.screen)
+		o.terminal = report.NewTerminal(o.Screen)
 	}
-	snapshots := &sink.Snapshots{Logger: o.logger}
+	snapshots := &sink.Snapshots{Logger: o.Logger}
 	if o.client != nil {
 		snapshots.Publisher = o.client
 	}
@@ -148,7 +151,7 @@ func (o *outputs) open(cameras []pipeline.Camera, recorded []record.Camera, unit
 	}
 	snapshots.Open(cameras)
 	o.snapshots = snapshots
-	o.history = &history.Recorder{Logger: o.logger}
+	o.history = &history.Recorder{Logger: o.Logger}
 	if o.store != nil {
 		o.history.Store = o.store
 	}
@@ -163,19 +166,19 @@ func (o *outputs) open(cameras []pipeline.Camera, recorded []record.Camera, unit
 }
 
 // openWeb listens on the page's address.
-func (o *outputs) openWeb(units func(string) *capture.Ring) error {
-	if o.config.Web.Listen == config.Off {
+func (o *Outputs) openWeb(units func(string) *capture.Ring) error {
+	if o.Config.Web.Listen == config.Off {
 		return nil
 	}
 	server, err := o.server()
 	if err != nil {
 		return err
 	}
-	server.Source, server.History, server.Units = page(o.now), o.history, units
+	server.Source, server.History, server.Units = page(o.Now), o.history, units
 	if o.store != nil {
 		server.Events = o.store
 	}
-	server.Zones = &zones{Zones: config.Zones{Sources: o.settings}, reload: o.reload}
+	server.Zones = &zones{Zones: config.Zones{Sources: o.Settings}, reload: o.Reread}
 	if err := server.Open(); err != nil {
 		return err
 	}
@@ -184,29 +187,29 @@ func (o *outputs) openWeb(units func(string) *capture.Ring) error {
 }
 
 // server returns the configured web server.
-func (o *outputs) server() (*web.Server, error) {
-	w := &o.config.Web
+func (o *Outputs) server() (*web.Server, error) {
+	w := &o.Config.Web
 	token, password, err := w.Secrets()
 	if err != nil {
 		return nil, err
 	}
 	return &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: o.config.State, Audit: &o.audit, Logger: o.logger, FrameRate: w.FrameRate, MaxBytes: int64(w.MemoryMB) << 20,
+		Directory: o.Config.State, Audit: &o.audit, Logger: o.Logger, FrameRate: w.FrameRate, MaxBytes: int64(w.MemoryMB) << 20,
 	}, nil
 }
 
-// sinks returns the outputs that take results.
-func (o *outputs) sinks() []pipeline.Sink {
+// Sinks returns the outputs that take results.
+func (o *Outputs) Sinks() []pipeline.Sink {
 	var sinks []pipeline.Sink
 	if o.terminal != nil {
 		sinks = append(sinks, o.terminal)
 	}
-	detect := &o.config.Detect
+	detect := &o.Config.Detect
 	publisher := &sink.Publisher{
 		Client: o.client, JSON: o.lines, Masks: report.MaskForm(detect.Masks), Maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
-		Seen: &o.seen, Module: payload.AnalyticsModule{ID: cmp.Or(o.config.Model.Path, "demo"), Version: o.version},
-		RepeatInterval: o.config.MQTT.CountInterval,
+		Seen: &o.seen, Module: payload.AnalyticsModule{ID: cmp.Or(o.Config.Model.Path, "demo"), Version: o.Version},
+		RepeatInterval: o.Config.MQTT.CountInterval,
 	}
 	stored := sink.Stored{Then: []pipeline.Sink{publisher}}
 	if o.store != nil {
@@ -234,7 +237,7 @@ func (o *outputs) sinks() []pipeline.Sink {
 }
 
 // Run runs the background work until ctx ends, in goroutines of group. The first failure is passed to failed.
-func (o *outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context.CancelCauseFunc) {
+func (o *Outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context.CancelCauseFunc) {
 	work := func(run func(context.Context) error) {
 		group.Go(func() {
 			if err := run(ctx); err != nil {
@@ -262,8 +265,8 @@ func (o *outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context
 	}
 }
 
-// closeViews ends what people and programs read while the run lasts. The cameras may still run.
-func (o *outputs) closeViews() error {
+// CloseViews ends what people and programs read while the run lasts. The cameras may still run.
+func (o *Outputs) CloseViews() error {
 	var errs []error
 	if o.terminal != nil {
 		errs = append(errs, o.terminal.Close())
@@ -278,22 +281,22 @@ func (o *outputs) closeViews() error {
 	return errors.Join(errs...)
 }
 
-// account prints the statistics of the run, as the last JSON line or for a person. The views and the MQTT client must have been closed
+// Account prints the statistics of the run, as the last JSON line or for a person. The views and the MQTT client must have been closed
 // before the State was built: the accounts of its messages are final then.
-func (o *outputs) account(s *state.State) error {
+func (o *Outputs) Account(s *state.State) error {
 	switch {
 	case o.unread:
 		return nil
 	case o.lines != nil:
-		return json.NewEncoder(o.out).Encode(map[string]any{"v": 1, "device": o.device, "stats": totals(s, time.Now())})
+		return json.NewEncoder(o.Out).Encode(map[string]any{"v": 1, "device": o.Config.Name, "stats": totals(s, time.Now())})
 	case o.terminal != nil:
-		return summary(s, time.Now()).Print(o.out)
+		return summary(s, time.Now()).Print(o.Out)
 	}
 	return nil
 }
 
-// close ends the rest. The cameras must be closed before.
-func (o *outputs) close() error {
+// Close ends the rest. The cameras must be closed before.
+func (o *Outputs) Close() error {
 	defer o.closed.Store(true)
 	if o.snapshots != nil {
 		o.snapshots.Close()
@@ -323,14 +326,11 @@ func (o *outputs) close() error {
 	return errors.Join(errs...)
 }
 
-// base returns a State with what is known before the run is open.
-func (o *outputs) base() *state.State {
-	return &state.State{Device: o.device, Version: o.version, Started: o.started}
-}
-
-// state returns the state of the outputs.
-func (o *outputs) state() state.Outputs {
-	now := state.Outputs{Certificates: o.certificates.read()}
+// State returns a State with what the outputs know of it.
+func (o *Outputs) State() *state.State {
+	all := o.base()
+	now := &all.Outputs
+	now.Certificates = o.certificates.read()
 	if o.web != nil {
 		now.Page = o.web.URL()
 	}
@@ -362,5 +362,64 @@ func (o *outputs) state() state.Outputs {
 	if o.lines != nil {
 		now.LinesDropped = o.lines.Dropped()
 	}
-	return now
+	return all
+}
+
+// base returns a State with what is known before anything is open.
+func (o *Outputs) base() *state.State {
+	return &state.State{Device: o.Config.Name, Version: o.Version, Started: o.Started}
+}
+
+// Seen returns the labels of a camera that were counted often enough for an entity of their own.
+func (o *Outputs) Seen(camera string) []string { return o.seen.Of(camera) }
+
+// Remote returns what earlier runs were set to over MQTT, nil without remote control.
+func (o *Outputs) Remote() func(camera string) command.Kept {
+	if o.client == nil || o.client.Controller == nil {
+		return nil
+	}
+	return o.client.Remote
+}
+
+// Available publishes whether a camera delivers images.
+func (o *Outputs) Available(camera string, available bool) {
+	if o.client != nil {
+		o.client.Available(camera, available)
+	}
+}
+
+// PublishStats publishes a State with the rates and stages of the last interval.
+func (o *Outputs) PublishStats(s *state.State) {
+	if o.client != nil {
+		o.client.Stats(statsPayload(s))
+	}
+}
+
+// Live reports whether the terminal shows a block that is updated in place.
+func (o *Outputs) Live() bool { return o.terminal != nil && o.terminal.Live() }
+
+// Show shows a State with the rates of the last interval on the terminal.
+func (o *Outputs) Show(s *state.State) {
+	if o.terminal != nil {
+		o.terminal.Status(terminalState(s, time.Now()))
+	}
+}
+
+// Snapshot requests an image of a camera.
+func (o *Outputs) Snapshot(camera string) error { return o.snapshots.Request(camera) }
+
+// SetCameras replaces the cameras, and those that are recorded.
+func (o *Outputs) SetCameras(cameras []pipeline.Camera, recorded []record.Camera) {
+	o.snapshots.SetCameras(cameras)
+	if o.recorder != nil {
+		o.recorder.SetCameras(recorded)
+	}
+}
+
+// Abandon leaves an MQTT client alone that Close has not closed: its events are on disk then, or lost, which is the error.
+func (o *Outputs) Abandon() error {
+	if o.closed.Load() || o.client == nil {
+		return nil
+	}
+	return o.client.Abandon()
 }

@@ -1,4 +1,4 @@
-package daemon
+package outputs
 
 import (
 	"slices"
@@ -55,30 +55,16 @@ func (s sensors) equal(other sensors) bool {
 		s.mode == other.mode
 }
 
-// announceChanges announces the cameras again if sensors have appeared or disappeared, if labels were seen often enough, or if a
-// network has been opened that was not at the start. While cameras or engine change it does nothing until the next call.
-func (r *run) announceChanges() {
-	if !r.control.changing.TryLock() {
-		return
-	}
-	defer r.control.changing.Unlock()
-	changed := r.outputs.seen.Changed()
-	changed = r.opened.Swap(false) || changed
-	if reading := r.monitor.Latest(); reading != nil {
+// AnnouncementDue reports whether sensors have appeared or disappeared, or labels were seen often enough, since the previous call. Watch
+// goroutine only.
+func (o *Outputs) AnnouncementDue(reading *telemetry.Reading) bool {
+	due := o.seen.Changed()
+	if reading != nil {
 		found := sensorsOf(reading)
-		changed = changed || !found.equal(r.outputs.announced)
-		r.outputs.announced = found
+		due = due || !found.equal(o.announced)
+		o.announced = found
 	}
-	if changed {
-		r.announce()
-	}
-}
-
-// announce logs an error of outputs.announce.
-func (r *run) announce() {
-	if err := r.outputs.announce(r.state(interval{})); err != nil {
-		r.logger.Error("announce", "error", err)
-	}
+	return due
 }
 
 // measure adds the machine's sensors to the figures of the last interval.
