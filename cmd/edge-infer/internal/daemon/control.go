@@ -33,14 +33,16 @@ type control struct {
 	load      func() (*config.Config, error)
 	runner    runner
 	snapshot  func(camera string) error
-	stored    func(camera string) command.Kept // remotely set values of earlier runs
-	adopted   func(*config.Config)             // a configuration came into force
-	reloading func(begins bool)                // for the service manager
-	end       context.CancelCauseFunc          // ends the run
-	ended     <-chan struct{}                  // closed when the run ends
+	stored    func(camera string) command.Kept  // remotely set values of earlier runs
+	adopted   func(*config.Config)              // a configuration came into force
+	reopen    func(was, next *config.Web) error // serves the page with other settings; an error changes nothing
+	reloading func(begins bool)                 // for the service manager
+	end       context.CancelCauseFunc           // ends the run
+	ended     <-chan struct{}                   // closed when the run ends
 	started   time.Time
 	logger    *slog.Logger
 	files     files // that the configuration names, as they were opened
+	page      files // of the page, as they were opened; changing is held
 
 	asked    chan struct{}                // holds a token when the configuration is to be read again
 	read     files                        // of config; reload goroutine only

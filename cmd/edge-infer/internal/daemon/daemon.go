@@ -195,7 +195,9 @@ func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen
 	k.reloading = r.reloading
 	k.started = started
 	k.logger = r.logger
+	k.reopen = o.ReopenPage
 	k.files = filesOf(c)
+	k.page = pageFiles(c)
 	k.asked = make(chan struct{}, 1)
 	k.config = c
 }

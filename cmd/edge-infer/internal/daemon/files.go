@@ -36,10 +36,19 @@ func configurationFiles(s *config.Sources) files {
 }
 
 func filesOf(c *config.Config) files {
-	paths := append(network.Files(c), c.Web.TokenFile, c.Web.PasswordFile, c.Web.Certificate, c.Web.Key)
+	paths := network.Files(c)
 	if m := &c.MQTT; m.URL == config.Embedded {
 		paths = append(paths, m.PasswordFile, m.CA, m.Certificate, m.Key)
 	}
+	return stamps(paths...)
+}
+
+// pageFiles are those that the page reads when it is opened.
+func pageFiles(c *config.Config) files {
+	return stamps(c.Web.TokenFile, c.Web.PasswordFile, c.Web.Certificate, c.Web.Key)
+}
+
+func stamps(paths ...string) files {
 	all := files{}
 	for _, path := range paths {
 		if path != "" {

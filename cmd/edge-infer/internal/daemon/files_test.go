@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,6 +17,11 @@ func TestRenewedFilesAreSeen(t *testing.T) {
 	c := config.Default()
 	c.Cascade, c.Inference.Ensemble, c.Engine.Plugins = make([]config.Cascade, 1), []string{""}, []string{""}
 	c.Cameras = []config.Camera{{Model: new(config.Model)}}
+	stamped := func() files {
+		all := filesOf(c)
+		maps.Copy(all, pageFiles(c))
+		return all
+	}
 	for name, place := range map[string]*string{
 		"second network": &c.Cascade[0].Model, "its labels": &c.Cascade[0].Labels, "another of an ensemble": &c.Inference.Ensemble[0],
 		"plugin": &c.Engine.Plugins[0], "camera's model": &c.Cameras[0].Model.Path, "camera's labels": &c.Cameras[0].Model.Labels,
@@ -25,15 +31,15 @@ func TestRenewedFilesAreSeen(t *testing.T) {
 	} {
 		*place = filepath.Join(t.TempDir(), "file")
 		require.NoError(t, os.WriteFile(*place, []byte("before"), 0o600), name)
-		before := filesOf(c)
-		require.True(t, before.same(filesOf(c)), name)
+		before := stamped()
+		require.True(t, before.same(stamped()), name)
 		require.NoError(t, os.WriteFile(*place, []byte("afterwards"), 0o600))
-		require.False(t, before.same(filesOf(c)), name)
+		require.False(t, before.same(stamped()), name)
 		require.True(t, before.renewed(*place), name)
 	}
 	for _, model := range []string{c.Model.Path, c.Cascade[0].Model, c.Inference.Ensemble[0], c.Cameras[0].Model.Path} {
-		before := filesOf(c)
+		before := stamped()
 		require.NoError(t, os.WriteFile(engine.PreprocessFile(model), []byte("yolox\n"), 0o600))
-		require.False(t, before.same(filesOf(c)), "how images are taken is said beside the model now")
+		require.False(t, before.same(stamped()), "how images are taken is said beside the model now")
 	}
 }

@@ -79,6 +79,7 @@ func (c *control) askReload() {
 type reload struct {
 	config *config.Config // nil if it has an error
 	files  files
+	page   files // of the page
 	cancel context.CancelFunc
 	end    chan reloadEnd // receives one value
 }
@@ -96,9 +97,10 @@ func (c *control) begin(ctx context.Context, before *reload, background *sync.Wa
 	r := &reload{config: next, end: make(chan reloadEnd, 1)}
 	if err == nil {
 		r.files = filesOf(next)
+		r.page = pageFiles(next)
 	}
 	if before.config != nil {
-		if err == nil && r.files.same(before.files) && reflect.DeepEqual(next, before.config) {
+		if err == nil && r.files.same(before.files) && r.page.same(before.page) && reflect.DeepEqual(next, before.config) {
 			return before
 		}
 		c.logger.Info("a later reload replaces one that has not ended")
@@ -129,9 +131,11 @@ func (c *control) conclude(ctx context.Context, err error) {
 // renew puts a changed configuration in force and reports whether that requested a restart of the program. A configuration with an error
 // changes nothing: everything that a restart would open is checked first.
 func (c *control) renew(ctx context.Context, r *reload) (restart bool, err error) {
-	what, reasons := c.restartReason(r)
-	if what == "" {
-		return false, c.adopt(ctx, r.config)
+	c.changing.Lock() // a reload that is replaced changes nothing from now on
+	takes := c.takes(r)
+	c.changing.Unlock()
+	if takes.restart == "" && !takes.page {
+		return false, c.adopt(ctx, r)
 	}
 	c.logger.Info("a changed configuration is being checked, meanwhile everything goes on as before")
 	if err := c.preflight(ctx, r.config); err != nil {
@@ -140,34 +144,46 @@ func (c *control) renew(ctx context.Context, r *reload) (restart bool, err error
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	c.logger.Info(what+", restarting", "reasons", reasons)
+	if takes.restart == "" {
+		return false, c.adopt(ctx, r)
+	}
+	c.logger.Info(takes.restart+", restarting", "reasons", takes.reasons)
 	c.end(ErrRestart)
 	return true, nil
 }
 
-// restartReason returns why a configuration cannot come into force in this process; empty if it can.
-func (c *control) restartReason(r *reload) (what, reasons string) {
-	c.changing.Lock() // a reload that is replaced changes nothing from now on
-	defer c.changing.Unlock()
+// effort is what it takes to put a configuration in force, besides new values for cameras and networks.
+type effort struct {
+	page    bool   // the page is opened again
+	restart string // why this process cannot go on; empty if it can
+	reasons string // of networks and cameras
+}
+
+// takes decides what a configuration takes; nothing else does. The lock changing is held.
+func (c *control) takes(r *reload) effort {
 	was, remote := c.inForce()
 	changes := site.Diff(c.runner.Site(), site.Resolve(r.config, remote))
+	all := effort{page: was.Web != r.config.Web || !c.page.same(r.page), reasons: strings.Join(changes.Reasons(site.Restart), "; ")}
 	switch {
 	case changes.Action() == site.Restart || !reflect.DeepEqual(restartPart(was), restartPart(r.config)):
-		what = "configuration changed beyond cameras and thresholds"
+		all.restart = "configuration changed beyond cameras and thresholds"
 	case !c.files.same(r.files):
-		what = "files that the configuration names have changed"
+		all.restart = "files that the configuration names have changed"
 	}
-	return what, strings.Join(changes.Reasons(site.Restart), "; ")
+	return all
 }
 
 // adopt puts a configuration in force that needs no restart, unless ctx has ended.
-func (c *control) adopt(ctx context.Context, next *config.Config) error {
+func (c *control) adopt(ctx context.Context, r *reload) error {
+	next := r.config
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if was, _ := c.inForce(); reflect.DeepEqual(was, next) {
+	was, _ := c.inForce()
+	page := c.takes(r).page
+	if reflect.DeepEqual(was, next) && !page {
 		c.logger.Info("configuration unchanged")
 		return nil
 	}
@@ -175,6 +191,13 @@ func (c *control) adopt(ctx context.Context, next *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if page { // last: another reload may end ctx before, and nobody sees a page that goes back
+		if err := c.reopen(&was.Web, &next.Web); err != nil {
+			_, back := c.apply(context.WithoutCancel(ctx), was)
+			return errors.Join(err, back)
+		}
+	}
+	c.page = r.page
 	c.adopted(next)
 	c.logger.Info("configuration changed", "cameras", len(next.Cameras), "undisturbed", kept)
 	return nil
@@ -252,6 +275,7 @@ func restartPart(c *config.Config) config.Config {
 	part.Motion = config.Motion{}
 	part.Thermal = config.Thermal{}
 	part.Log = ""
+	part.Web = config.Web{}       // the page is reopened
 	part.Bundle = config.Bundle{} // which commands read, not the daemon
 	part.Detect = config.Detect{Masks: c.Detect.Masks, MapSide: c.Detect.MapSide, DepthUnit: c.Detect.DepthUnit}
 	return part

@@ -16,17 +16,24 @@ const certificatePause = time.Minute
 
 // certificates are the configured certificates as of the last check.
 type certificates struct {
-	files [3]struct{ use, path string } // set before the run; no change in place names others
-
-	mu  sync.Mutex
-	at  time.Time
-	all []state.Certificate
+	mu    sync.Mutex
+	files [3]struct{ use, path string }
+	at    time.Time
+	all   []state.Certificate
 }
 
 func (l *certificates) name(c *config.Config) {
 	l.files[0].use, l.files[0].path = "page", c.Web.Certificate
 	l.files[1].use, l.files[1].path = "mqtt", c.MQTT.Certificate
 	l.files[2].use, l.files[2].path = "mqtt authority", c.MQTT.CA
+}
+
+// setPage replaces the page's certificate.
+func (l *certificates) setPage(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files[0].path = path
+	l.at = time.Time{} // read anew
 }
 
 func (l *certificates) read() []state.Certificate {

@@ -65,7 +65,7 @@ type Outputs struct {
 	audit     audit.Log        // set by OpenMQTT
 	webhooks  *sink.Webhooks
 	history   *history.Recorder
-	web       *web.Server
+	page      pageServer
 
 	certificates certificates
 	announced    sensors // known to Home Assistant; watch goroutine only
@@ -159,44 +159,8 @@ func (o *Outputs) Open(cameras []pipeline.Camera, recorded []record.Camera, unit
 	if err := errors.Join(o.openRecording(cameras), o.openUpload(), o.openWebhooks()); err != nil {
 		return err
 	}
-	if err := o.openWeb(units); err != nil {
-		return err
-	}
-	return nil
-}
-
-// openWeb listens on the page's address.
-func (o *Outputs) openWeb(units func(string) *capture.Ring) error {
-	if o.Config.Web.Listen == config.Off {
-		return nil
-	}
-	server, err := o.server()
-	if err != nil {
-		return err
-	}
-	server.Source, server.History, server.Units = page(o.Now), o.history, units
-	if o.store != nil {
-		server.Events = o.store
-	}
-	server.Zones = &zones{Zones: config.Zones{Sources: o.Settings}, reload: o.Reread}
-	if err := server.Open(); err != nil {
-		return err
-	}
-	o.web = server
-	return nil
-}
-
-// server returns the configured web server.
-func (o *Outputs) server() (*web.Server, error) {
-	w := &o.Config.Web
-	token, password, err := w.Secrets()
-	if err != nil {
-		return nil, err
-	}
-	return &web.Server{
-		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: o.Config.State, Audit: &o.audit, Logger: o.Logger, FrameRate: w.FrameRate, MaxBytes: int64(w.MemoryMB) << 20,
-	}, nil
+	o.preparePage(units)
+	return o.page.Open(&o.Config.Web)
 }
 
 // Sinks returns the outputs that take results.
@@ -220,9 +184,7 @@ func (o *Outputs) Sinks() []pipeline.Sink {
 		stored.Then = append(stored.Then, o.snapshots)
 	}
 	sinks = append(sinks, stored)
-	if o.web != nil {
-		sinks = append(sinks, o.web)
-	}
+	sinks = append(sinks, &o.page)
 	if o.recorder != nil {
 		sinks = append(sinks, o.recorder)
 	}
@@ -249,9 +211,18 @@ func (o *Outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context
 	if o.recorder != nil {
 		work(o.recorder.Run)
 	}
-	if o.web != nil {
-		work(o.web.Run)
-	}
+	o.page.Run(func(server *web.Server) (stop func()) {
+		serving, cancel := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		work(func(context.Context) error {
+			defer close(ended)
+			return server.Run(serving)
+		})
+		return func() {
+			cancel()
+			<-ended
+		}
+	})
 	if o.client != nil {
 		work(o.client.Run)
 	}
@@ -275,10 +246,7 @@ func (o *Outputs) CloseViews() error {
 		errs = append(errs, o.lines.Close())
 	}
 	o.unread = errors.Join(errs...) != nil
-	if o.web != nil {
-		errs = append(errs, o.web.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.page.Close())...)
 }
 
 // Account prints the statistics of the run, as the last JSON line or for a person. The views and the MQTT client must have been closed
@@ -331,9 +299,7 @@ func (o *Outputs) State() *state.State {
 	all := o.base()
 	now := &all.Outputs
 	now.Certificates = o.certificates.read()
-	if o.web != nil {
-		now.Page = o.web.URL()
-	}
+	now.Page = o.page.URL()
 	if o.client != nil {
 		health := o.client.Health()
 		now.MQTT = &health

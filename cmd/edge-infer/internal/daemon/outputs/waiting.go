@@ -65,7 +65,7 @@ func (w *Waiting) openWeb() error {
 	if w.Outputs.Config.Web.Listen == config.Off {
 		return nil
 	}
-	server, err := w.Outputs.server()
+	server, err := w.Outputs.server(&w.Outputs.Config.Web)
 	if err != nil {
 		return err
 	}
