@@ -55,7 +55,7 @@ func (e *ending) hangs() bool { return e.hanging.Load() }
 func (r *run) runUntil(ctx context.Context, hangup <-chan os.Signal) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r.control.end, r.control.ended = cancel, inner.Done()
+	r.control.End, r.control.Ended = cancel, inner.Done()
 	r.ending.logger, r.ending.asked = r.logger, make(chan struct{})
 	ask := sync.OnceFunc(func() { close(r.ending.asked) })
 	defer context.AfterFunc(ctx, ask)()
@@ -95,7 +95,7 @@ func (r *run) runUntil(ctx context.Context, hangup <-chan os.Signal) error {
 func (r *run) settle() (err error) {
 	r.ending.settled.Do(func() {
 		err = r.outputs.Abandon()
-		if r.fleet.devices.Opened() {
+		if r.fleet.Opened() {
 			err = errors.Join(err, r.outputs.Account(r.final()))
 		}
 	})

@@ -32,6 +32,6 @@ func (t *throttle) step(reading *telemetry.Reading) (factor int, changed bool) {
 func (r *run) slowDown() {
 	if factor, changed := r.throttle.step(r.monitor.Latest()); changed {
 		r.logger.Warn("rate changed for the machine's temperature", "interval_factor", factor)
-		r.fleet.devices.SetSlowdown(factor)
+		r.fleet.SetSlowdown(factor)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/fleet"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/outputs"
 )
 
@@ -23,10 +24,9 @@ func (r *run) watch(ctx context.Context) {
 	ticker := time.NewTicker(statusPause)
 	defer ticker.Stop()
 	ready, shown := false, false
-	var over overload
 	since := time.Now()
 	for {
-		now := r.state(interval{})
+		now := r.state(fleet.Interval{})
 		r.outputs.PublishStatus(now)
 		if !ready && now.FirstFrame > 0 {
 			ready, shown = true, false // a status line is due
@@ -43,19 +43,19 @@ func (r *run) watch(ctx context.Context) {
 		}
 		r.slowDown()
 		r.announceChanges()
-		r.fleet.rememberImages()
+		r.fleet.RememberImages()
 		due := time.Since(since) >= statsPause
 		if !r.outputs.Live() && !due && shown {
 			continue
 		}
 		shown = true
-		now = r.state(interval{cameras: true, stages: due})
+		now = r.state(fleet.Interval{Cameras: true, Stages: due})
 		r.outputs.Show(now)
 		_ = r.service.Status("%s", outputs.StatusLine(now))
 		if due {
 			since = time.Now()
 			r.outputs.PublishStats(now)
-			over.check(r.logger, since, r.fleet.demands())
+			r.fleet.CheckLoad(since)
 		}
 	}
 }

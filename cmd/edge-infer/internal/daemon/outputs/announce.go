@@ -2,10 +2,8 @@ package outputs
 
 import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
@@ -17,7 +15,7 @@ func (o *Outputs) Announce(s *state.State) error {
 	}
 	for i := range s.Cameras {
 		if c := &s.Cameras[i]; o.client.Controller != nil && !c.Leaving {
-			o.client.Settings(c.Site.Name, RemoteSettings(c.Site.Settings))
+			o.client.Settings(c.Site.Name, state.RemoteSettings(c.Site.Settings))
 		}
 	}
 	announcement := discovery(s, o.Config)
@@ -67,9 +65,4 @@ func announced(c *state.Camera, depthUnit string) homeassistant.Camera {
 		camera.Classifier, camera.Classes = true, labels
 	}
 	return camera
-}
-
-// RemoteSettings returns settings as the MQTT client publishes them.
-func RemoteSettings(s site.Settings) mqtt.Settings {
-	return mqtt.Settings{Detect: s.Detect, Threshold: s.Confidence, Interval: s.Interval, Labels: s.Classes}
 }

@@ -1,4 +1,4 @@
-package daemon
+package control
 
 import (
 	"maps"
@@ -17,7 +17,7 @@ func TestRenewedFilesAreSeen(t *testing.T) {
 	c := config.Default()
 	c.Cascade, c.Inference.Ensemble, c.Engine.Plugins = make([]config.Cascade, 1), []string{""}, []string{""}
 	c.Cameras = []config.Camera{{Model: new(config.Model)}}
-	stamped := func() files {
+	stamped := func() Files {
 		all := filesOf(c)
 		maps.Copy(all, pageFiles(c))
 		return all

@@ -1,4 +1,4 @@
-package daemon
+package control
 
 import (
 	"context"
@@ -23,10 +23,10 @@ import (
 // filePause is the interval between checks of the configuration file.
 const filePause = 2 * time.Second
 
-// reloads reads the configuration again on SIGHUP, on an MQTT command and when the file has changed, until ctx ends. What was read is
+// Reloads reads the configuration again on SIGHUP, on an MQTT command and when the file has changed, until ctx ends. What was read is
 // checked and put in force in the background, so that a later reload replaces one that takes long. Afterwards it returns unused memory to
 // the system.
-func (c *control) reloads(ctx context.Context, hangup <-chan os.Signal) {
+func (c *Control) Reloads(ctx context.Context, hangup <-chan os.Signal) {
 	var background sync.WaitGroup
 	defer background.Wait()
 	ticker := time.NewTicker(filePause)
@@ -48,27 +48,27 @@ func (c *control) reloads(ctx context.Context, hangup <-chan os.Signal) {
 			}
 			c.conclude(ctx, end.err)
 			settled.Reset(process.SettleTime)
-			c.reloading(false)
+			c.Run.Reloading(false)
 			newest = &reload{}
 			continue
 		case <-hangup:
 		case <-c.asked:
 		case <-ticker.C:
-			now := configurationFiles(c.settings)
+			now := ConfigurationFiles(c.Settings)
 			complete := maps.Equal(now, written)
 			written = now
 			if maps.Equal(now, c.read) || !complete {
 				continue
 			}
 		}
-		c.read = configurationFiles(c.settings)
-		c.reloading(true)
+		c.read = ConfigurationFiles(c.Settings)
+		c.Run.Reloading(true)
 		newest = c.begin(ctx, newest, &background)
 	}
 }
 
-// askReload has the configuration read again soon.
-func (c *control) askReload() {
+// AskReload has the configuration read again soon.
+func (c *Control) AskReload() {
 	select {
 	case c.asked <- struct{}{}:
 	default:
@@ -78,8 +78,8 @@ func (c *control) askReload() {
 // reload is a configuration that was read, from then until it is in force or refused. The zero value is none.
 type reload struct {
 	config *config.Config // nil if it has an error
-	files  files
-	page   files // of the page
+	files  Files
+	page   Files // of the page
 	cancel context.CancelFunc
 	end    chan reloadEnd // receives one value
 }
@@ -92,8 +92,8 @@ type reloadEnd struct {
 
 // begin reads the configuration and puts it in force in a goroutine of its own. It ends the reload before, unless that is still putting the
 // same configuration in force: signals that follow each other quickly would keep every one from getting anywhere.
-func (c *control) begin(ctx context.Context, before *reload, background *sync.WaitGroup) *reload {
-	next, err := c.load()
+func (c *Control) begin(ctx context.Context, before *reload, background *sync.WaitGroup) *reload {
+	next, err := c.Load()
 	r := &reload{config: next, end: make(chan reloadEnd, 1)}
 	if err == nil {
 		r.files = filesOf(next)
@@ -103,7 +103,7 @@ func (c *control) begin(ctx context.Context, before *reload, background *sync.Wa
 		if err == nil && r.files.same(before.files) && r.page.same(before.page) && reflect.DeepEqual(next, before.config) {
 			return before
 		}
-		c.logger.Info("a later reload replaces one that has not ended")
+		c.Logger.Info("a later reload replaces one that has not ended")
 		before.cancel()
 	}
 	if err != nil {
@@ -121,23 +121,23 @@ func (c *control) begin(ctx context.Context, before *reload, background *sync.Wa
 }
 
 // conclude records and logs how a reload has ended.
-func (c *control) conclude(ctx context.Context, err error) {
+func (c *Control) conclude(ctx context.Context, err error) {
 	c.reloaded.Store(&state.Reload{At: time.Now(), Err: err})
 	if err != nil && ctx.Err() == nil {
-		c.logger.Error("configuration kept as it is", "error", err)
+		c.Logger.Error("configuration kept as it is", "error", err)
 	}
 }
 
 // renew puts a changed configuration in force and reports whether that requested a restart of the program. A configuration with an error
 // changes nothing: everything that a restart would open is checked first.
-func (c *control) renew(ctx context.Context, r *reload) (restart bool, err error) {
+func (c *Control) renew(ctx context.Context, r *reload) (restart bool, err error) {
 	c.changing.Lock() // a reload that is replaced changes nothing from now on
 	takes := c.takes(r)
 	c.changing.Unlock()
 	if takes.restart == "" && !takes.page {
 		return false, c.adopt(ctx, r)
 	}
-	c.logger.Info("a changed configuration is being checked, meanwhile everything goes on as before")
+	c.Logger.Info("a changed configuration is being checked, meanwhile everything goes on as before")
 	if err := c.preflight(ctx, r.config); err != nil {
 		return false, err
 	}
@@ -147,8 +147,8 @@ func (c *control) renew(ctx context.Context, r *reload) (restart bool, err error
 	if takes.restart == "" {
 		return false, c.adopt(ctx, r)
 	}
-	c.logger.Info(takes.restart+", restarting", "reasons", takes.reasons)
-	c.end(ErrRestart)
+	c.Logger.Info(takes.restart+", restarting", "reasons", takes.reasons)
+	c.End(ErrRestart)
 	return true, nil
 }
 
@@ -160,9 +160,9 @@ type effort struct {
 }
 
 // takes decides what a configuration takes; nothing else does. The lock changing is held.
-func (c *control) takes(r *reload) effort {
+func (c *Control) takes(r *reload) effort {
 	was, remote := c.inForce()
-	changes := site.Diff(c.runner.Site(), site.Resolve(r.config, remote))
+	changes := site.Diff(c.Fleet.Site(), site.Resolve(r.config, remote))
 	all := effort{page: was.Web != r.config.Web || !c.page.same(r.page), reasons: strings.Join(changes.Reasons(site.Restart), "; ")}
 	switch {
 	case changes.Action() == site.Restart || !reflect.DeepEqual(restartPart(was), restartPart(r.config)):
@@ -174,7 +174,7 @@ func (c *control) takes(r *reload) effort {
 }
 
 // adopt puts a configuration in force that needs no restart, unless ctx has ended.
-func (c *control) adopt(ctx context.Context, r *reload) error {
+func (c *Control) adopt(ctx context.Context, r *reload) error {
 	next := r.config
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -184,7 +184,7 @@ func (c *control) adopt(ctx context.Context, r *reload) error {
 	was, _ := c.inForce()
 	page := c.takes(r).page
 	if reflect.DeepEqual(was, next) && !page {
-		c.logger.Info("configuration unchanged")
+		c.Logger.Info("configuration unchanged")
 		return nil
 	}
 	kept, err := c.apply(ctx, next)
@@ -192,20 +192,20 @@ func (c *control) adopt(ctx context.Context, r *reload) error {
 		return err
 	}
 	if page { // last: another reload may end ctx before, and nobody sees a page that goes back
-		if err := c.reopen(&was.Web, &next.Web); err != nil {
+		if err := c.Outputs.ReopenPage(&was.Web, &next.Web); err != nil {
 			_, back := c.apply(context.WithoutCancel(ctx), was)
 			return errors.Join(err, back)
 		}
 	}
 	c.page = r.page
-	c.adopted(next)
-	c.logger.Info("configuration changed", "cameras", len(next.Cameras), "undisturbed", kept)
+	c.Run.Adopted(next)
+	c.Logger.Info("configuration changed", "cameras", len(next.Cameras), "undisturbed", kept)
 	return nil
 }
 
 // preflight finds what would keep a run with another configuration from starting. A network that is the same is opened again only where its
 // files have changed.
-func (c *control) preflight(ctx context.Context, next *config.Config) error {
+func (c *Control) preflight(ctx context.Context, next *config.Config) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -215,8 +215,8 @@ func (c *control) preflight(ctx context.Context, next *config.Config) error {
 		Config: next, Running: was, Program: []string{program, diagnose.Command},
 		Renewed: slices.ContainsFunc(network.Files(next), c.files.renewed), Remote: remote,
 	}
-	if c.runner.Site().Track {
-		check.Names = c.runner.Names
+	if c.Fleet.Site().Track {
+		check.Names = c.Fleet.Names
 	}
 	return errors.Join(check.Run(ctx)...)
 }
@@ -225,11 +225,11 @@ func (c *control) preflight(ctx context.Context, next *config.Config) error {
 const restartPause = time.Minute
 
 // restart restarts with the configuration on disk, unless that would fail. It may take minutes.
-func (c *control) restart() error {
-	if up := time.Since(c.started); up < restartPause {
+func (c *Control) restart() error {
+	if up := time.Since(c.Started); up < restartPause {
 		return fmt.Errorf("started %v ago, the next restart is possible in %v", up.Round(time.Second), (restartPause - up).Round(time.Second))
 	}
-	next, err := c.load()
+	next, err := c.Load()
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (c *control) restart() error {
 	defer cancel()
 	go func() {
 		select {
-		case <-c.ended:
+		case <-c.Ended:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -245,16 +245,16 @@ func (c *control) restart() error {
 	if err := c.preflight(ctx, next); err != nil {
 		return err
 	}
-	c.end(ErrRestart)
+	c.End(ErrRestart)
 	return nil
 }
 
 // apply puts a configuration in force. kept is the number of cameras that went on capturing.
-func (c *control) apply(ctx context.Context, next *config.Config) (kept int, err error) {
+func (c *Control) apply(ctx context.Context, next *config.Config) (kept int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.remote
-	kept, err = c.runner.Apply(ctx, c.Resolve(next).OpenedAs(c.runner.Site()))
+	kept, err = c.Fleet.Apply(ctx, c.Resolve(next).OpenedAs(c.Fleet.Site()))
 	if err != nil {
 		c.remote = before
 		return 0, err

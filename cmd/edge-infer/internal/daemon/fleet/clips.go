@@ -1,23 +1,22 @@
-package daemon
+package fleet
 
 import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 )
 
-// keepUnits returns how long cameras with clips keep their access units.
-func keepUnits(c *config.Clips) time.Duration {
+// KeepUnits returns how long cameras with clips keep their access units.
+func KeepUnits(c *config.Clips) time.Duration {
 	r := record.Recorder{Before: c.Before}
 	return r.KeepUnits()
 }
 
-// recorded returns the cameras that are recorded.
-func recorded(all []*camera.Camera) (cameras []record.Camera) {
-	for _, c := range all {
+// Recorded returns the cameras that are recorded.
+func (f *Fleet) Recorded() (cameras []record.Camera) {
+	for _, c := range f.cameras.All() {
 		if clips := &c.Site.Clips; clips.Any() {
 			cameras = append(cameras, record.Camera{
 				Name: c.Site.Name, Continuous: clips.Continuous, WithoutClips: !clips.Enabled, Classes: clips.Classes, Zones: clips.Zones, Source: c,
@@ -28,9 +27,9 @@ func recorded(all []*camera.Camera) (cameras []record.Camera) {
 }
 
 // keepUnits returns how long a camera keeps its access units for clips.
-func (f *fleet) keepUnits(c *site.Camera) time.Duration {
+func (f *Fleet) keepUnits(c *site.Camera) time.Duration {
 	if !c.Clips.Any() || c.Privacy.Enabled() {
 		return 0
 	}
-	return f.clipUnits
+	return f.ClipUnits
 }

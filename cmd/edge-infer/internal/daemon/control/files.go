@@ -1,4 +1,4 @@
-package daemon
+package control
 
 import (
 	"maps"
@@ -22,12 +22,12 @@ func stamp(path string) (s version) {
 	return s
 }
 
-// files are the versions of those that are read when a run opens, and not again later: the MQTT client reads its own for each connection.
-type files map[string]version
+// Files are the versions of those that are read when a run opens, and not again later: the MQTT client reads its own for each connection.
+type Files map[string]version
 
-// configurationFiles are the versions of those that the settings come from.
-func configurationFiles(s *config.Sources) files {
-	all := files{}
+// ConfigurationFiles are the versions of those that the settings come from.
+func ConfigurationFiles(s *config.Sources) Files {
+	all := Files{}
 	paths, _ := s.Files() // reading them reports errors
 	for _, path := range paths {
 		all[path] = stamp(path)
@@ -35,7 +35,7 @@ func configurationFiles(s *config.Sources) files {
 	return all
 }
 
-func filesOf(c *config.Config) files {
+func filesOf(c *config.Config) Files {
 	paths := network.Files(c)
 	if m := &c.MQTT; m.URL == config.Embedded {
 		paths = append(paths, m.PasswordFile, m.CA, m.Certificate, m.Key)
@@ -44,12 +44,12 @@ func filesOf(c *config.Config) files {
 }
 
 // pageFiles are those that the page reads when it is opened.
-func pageFiles(c *config.Config) files {
+func pageFiles(c *config.Config) Files {
 	return stamps(c.Web.TokenFile, c.Web.PasswordFile, c.Web.Certificate, c.Web.Key)
 }
 
-func stamps(paths ...string) files {
-	all := files{}
+func stamps(paths ...string) Files {
+	all := Files{}
 	for _, path := range paths {
 		if path != "" {
 			all[path] = stamp(path)
@@ -58,7 +58,7 @@ func stamps(paths ...string) files {
 	return all
 }
 
-func (f files) same(other files) bool { return maps.Equal(f, other) }
+func (f Files) same(other Files) bool { return maps.Equal(f, other) }
 
 // renewed reports whether a file has changed since.
-func (f files) renewed(path string) bool { return f[path] != stamp(path) }
+func (f Files) renewed(path string) bool { return f[path] != stamp(path) }

@@ -1,4 +1,4 @@
-package daemon
+package fleet
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ import (
 
 // newCamera opens a camera, taking over the capture of an earlier one if that is not nil. A file or directory yields every frame and waits
 // for the network, unless it loops: then it acts as a live camera.
-func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camera, error) {
+func (f *Fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camera, error) {
 	uri, err := capture.ParseURI(c.URI)
 	if err != nil {
 		return nil, err
@@ -32,17 +32,17 @@ func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 	if captured == nil {
 		at = f.devices.Choose(&c.Network)
 		captured = &capture.Camera{
-			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Signal, Logger: f.logger,
+			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Signal, Logger: f.Logger,
 			KeepUnits: f.keepUnits(&c), Record: c.Record, OpenRecord: source.OpenUndecoded,
 			Lossless: f.readOnce(uri), Once: f.finite(), MaxPixels: c.MaxPixels, GPU: at.GPU(),
-			OnChange: f.cameraChanged, Child: process.CameraChild(), Gate: new(motion.Gate), SetupThread: f.process.Capture.SetupCaptureThread,
+			OnChange: f.cameraChanged, Child: process.CameraChild(), Gate: new(motion.Gate), SetupThread: f.Process.Capture.SetupCaptureThread,
 		}
-		if f.loop {
+		if f.Loop {
 			captured.AtEnd = capture.Loop
 		}
 		f.warnUnverified(c.Name, c.URI, c.Record)
 		if uri.Kind == capture.File {
-			media.WarnUnread(f.logger.With("camera", c.Name), false, uri.Address)
+			media.WarnUnread(f.Logger.With("camera", c.Name), false, uri.Address)
 		}
 		f.devices.Put(captured, at)
 	}
@@ -78,19 +78,19 @@ func (f *fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 }
 
 // warnUnverified logs that a camera has an address whose certificate is not verified. The addresses were checked with the configuration.
-func (f *fleet) warnUnverified(name string, addresses ...string) {
+func (f *Fleet) warnUnverified(name string, addresses ...string) {
 	unverified := func(address string) bool {
 		u, _ := capture.ParseURI(address)
 		return u.Certificate == "insecure"
 	}
 	if slices.ContainsFunc(addresses, unverified) {
-		f.logger.Warn("the certificate of the camera is not verified: whoever answers in its place gets its password", "camera", name)
+		f.Logger.Warn("the certificate of the camera is not verified: whoever answers in its place gets its password", "camera", name)
 	}
 }
 
 // settings returns the settings of a camera for the frame loop. Remotely set classes that its model lacks are ignored; if none is left, the
 // camera reports nothing, which is logged.
-func (f *fleet) settings(c *site.Camera) *pipeline.Settings {
+func (f *Fleet) settings(c *site.Camera) *pipeline.Settings {
 	s := pipelineSettings(c)
 	if s.Classes == nil {
 		return s
@@ -106,13 +106,13 @@ func (f *fleet) settings(c *site.Camera) *pipeline.Settings {
 		return !slices.Contains(model.Metadata.Labels, class)
 	})
 	if len(s.Classes) == 0 {
-		f.logger.Warn(noClasses(c), "camera", c.Name, "hint", "publish an empty message to the camera's labels/set topic to withdraw them")
+		f.Logger.Warn(noClasses(c), "camera", c.Name, "hint", "publish an empty message to the camera's labels/set topic to withdraw them")
 	}
 	return s
 }
 
 // privacy returns the hidden parts of a camera's images, nil for none.
-func (f *fleet) privacy(c *site.Camera, at *device.Device) (*pipeline.Privacy, error) {
+func (f *Fleet) privacy(c *site.Camera, at *device.Device) (*pipeline.Privacy, error) {
 	if !c.Privacy.Enabled() {
 		return nil, nil
 	}
@@ -148,20 +148,20 @@ func gate(m *config.CameraMotion) motion.Settings {
 }
 
 // cameraChanged passes on a camera's new state. The objects of a camera end when its images stop.
-func (f *fleet) cameraChanged(now capture.Stats) {
+func (f *Fleet) cameraChanged(now capture.Stats) {
 	if now.State != capture.Running {
 		f.devices.EndObjects(now.Name)
 	}
-	f.onChange(now)
+	f.OnChange(now)
 }
 
 // readOnce reports whether a camera is a video or a directory that is read once.
-func (f *fleet) readOnce(uri capture.URI) bool {
-	return uri.Kind == capture.File && !f.loop && !uri.Loop
+func (f *Fleet) readOnce(uri capture.URI) bool {
+	return uri.Kind == capture.File && !f.Loop && !uri.Loop
 }
 
 // finite reports whether all cameras are files. Then an unreadable one is an error; next to a live camera it may still appear.
-func (f *fleet) finite() bool {
+func (f *Fleet) finite() bool {
 	for _, c := range f.site.Load().Cameras() {
 		if uri, err := capture.ParseURI(c.URI); err != nil || !f.readOnce(uri) {
 			return false
@@ -176,15 +176,15 @@ func demoLine() zone.Line {
 }
 
 // logDemoModel explains, once, why the embedded demo model finds so little on a real camera.
-func (f *fleet) logDemoModel(model string, uri capture.URI) {
+func (f *Fleet) logDemoModel(model string, uri capture.URI) {
 	if model == predict.Demo && uri.Kind != capture.Demo && !f.demoWarning.Swap(true) {
-		f.logger.Warn("the demo model knows nothing but the drawn parts of --camera demo",
+		f.Logger.Warn("the demo model knows nothing but the drawn parts of --camera demo",
 			"hint", "edge-infer model pull yolox-s, then --model yolox-s, finds people, vehicles, animals and 70 things more")
 	}
 }
 
 // newTracker returns what tracks the camera's objects, nil if objects are not tracked.
-func (f *fleet) newTracker(c site.Camera, uri capture.URI, at *device.Device) (*pipeline.Tracker, error) {
+func (f *Fleet) newTracker(c site.Camera, uri capture.URI, at *device.Device) (*pipeline.Tracker, error) {
 	model := at.Running().Model()
 	f.logDemoModel(model.Path, uri)
 	if !f.site.Load().Track || !model.Recognised.Task.FindsObjects() {

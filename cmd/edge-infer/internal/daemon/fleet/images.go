@@ -1,4 +1,4 @@
-package daemon
+package fleet
 
 import (
 	"fmt"
@@ -16,26 +16,26 @@ func aspectCameras(cameras []site.Camera) (all []aspect.Camera) {
 	return all
 }
 
-// rememberImages keeps how large the cameras' images are for the next start.
-func (f *fleet) rememberImages() {
+// RememberImages keeps how large the cameras' images are for the next start.
+func (f *Fleet) RememberImages() {
 	changed := false
 	for _, c := range f.cameras.All() {
 		stats := c.Capture.Stats()
 		camera := aspect.Camera{Name: c.Site.Name, URI: c.Site.URI}
-		changed = f.images.Update(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || changed
+		changed = f.Images.Update(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || changed
 	}
 	if !changed {
 		return
 	}
-	if err := f.images.Save(); err != nil {
-		f.logger.Warn("the sizes of the cameras' images are not remembered", "error", err)
+	if err := f.Images.Save(); err != nil {
+		f.Logger.Warn("the sizes of the cameras' images are not remembered", "error", err)
 	}
 	f.logShapeMismatches()
 }
 
 // logShapeMismatches logs which networks a restart would open with another input shape, because cameras were added or changed. A network is
 // not reopened for that, since its engine plan would be built first.
-func (f *fleet) logShapeMismatches() {
+func (f *Fleet) logShapeMismatches() {
 	views := f.devices.Groups()
 	sizes := make([][]engine.Size, len(views))
 	for _, c := range f.cameras.All() {
@@ -43,7 +43,7 @@ func (f *fleet) logShapeMismatches() {
 		if d == nil {
 			continue // it is being removed
 		}
-		size := f.images.Size(aspect.Camera{Name: c.Site.Name, URI: c.Site.URI})
+		size := f.Images.Size(aspect.Camera{Name: c.Site.Name, URI: c.Site.URI})
 		if size.Width == 0 {
 			return // what it will show is not known yet
 		}
@@ -53,7 +53,7 @@ func (f *fleet) logShapeMismatches() {
 	for i, d := range views {
 		if shape, fits := d.Fit(sizes[i]); !fits {
 			m := d.Running().Model()
-			f.logger.Info("input shape was chosen for other cameras; restart to refit it or set --imgsz", "model", m.Path,
+			f.Logger.Info("input shape was chosen for other cameras; restart to refit it or set --imgsz", "model", m.Path,
 				"runs", fmt.Sprintf("%dx%d", m.Width, m.Height), "would_fit", fmt.Sprintf("%dx%d", shape.Width, shape.Height))
 		}
 	}

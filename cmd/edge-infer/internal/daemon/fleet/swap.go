@@ -1,4 +1,4 @@
-package daemon
+package fleet
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // swap has a device and its cameras go on with another predictor.
-func (f *fleet) swap(ctx context.Context, d *device.Device, next predict.Predictor) error {
+func (f *Fleet) swap(ctx context.Context, d *device.Device, next predict.Predictor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	waited := d.Waits()
@@ -39,15 +39,15 @@ func (f *fleet) swap(ctx context.Context, d *device.Device, next predict.Predict
 		}
 	}
 	if waited {
-		defer f.onOpened()
+		defer f.OnOpened()
 	}
-	f.logger.Info("engine replaced", "engine", model.Backend, "device", model.Device, "precision", model.Precision, "model", model.Path)
+	f.Logger.Info("engine replaced", "engine", model.Backend, "device", model.Device, "precision", model.Precision, "model", model.Path)
 	return nil
 }
 
 // begin makes a device that never had a predictor start with one: its cameras are made for the classes that are known now. An error changes
 // nothing.
-func (f *fleet) begin(ctx context.Context, d *device.Device, next predict.Predictor) error {
+func (f *Fleet) begin(ctx context.Context, d *device.Device, next predict.Predictor) error {
 	own := func(c *camera.Camera) bool { return f.devices.At(c.Capture) == d }
 	return d.Try(next, func() error {
 		return f.cameras.Renew(own, func(inLoop []pipeline.Camera) error { return d.Start(ctx, next, inLoop) })

@@ -1,4 +1,4 @@
-package daemon
+package fleet
 
 import (
 	"fmt"
@@ -69,8 +69,11 @@ func (o *overload) check(logger *slog.Logger, now time.Time, cameras map[string]
 	}
 }
 
+// CheckLoad logs when the networks do not keep up with the cameras, and when they do again. Watch goroutine only.
+func (f *Fleet) CheckLoad(now time.Time) { f.overload.check(f.Logger, now, f.demands()) }
+
 // demands returns the demand of the running cameras that drop frames.
-func (f *fleet) demands() map[string]demand {
+func (f *Fleet) demands() map[string]demand {
 	all := map[string]demand{}
 	totals := map[string]pipeline.CameraStats{}
 	for _, one := range f.devices.Totals() {

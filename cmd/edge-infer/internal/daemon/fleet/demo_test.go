@@ -1,4 +1,4 @@
-package daemon
+package fleet
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // Whoever points the demo model at a real camera hears once that it will find nothing, and which command gets a model that does.
 func TestDemoModelOnARealCameraSaysWhatToDo(t *testing.T) {
 	var log bytes.Buffer
-	r := &fleet{logger: slog.New(slog.NewTextHandler(&log, nil))}
+	r := &Fleet{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	drawn, err := capture.ParseURI("demo")
 	require.NoError(t, err)
 	real, err := capture.ParseURI("0")

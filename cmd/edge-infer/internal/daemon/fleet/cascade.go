@@ -1,4 +1,4 @@
-package daemon
+package fleet
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // openCascade opens the configured secondary networks. They have as much time as the first networks give each other, without a limit where
 // all cameras are videos. Then the cameras start without those that are not open yet, whose attributes are missing.
-func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error {
+func (f *Fleet) openCascade(ctx context.Context, steps progress.Reporter) error {
 	if len(f.site.Load().Cascade) == 0 {
 		return nil
 	}
@@ -22,12 +22,12 @@ func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error 
 	if !model.Recognised.Task.FindsObjects() {
 		return config.Usagef("cascade: model %s classifies whole images: there are no objects for secondary networks", model.Path)
 	}
-	stages, err := network.CascadeStages(&f.site.Load().Groups[0].Network.Engine, f.site.Load().Cascade, steps, true, f.logger)
+	stages, err := network.CascadeStages(&f.site.Load().Groups[0].Network.Engine, f.site.Load().Cascade, steps, true, f.Logger)
 	if err != nil {
 		return err
 	}
 	secondary := &cascade.Secondary{
-		Stages: stages, Labels: model.Metadata.Labels, Logger: f.logger,
+		Stages: stages, Labels: model.Metadata.Labels, Logger: f.Logger,
 		OnStuck: func(err error) { f.devices.RestartLater(ctx, err) },
 	}
 	if err := secondary.Open(); err != nil {
@@ -54,7 +54,7 @@ func (f *fleet) openCascade(ctx context.Context, steps progress.Reporter) error 
 const videoEndLimit = time.Second
 
 // closeCascade closes the secondary networks, within two seconds. The frame loops must have ended before.
-func (f *fleet) closeCascade() error {
+func (f *Fleet) closeCascade() error {
 	if f.cascade == nil {
 		return nil
 	}
