@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -147,7 +146,6 @@ type run struct {
 
 	monitor telemetry.Monitor
 	changed chan struct{}      // holds a token when a camera has entered another state
-	opened  atomic.Bool        // a network that could not be opened at the start has been opened; set until it is announced
 	pulse   pipeline.Heartbeat // of the watch goroutine
 
 	throttle throttle // watch goroutine only, but for its limits
@@ -172,7 +170,6 @@ func (r *run) wire(c *config.Config, read control.Files, out *report.Output, scr
 	f.OnChange = r.cameraChanged
 	f.Restart = func() { r.control.End(ErrRestart) }
 	f.Restarts = restarts()
-	f.OnOpened = func() { r.opened.Store(true) }
 
 	o := &r.outputs
 	o.Config = c
@@ -213,7 +210,9 @@ func (r *run) Adopted(c *config.Config) {
 	r.throttle.limits.Store(&c.Thermal)
 	report.SetLevel(&r.level, c.Log)
 	r.outputs.SetCameras(r.fleet.InLoop(), r.fleet.Recorded())
-	r.announce()
+	if err := r.outputs.Announce(r.state(fleet.Interval{})); err != nil {
+		r.logger.Error("announce", "error", err)
+	}
 }
 
 // Reloading notifies the service manager.

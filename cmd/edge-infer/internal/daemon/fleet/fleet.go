@@ -37,7 +37,6 @@ type Fleet struct {
 	OnChange  func(capture.Stats) // a camera has entered another state; called from its goroutine
 	Restart   func()              // asks for a new process
 	Restarts  int                 // how many there were
-	OnOpened  func()              // a network that could not be opened at the start has been opened
 	Images    *aspect.Cache       // sizes of the cameras' images
 	ClipUnits time.Duration       // how long cameras with clips keep their access units
 

@@ -38,9 +38,6 @@ func (f *Fleet) swap(ctx context.Context, d *device.Device, next predict.Predict
 			c.Capture.Reallocate()
 		}
 	}
-	if waited {
-		defer f.OnOpened()
-	}
 	f.Logger.Info("engine replaced", "engine", model.Backend, "device", model.Device, "precision", model.Precision, "model", model.Path)
 	return nil
 }

@@ -1,11 +1,21 @@
 package outputs
 
 import (
+	"reflect"
+
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
+
+// AnnounceChanges announces what a State announces if that differs from the last announcement.
+func (o *Outputs) AnnounceChanges(s *state.State) error {
+	if o.client == nil || reflect.DeepEqual(discovery(s, o.Config), o.announced) {
+		return nil
+	}
+	return o.Announce(s)
+}
 
 // Announce publishes discovery to brokers and Home Assistant and clears what this process published for removed cameras, zones and lines.
 // Their last messages must have been sent.
@@ -18,6 +28,7 @@ func (o *Outputs) Announce(s *state.State) error {
 			o.client.Settings(c.Site.Name, state.RemoteSettings(c.Site.Settings))
 		}
 	}
+	o.announced = discovery(s, o.Config)
 	announcement := discovery(s, o.Config)
 	announcement.Manufacturer, announcement.Model = hardware(o.Root)
 	return o.client.Announce(announcement)
@@ -29,9 +40,18 @@ func discovery(s *state.State, c *config.Config) *homeassistant.Announcement {
 	if s.Outputs.Page != "" {
 		announcement.URL = reachable(s.Outputs.Page)
 	}
-	found := sensorsOf(s.Sensors)
-	announcement.Temperatures, announcement.Power = found.temperatures, found.power
-	announcement.Loads, announcement.PowerMode = found.loads, found.mode
+	if r := s.Sensors; r != nil {
+		for _, t := range r.Temperatures {
+			announcement.Temperatures = append(announcement.Temperatures, t.Name)
+		}
+		for _, rail := range r.Rails {
+			announcement.Power = append(announcement.Power, rail.Name)
+		}
+		for _, load := range loads(r) {
+			announcement.Loads = append(announcement.Loads, load.Name)
+		}
+		announcement.PowerMode = r.PowerMode != ""
+	}
 	for i := range s.Cameras {
 		if camera := &s.Cameras[i]; !camera.Leaving {
 			announcement.Cameras = append(announcement.Cameras, announced(camera, c.Detect.DepthUnit))

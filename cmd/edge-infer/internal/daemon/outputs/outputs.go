@@ -32,6 +32,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/mqtt/command"
+	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
@@ -68,8 +69,8 @@ type Outputs struct {
 	page      pageServer
 
 	certificates certificates
-	announced    sensors // known to Home Assistant; watch goroutine only
-	published    string  // the status; watch goroutine only
+	announced    *homeassistant.Announcement // the last one; one goroutine at a time announces
+	published    string                      // the status; watch goroutine only
 	seen         sink.SeenLabels
 	unread       bool        // standard output cannot be written; set by CloseViews
 	closed       atomic.Bool // by Close

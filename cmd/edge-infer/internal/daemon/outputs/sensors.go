@@ -1,8 +1,6 @@
 package outputs
 
 import (
-	"slices"
-
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
@@ -25,46 +23,6 @@ func loads(r *telemetry.Reading) (all []payload.Reading) {
 		add("memory", 100*(1-float64(r.Memory.Available)/float64(r.Memory.Total)))
 	}
 	return all
-}
-
-// sensors are the names of a reading's sensors, as announced to Home Assistant.
-type sensors struct {
-	temperatures, power, loads []string
-	mode                       bool
-}
-
-func sensorsOf(r *telemetry.Reading) (s sensors) {
-	if r == nil {
-		return s
-	}
-	for _, t := range r.Temperatures {
-		s.temperatures = append(s.temperatures, t.Name)
-	}
-	for _, rail := range r.Rails {
-		s.power = append(s.power, rail.Name)
-	}
-	for _, load := range loads(r) {
-		s.loads = append(s.loads, load.Name)
-	}
-	s.mode = r.PowerMode != ""
-	return s
-}
-
-func (s sensors) equal(other sensors) bool {
-	return slices.Equal(s.temperatures, other.temperatures) && slices.Equal(s.power, other.power) && slices.Equal(s.loads, other.loads) &&
-		s.mode == other.mode
-}
-
-// AnnouncementDue reports whether sensors have appeared or disappeared, or labels were seen often enough, since the previous call. Watch
-// goroutine only.
-func (o *Outputs) AnnouncementDue(reading *telemetry.Reading) bool {
-	due := o.seen.Changed()
-	if reading != nil {
-		found := sensorsOf(reading)
-		due = due || !found.equal(o.announced)
-		o.announced = found
-	}
-	return due
 }
 
 // measure adds the machine's sensors to the figures of the last interval.

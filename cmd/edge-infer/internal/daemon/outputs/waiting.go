@@ -20,7 +20,7 @@ type Waiting struct {
 	mu     sync.Mutex
 	begun  bool
 	text   string // what the run is waiting for
-	web    *web.Server
+	page   pageServer
 	client *mqtt.Client
 	end    context.CancelFunc
 	parts  sync.WaitGroup
@@ -49,32 +49,23 @@ func (w *Waiting) begin() {
 			w.Outputs.Logger.Warn("status not published while the run opens", "error", err)
 		}
 	}
-	if err := w.openWeb(); err != nil {
-		logError(err)
-	} else if w.web != nil {
-		w.parts.Go(func() { logError(w.web.Run(ctx)) })
+	w.page.make = func(settings *config.Web) (*web.Server, error) {
+		server, err := w.Outputs.server(settings)
+		if err == nil {
+			server.Source = page(w.State)
+		}
+		return server, err
 	}
+	w.page.serve = func(server *web.Server) (stop func()) {
+		w.parts.Go(func() { logError(server.Run(ctx)) })
+		return nil // Close ends it
+	}
+	logError(w.page.Open(&w.Outputs.Config.Web))
 	if err := w.openMQTT(); err != nil {
 		logError(err)
 	} else if w.client != nil {
 		w.parts.Go(func() { logError(w.client.Run(ctx)) })
 	}
-}
-
-func (w *Waiting) openWeb() error {
-	if w.Outputs.Config.Web.Listen == config.Off {
-		return nil
-	}
-	server, err := w.Outputs.server(&w.Outputs.Config.Web)
-	if err != nil {
-		return err
-	}
-	server.Source = page(w.State)
-	if err := server.Open(); err != nil {
-		return err
-	}
-	w.web = server
-	return nil
 }
 
 func (w *Waiting) openMQTT() error {
@@ -107,11 +98,9 @@ func (w *Waiting) Close() error {
 	if w.client != nil {
 		errs = append(errs, w.client.Close())
 	}
-	if w.web != nil {
-		errs = append(errs, w.web.Close())
-	}
+	errs = append(errs, w.page.Close())
 	w.parts.Wait()
-	w.client, w.web = nil, nil
+	w.client = nil
 	return errors.Join(errs...)
 }
 
