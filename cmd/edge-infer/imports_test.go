@@ -75,18 +75,21 @@ internal/config: capture engine internal/atomicfile internal/boundedfile interna
 internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
-internal/daemon: internal/boundedfile capture capture/motion capture/source engine engine/quantize internal/accuracy internal/annotate
-	internal/aspect internal/atomicfile internal/audit internal/broker
-	internal/config internal/daemon/camera internal/daemon/device internal/diagnose internal/history internal/media internal/network
-	internal/pipeline
-	internal/process internal/progress internal/record internal/report internal/sink internal/site internal/stage internal/store
-	internal/telemetry internal/terminal
-	internal/upload internal/web internal/webhook mqtt mqtt/address mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload
-	postprocess/predict postprocess/predict/cascade
-	postprocess/zone systemd
+internal/daemon: capture internal/annotate internal/aspect internal/atomicfile internal/config internal/daemon/control
+	internal/daemon/fleet internal/daemon/outputs internal/pipeline internal/process internal/progress internal/report internal/state
+	internal/telemetry internal/terminal systemd
 internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
-	internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage postprocess/predict
+	internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage internal/state postprocess/predict
+internal/daemon/control: internal/boundedfile internal/config internal/diagnose internal/network internal/process internal/site
+	internal/state mqtt mqtt/command postprocess/zone
+internal/daemon/fleet: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/config
+	internal/daemon/camera internal/daemon/device internal/media internal/network internal/pipeline internal/process internal/progress
+	internal/record internal/site internal/stage internal/state postprocess/predict postprocess/predict/cascade postprocess/zone
+internal/daemon/outputs: capture engine engine/quantize internal/accuracy internal/annotate internal/audit internal/boundedfile
+	internal/broker internal/config internal/history internal/pipeline internal/record internal/report internal/sink internal/stage
+	internal/state internal/store internal/telemetry internal/terminal internal/upload internal/web internal/webhook mqtt mqtt/address
+	mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/config/manual: internal/config
 internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec
 	capture/rtsp/rtsptest capture/scene capture/source engine
@@ -128,6 +131,9 @@ internal/site: internal/config mqtt/command postprocess/track postprocess/zone
 internal/redact:
 internal/spelling:
 internal/stage:
+internal/state: capture engine/quantize engine/standby engine/triton internal/pipeline internal/record internal/site internal/stage
+	internal/store internal/telemetry internal/upload internal/webhook mqtt mqtt/broker postprocess/predict postprocess/predict/cascade
+	postprocess/zone
 internal/store: internal/atomicfile internal/history internal/pipeline internal/record postprocess postprocess/zone
 internal/telemetry: engine/cuda internal/meminfo
 internal/inflight:

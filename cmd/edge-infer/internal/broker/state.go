@@ -2,12 +2,11 @@ package broker
 
 import "github.com/edge-infer/edge-infer/mqtt"
 
-// State describes the connection state of a client; nil is "off".
-func State(client *mqtt.Client) string {
-	if client == nil {
+// State describes the connection of a client; nil is "off".
+func State(c *mqtt.Connection) string {
+	if c == nil {
 		return "off"
 	}
-	c := client.Connection()
 	switch {
 	case c.Connected && c.Conflict != "":
 		return "connected, another machine has the same name: " + c.Conflict

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,16 +20,20 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/control"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/fleet"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/outputs"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/systemd"
 )
 
 // ErrRestart ends a run that shall begin again as a new process.
-var ErrRestart = errors.New("restart requested")
+var ErrRestart = control.ErrRestart
 
 // Daemon holds the parameters of a run.
 type Daemon struct {
@@ -97,7 +100,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 			signal.Stop(hangup)
 		}
 	}()
-	read := configurationFiles(&d.Settings)
+	read := control.ConfigurationFiles(&d.Settings)
 	c, err := d.load()
 	if err != nil {
 		return err
@@ -121,8 +124,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	}
 	report.SetLevel(&r.level, c.Log)
 	r.logger = report.NewChangingLogger(r.stderr, &r.level, c.LogFormat)
-	r.wire(c, out, screen)
-	r.control.read = read
+	r.wire(c, read, out, screen)
 	defer context.AfterFunc(asked, func() { out.Hurry(outputDrainTime) })()
 	return r.runUntil(ctx, hangup)
 }
@@ -138,13 +140,12 @@ type run struct {
 	service systemd.Service
 	stderr  io.Writer // Stderr, or the screen where that is the same terminal
 
-	fleet   fleet
-	control control
-	outputs outputs
+	fleet   fleet.Fleet
+	control control.Control
+	outputs outputs.Outputs
 
 	monitor telemetry.Monitor
 	changed chan struct{}      // holds a token when a camera has entered another state
-	opened  atomic.Bool        // a network that could not be opened at the start has been opened; set until it is announced
 	pulse   pipeline.Heartbeat // of the watch goroutine
 
 	throttle throttle // watch goroutine only, but for its limits
@@ -153,87 +154,69 @@ type run struct {
 }
 
 // wire connects the parts with each other.
-func (r *run) wire(c *config.Config, out *report.Output, screen *terminal.Screen) {
+func (r *run) wire(c *config.Config, read control.Files, out *report.Output, screen *terminal.Screen) {
 	started := time.Now()
 	r.monitor.Reader = &telemetry.Reader{Root: r.Root, FilesOnly: r.Root != ""}
-	r.throttle.factor = 1
+	r.throttle.factor.Store(1)
 	r.throttle.limits.Store(&c.Thermal)
-	r.watchdog = watchdog{devices: &r.fleet.devices, pulse: &r.pulse}
+	r.watchdog = watchdog{loops: &r.fleet, pulse: &r.pulse}
 
 	f := &r.fleet
-	f.loop = r.Loop
-	f.logger = r.logger
-	f.process = process.Apply(c.Runtime, r.Root, r.logger)
-	f.images = aspect.Open(c.State)
-	f.clipUnits = keepUnits(&c.Clips)
-	f.onChange = r.cameraChanged
-	f.restart = func() { r.control.end(ErrRestart) }
-	f.onOpened = func() { r.opened.Store(true) }
+	f.Loop = r.Loop
+	f.Logger = r.logger
+	f.Process = process.Apply(c.Runtime, r.Root, r.logger)
+	f.Images = aspect.Open(c.State)
+	f.ClipUnits = fleet.KeepUnits(&c.Clips)
+	f.OnChange = r.cameraChanged
+	f.Restart = func() { r.control.End(ErrRestart) }
+	f.Restarts = restarts()
 
 	o := &r.outputs
-	o.config = c
-	o.settings = &r.Settings
-	o.device = c.Name
-	o.version = r.Version
-	o.root = r.Root
-	o.asJSON = r.JSON
-	o.save = r.Save
-	o.started = started
-	o.logger = r.logger
-	o.out = out
-	o.screen = screen
-	o.process = f.process
-	o.groups = &f.devices
-	o.cameras = &f.cameras
-	o.site = f.Site
-	o.verdict = f.verdict.Load
-	o.secondary = f.secondary
-	o.upgrade = func() (string, bool) { return f.upgrade.Doing() }
-	o.reloaded = r.control.reloaded.Load
-	o.sensorReadings = r.monitor.Latest
-	o.watchdogMargin = func() time.Duration { return r.watchdog.margin() }
-	o.intervalFactor = func() int { return r.throttle.factor }
-	o.reload = r.control.askReload
-	o.certificates.name(c)
+	o.Config = c
+	o.Settings = &r.Settings
+	o.Version = r.Version
+	o.Root = r.Root
+	o.JSON = r.JSON
+	o.Save = r.Save
+	o.Started = started
+	o.Logger = r.logger
+	o.Out = out
+	o.Screen = screen
+	o.Now = func() *state.State { return r.state(fleet.Interval{}) }
+	o.Reread = r.control.AskReload
 
 	k := &r.control
-	k.settings = &r.Settings
-	k.load = r.load
-	k.runner = f
-	k.snapshot = func(camera string) error { return o.snapshots.Request(camera) }
-	k.adopted = r.adopted
-	k.reloading = r.reloading
-	k.started = started
-	k.logger = r.logger
-	k.files = filesOf(c)
-	k.asked = make(chan struct{}, 1)
-	k.config = c
+	k.Settings = &r.Settings
+	k.Load = r.load
+	k.Fleet = f
+	k.Outputs = o
+	k.Run = r
+	k.Started = started
+	k.Logger = r.logger
+	k.Begin(c, read)
 }
 
 // cameraChanged publishes a camera's new state.
 func (r *run) cameraChanged(now capture.Stats) {
-	if r.outputs.client != nil {
-		r.outputs.client.Available(now.Name, now.State == capture.Running)
-	}
+	r.outputs.Available(now.Name, now.State == capture.Running)
 	select {
 	case r.changed <- struct{}{}:
 	default:
 	}
 }
 
-// adopted follows a configuration that has come into force.
-func (r *run) adopted(c *config.Config) {
+// Adopted follows a configuration that has come into force.
+func (r *run) Adopted(c *config.Config) {
 	r.throttle.limits.Store(&c.Thermal)
 	report.SetLevel(&r.level, c.Log)
-	r.outputs.snapshots.SetCameras(r.fleet.cameras.InLoop())
-	if r.outputs.recorder != nil {
-		r.outputs.recorder.SetCameras(recorded(r.fleet.cameras.All()))
+	r.outputs.SetCameras(r.fleet.InLoop(), r.fleet.Recorded())
+	if err := r.outputs.Announce(r.state(fleet.Interval{})); err != nil {
+		r.logger.Error("announce", "error", err)
 	}
-	r.announce()
 }
 
-// reloading notifies the service manager.
-func (r *run) reloading(begins bool) {
+// Reloading notifies the service manager.
+func (r *run) Reloading(begins bool) {
 	if begins {
 		_ = r.service.Reloading(capture.Monotonic())
 	} else {
@@ -244,7 +227,7 @@ func (r *run) reloading(begins bool) {
 func (r *run) run(ctx context.Context, cancel context.CancelCauseFunc, hangup <-chan os.Signal) (err error) {
 	defer func() {
 		if errors.Is(err, ErrRestart) {
-			r.outputs.out.Hurry(outputDrainTime)
+			r.outputs.Out.Hurry(outputDrainTime)
 		}
 		err = errors.Join(err, r.close(errors.Is(err, ErrRestart)))
 	}()
@@ -257,17 +240,17 @@ func (r *run) run(ctx context.Context, cancel context.CancelCauseFunc, hangup <-
 
 	f := &r.fleet
 	var rest sync.WaitGroup
-	f.cameras.Run(context.WithoutCancel(ctx))
+	f.StartCameras(context.WithoutCancel(ctx))
 	watch, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	rest.Go(func() { r.watch(watch) })
 	rest.Go(func() { r.monitor.Run(watch) })
 	r.outputs.Run(watch, &rest, cancel)
-	if r.outputs.config.Engine.Backend == config.Auto && f.devices.Upgradable() {
-		rest.Go(func() { f.upgrade.Run(ctx) })
+	if r.outputs.Config.Engine.Backend == config.Auto && f.Upgradable() {
+		rest.Go(func() { f.Upgrade(ctx) })
 	}
 	_ = r.service.Ready()
-	rest.Go(func() { r.control.reloads(ctx, hangup) })
-	err = f.devices.Run(ctx, f.cameras.Ended())
+	rest.Go(func() { r.control.Reloads(ctx, hangup) })
+	err = f.Run(ctx)
 	if err == nil && ctx.Err() == nil {
 		r.logger.Info("every camera is at its end: a file is read once; --loop repeats it at its own frame rate, as a camera")
 	}
@@ -276,14 +259,14 @@ func (r *run) run(ctx context.Context, cancel context.CancelCauseFunc, hangup <-
 	}
 	var silent error
 	if durationOver(ctx) {
-		silent = f.silence()
+		silent = f.Silence()
 	}
 	cancel(nil)
-	f.cameras.Stop()
-	_ = r.ending.part("cameras", partLimit, func() error { <-f.cameras.Ended(); return nil })
+	f.StopCameras()
+	_ = r.ending.part("cameras", partLimit, func() error { <-f.CamerasEnded(); return nil })
 	stopWatching()
 	_ = r.ending.part("background work", partLimit, func() error { rest.Wait(); return nil })
-	return cmp.Or(f.outcome(err), silent)
+	return cmp.Or(f.Outcome(err), silent)
 }
 
 // durationOver reports whether the run ends because of --duration.
@@ -294,37 +277,30 @@ func durationOver(ctx context.Context) bool {
 // open opens every part in the order in which they depend on each other. The MQTT client comes first: it has the remotely set values.
 func (r *run) open(ctx context.Context) error {
 	o := &r.outputs
-	if err := o.openMQTT(&r.control); err != nil {
+	if err := o.OpenMQTT(&r.control); err != nil {
 		return err
 	}
-	if o.client != nil && o.client.Controller != nil {
-		r.control.stored = o.client.Remote
-	}
-	waits := &waiting{outputs: o}
+	r.control.Stored = o.Remote()
+	waits := &outputs.Waiting{Outputs: o}
 	starting := opening{service: &r.service, steps: report.Steps(r.stderr), onText: waits.SetReason}
 	defer starting.Watch()()
-	err := r.fleet.Open(ctx, r.control.Resolve(r.control.config), starting.Begin)
-	o.stages = r.fleet.devices.Stages
+	err := r.fleet.Open(ctx, r.control.Resolve(r.control.Config()), starting.Begin)
+	o.Stages = r.fleet.Stages()
 	if err = errors.Join(err, waits.Close()); err != nil {
 		return err
 	}
 	if err := r.fleet.OpenCameras(); err != nil {
 		return err
 	}
-	inLoop := r.fleet.cameras.InLoop()
-	if err := o.open(inLoop); err != nil {
+	if err := o.Open(r.fleet.InLoop(), r.fleet.Recorded(), r.fleet.Units); err != nil {
 		return err
 	}
-	if r.Frames > 0 {
-		quota := pipeline.NewQuota(r.Frames, func() { r.control.end(nil) })
-		for _, d := range r.fleet.devices.All {
-			d.Quota = quota
-		}
-	}
-	if err := r.fleet.devices.Ready(inLoop, o.sinks()); err != nil {
+	if err := r.fleet.Ready(r.Frames, func() { r.control.End(nil) }, o.Sinks()); err != nil {
 		return err
 	}
-	return o.announce()
+	now := o.Now()
+	o.PrintStart(now)
+	return o.Announce(now)
 }
 
 // close releases what open acquired. It works on a half-open run. For the service manager a restart in place is a long reload; stopping has
@@ -335,11 +311,11 @@ func (r *run) close(restart bool) error {
 	} else {
 		_ = r.service.Stopping()
 	}
-	errs := []error{r.ending.part("page and terminal", viewLimit, r.outputs.closeViews)}
-	errs = append(errs, r.ending.part("cameras", partLimit, r.fleet.cameras.Close), r.ending.part("outputs", partLimit, r.outputs.close))
+	errs := []error{r.ending.part("page and terminal", viewLimit, r.outputs.CloseViews)}
+	errs = append(errs, r.ending.part("cameras", partLimit, r.fleet.CloseCameras), r.ending.part("outputs", partLimit, r.outputs.Close))
 	errs = append(errs, r.settle())
 	if !r.ending.hangs() { // what hangs may use the memory of the networks
-		errs = append(errs, r.fleet.closeCascade(), r.fleet.devices.Close())
+		errs = append(errs, r.fleet.Close())
 	}
 	return errors.Join(errs...)
 }

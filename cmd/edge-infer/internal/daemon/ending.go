@@ -55,7 +55,7 @@ func (e *ending) hangs() bool { return e.hanging.Load() }
 func (r *run) runUntil(ctx context.Context, hangup <-chan os.Signal) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r.control.end, r.control.ended = cancel, inner.Done()
+	r.control.End, r.control.Ended = cancel, inner.Done()
 	r.ending.logger, r.ending.asked = r.logger, make(chan struct{})
 	ask := sync.OnceFunc(func() { close(r.ending.asked) })
 	defer context.AfterFunc(ctx, ask)()
@@ -94,11 +94,10 @@ func (r *run) runUntil(ctx context.Context, hangup <-chan os.Signal) error {
 // is the error.
 func (r *run) settle() (err error) {
 	r.ending.settled.Do(func() {
-		o := &r.outputs
-		if !o.closed.Load() && o.client != nil {
-			err = o.client.Abandon()
+		err = r.outputs.Abandon()
+		if r.fleet.Opened() {
+			err = errors.Join(err, r.outputs.Account(r.final()))
 		}
-		err = errors.Join(err, o.account())
 	})
 	return err
 }

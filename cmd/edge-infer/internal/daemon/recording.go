@@ -5,7 +5,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/annotate"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
 )
 
@@ -23,18 +22,5 @@ func (d *Daemon) checkSave(c *config.Config) error {
 	if err := atomicfile.Check(d.Save); err != nil {
 		return fmt.Errorf("--save: %w", err)
 	}
-	return nil
-}
-
-// openRecording starts to record the camera, if that is asked for.
-func (o *outputs) openRecording(cameras []pipeline.Camera) error {
-	if o.save == "" || len(cameras) == 0 {
-		return nil
-	}
-	recording := &annotate.Recording{Path: o.save, Camera: cameras[0].Name, Logger: o.logger}
-	if err := recording.Open(); err != nil {
-		return fmt.Errorf("--save: %w", err)
-	}
-	o.recording = recording
 	return nil
 }

@@ -17,10 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/control"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/internal/testtool"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
+	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // TestRemoteRestartsAreFew: one that comes too soon after the start is refused, and says so on the error topic.
@@ -50,28 +52,37 @@ func TestARemoteRestartIsLookedAtBefore(t *testing.T) {
 	d := &Daemon{Settings: config.Sources{File: path}}
 	c, err := d.load()
 	require.NoError(t, err)
-	running, resolved := new(fleet), site.Resolve(c, nil)
-	running.site.Store(&resolved)
-	r := &control{
-		load: d.load, runner: running, config: c, started: time.Now().Add(-time.Hour), files: filesOf(c),
-		logger: slog.New(slog.DiscardHandler),
+	r := &control.Control{
+		Load: d.load, Fleet: standing(site.Resolve(c, nil)), Started: time.Now().Add(-time.Hour), Logger: slog.New(slog.DiscardHandler),
 	}
+	r.Begin(c, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	r.end = cancel
-	r.ended = ctx.Done()
+	r.End = cancel
+	r.Ended = ctx.Done()
 
 	write(sound + "web: {listen: '127.0.0.1:0', token_file: /none}\n")
-	require.EqualError(t, r.restart(),
+	require.EqualError(t, r.Restart(),
 		"web token: open /none: no such file or directory (web.token_file names a file that this user can read)")
 	write("cameras: [")
-	require.ErrorContains(t, r.restart(), "edge-infer.yaml line 1")
+	require.ErrorContains(t, r.Restart(), "edge-infer.yaml line 1")
 	require.NoError(t, context.Cause(ctx))
 	write(sound)
-	require.NoError(t, r.restart())
+	require.NoError(t, r.Restart())
 	require.ErrorIs(t, context.Cause(ctx), ErrRestart)
-	r.started = time.Now()
-	require.ErrorContains(t, r.restart(), "the next restart is possible in ")
+	r.Started = time.Now()
+	require.ErrorContains(t, r.Restart(), "the next restart is possible in ")
 }
+
+// standing is a fleet that nothing changes.
+type standing site.Site
+
+func (s standing) Site() site.Site { return site.Site(s) }
+
+func (standing) SetCamera(site.Site, string, bool) error { return nil }
+
+func (standing) Apply(context.Context, site.Site) (int, error) { return 0, nil }
+
+func (standing) Names(*site.Group) zone.Names { return zone.Names{} }
 
 // TestAnOutputThatCannotBeOpenedIsTheError: also with JSON lines, and what was open by then is closed in order.
 func TestAnOutputThatCannotBeOpenedIsTheError(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 type throttle struct {
 	limits atomic.Pointer[config.Thermal]
 	policy telemetry.Policy
-	factor int // of every camera's interval
+	factor atomic.Int32 // of every camera's interval; any goroutine may read it
 }
 
 // step returns the factor after another reading and whether it changed.
@@ -24,8 +24,7 @@ func (t *throttle) step(reading *telemetry.Reading) (factor int, changed bool) {
 	} else {
 		t.policy = telemetry.Policy{}
 	}
-	changed = factor != t.factor
-	t.factor = factor
+	changed = factor != int(t.factor.Swap(int32(factor)))
 	return factor, changed
 }
 
@@ -33,6 +32,6 @@ func (t *throttle) step(reading *telemetry.Reading) (factor int, changed bool) {
 func (r *run) slowDown() {
 	if factor, changed := r.throttle.step(r.monitor.Latest()); changed {
 		r.logger.Warn("rate changed for the machine's temperature", "interval_factor", factor)
-		r.fleet.devices.SetSlowdown(factor)
+		r.fleet.SetSlowdown(factor)
 	}
 }

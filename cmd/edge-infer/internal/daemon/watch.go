@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/fleet"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/outputs"
 )
 
 const (
@@ -22,15 +23,13 @@ func (r *run) watch(ctx context.Context) {
 	}()
 	ticker := time.NewTicker(statusPause)
 	defer ticker.Stop()
-	var published string
-	var lines []pipeline.CameraStats
-	ready := false
-	var over overload
+	ready, shown := false, false
 	since := time.Now()
 	for {
-		published = r.outputs.publishStatus(published)
-		if !ready && r.fleet.devices.FirstFrame() > 0 {
-			ready, lines = true, nil // a status line is due
+		now := r.state(fleet.Interval{})
+		r.outputs.PublishStatus(now)
+		if !ready && now.FirstFrame > 0 {
+			ready, shown = true, false // a status line is due
 		}
 		r.pulse.Rest()
 		select {
@@ -44,22 +43,19 @@ func (r *run) watch(ctx context.Context) {
 		}
 		r.slowDown()
 		r.announceChanges()
-		r.fleet.rememberImages()
-		terminal := r.outputs.terminal
+		r.fleet.RememberImages()
 		due := time.Since(since) >= statsPause
-		if (terminal == nil || !terminal.Live()) && !due && lines != nil {
+		if !r.outputs.Live() && !due && shown {
 			continue
 		}
-		lines = r.outputs.inOrder(r.fleet.devices.Stats())
-		text := r.outputs.statusLine(lines)
-		if terminal != nil {
-			terminal.Status(r.outputs.state(lines, text))
-		}
-		_ = r.service.Status("%s", text)
+		shown = true
+		now = r.state(fleet.Interval{Cameras: true, Stages: due})
+		r.outputs.Show(now)
+		_ = r.service.Status("%s", outputs.StatusLine(now))
 		if due {
 			since = time.Now()
-			r.outputs.publishStats(lines)
-			over.check(r.logger, since, r.fleet.demands())
+			r.outputs.PublishStats(now)
+			r.fleet.CheckLoad(since)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/capture/source"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine"
@@ -52,7 +51,7 @@ func TestALoopThatIsStuckStopsTheWatchdog(t *testing.T) {
 	}
 	require.NoError(t, loop.Open())
 	var pulse pipeline.Heartbeat
-	w := watchdog{devices: &device.Set{All: []*device.Device{{Pipeline: loop}}}, pulse: &pulse}
+	w := watchdog{loops: loop, pulse: &pulse}
 	margin := func(right func(time.Duration) bool, why string) {
 		require.Eventually(t, func() bool { return right(w.margin()) }, programtest.Patience, time.Millisecond, why)
 	}

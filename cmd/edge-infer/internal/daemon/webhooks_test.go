@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"image/jpeg"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -99,4 +101,30 @@ upload: {endpoint: %q, bucket: clips}
 		require.NotContains(t, text, "hunt")
 		require.NotContains(t, text, strings.TrimPrefix(secret, "whsec_"))
 	}
+}
+
+// TestNotificationsOfARun: a notification of ntfy has the camera, a sentence and the image of the object.
+func TestNotificationsOfARun(t *testing.T) {
+	t.Parallel()
+	type notification struct {
+		title, text string
+		image       []byte
+	}
+	all := make(chan notification, 1000)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		all <- notification{r.Header.Get("Title"), r.Header.Get("Message"), body}
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "edge-infer.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "webhooks:\n  - {name: phone, url: %q, format: ntfy, filter: {events: [new]}}\n",
+		server.URL+"/topic"), 0o600))
+	p := programtest.StartWith(t, nil, "--config", file, "--camera", "belt=demo?width=320&height=240&fps=5", "--mqtt", "off", "--json")
+	n := <-all
+	require.Equal(t, "belt", n.title)
+	require.Regexp(t, `^[a-z]+, \d+ %$`, n.text)
+	_, err := jpeg.DecodeConfig(bytes.NewReader(n.image))
+	require.NoError(t, err)
+	require.NoError(t, p.Stop(syscall.SIGTERM), "%s", p.Stderr)
 }

@@ -91,12 +91,6 @@ func (m *meter) fail(err error) {
 	m.mutex.Unlock()
 }
 
-func (m *meter) lastError() string {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	return m.reason()
-}
-
 // reason returns the text of err. The lock is held.
 func (m *meter) reason() string {
 	if m.err == nil {
@@ -184,22 +178,6 @@ func (p *Pipeline) Totals() []CameraStats {
 		stats[i].Slowdown = p.slowed(camera)
 	}
 	return stats
-}
-
-// LastError returns why a camera's newest frame gave no result; empty after one that did and for an unknown camera.
-func (p *Pipeline) LastError(camera string) string {
-	if found := p.stream(camera); found != nil {
-		return found.meter.lastError()
-	}
-	return ""
-}
-
-// Slowdown returns the factor applied to the time between two frames of a camera now; 1 for an unknown camera.
-func (p *Pipeline) Slowdown(camera string) int {
-	if found := p.stream(camera); found != nil {
-		return p.slowed(found)
-	}
-	return 1
 }
 
 // slowed returns the factor applied to the time between two frames of a camera, because of heat or of cameras with a deadline.

@@ -18,7 +18,6 @@ type SeenLabels struct {
 	mu      sync.Mutex
 	minutes map[cameraLabel]counted
 	labels  map[string][]string // by camera, in order of appearance
-	changed bool
 }
 
 type cameraLabel struct{ camera, label string }
@@ -51,7 +50,6 @@ func (s *SeenLabels) add(of cameraLabel, minute int64) {
 	s.minutes[of] = counted{c.minutes + 1, minute}
 	if c.minutes+1 == evidence {
 		s.labels[of.camera] = append(s.labels[of.camera], of.label)
-		s.changed = true
 	}
 }
 
@@ -60,13 +58,4 @@ func (s *SeenLabels) Of(camera string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.labels[camera])
-}
-
-// Changed reports whether labels were added since the last call.
-func (s *SeenLabels) Changed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	changed := s.changed
-	s.changed = false
-	return changed
 }

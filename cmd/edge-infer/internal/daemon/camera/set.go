@@ -149,6 +149,16 @@ func (s *Set) Captured(name string) capture.Stats {
 	return capture.Stats{Name: name}
 }
 
+// Units returns the newest access units of a camera; nil if it has none.
+func (s *Set) Units(name string) *capture.Ring {
+	for _, c := range s.All() {
+		if c.Site.Name == name {
+			return c.Ring()
+		}
+	}
+	return nil
+}
+
 // Failures returns the errors of current cameras that have ended.
 func (s *Set) Failures() error {
 	s.mu.Lock()

@@ -1,7 +1,6 @@
 package device
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,22 +215,6 @@ func (s *Set) SetSlowdown(factor int) {
 	for _, d := range s.All {
 		d.SetSlowdown(factor)
 	}
-}
-
-// Slowdown multiplies the time between two frames of a camera now; 1 for full speed.
-func (s *Set) Slowdown(camera string) int {
-	if d := s.Of(camera); d != nil {
-		return d.Slowdown(camera)
-	}
-	return 1
-}
-
-// LastError returns why a camera's newest frame gave no result; empty after one that did and for an unknown camera.
-func (s *Set) LastError(camera string) string {
-	if d := s.Of(camera); d != nil {
-		return cmp.Or(d.faultText(), d.LastError(camera))
-	}
-	return ""
 }
 
 // Stats returns the counters of each camera, with rates since the previous call.

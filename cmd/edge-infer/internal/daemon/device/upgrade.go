@@ -17,7 +17,7 @@ type Upgrade struct {
 	Devices *Set
 	Logger  *slog.Logger
 
-	state state
+	state upgradeState
 }
 
 // Doing describes what it is doing, empty for nothing; failed means that it waits after a failure.
@@ -28,17 +28,17 @@ func (u *Upgrade) Doing() (text string, failed bool) {
 	return "", false
 }
 
-// state is what an upgrade is doing, nil while there is nothing to do. As a progress.Step it receives the builder's progress.
-type state struct{ atomic.Pointer[construction] }
+// upgradeState is what an upgrade is doing, nil while there is nothing to do. As a progress.Step it receives the builder's progress.
+type upgradeState struct{ atomic.Pointer[construction] }
 
 // Count implements progress.Step.
-func (s *state) Count(int, int) {}
+func (s *upgradeState) Count(int, int) {}
 
 // Note implements progress.Step.
-func (s *state) Note(text string) { s.Store(&construction{text: text}) }
+func (s *upgradeState) Note(text string) { s.Store(&construction{text: text}) }
 
 // Close implements progress.Step.
-func (s *state) Close() {}
+func (s *upgradeState) Close() {}
 
 // construction describes what an upgrade is doing; failed means that it waits after a failure.
 type construction struct {
