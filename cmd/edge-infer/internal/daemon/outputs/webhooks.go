@@ -3,6 +3,7 @@ package outputs
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
@@ -41,8 +42,27 @@ func (o *Outputs) links(ctx context.Context, object string) (links webhook.Links
 	return links
 }
 
-// crop returns the JPEG of an object alone, nil if none is stored so far.
+// imageLimit is how long a notification waits for its image: that of a new object is still being encoded when its event is sent.
+const imageLimit = 700 * time.Millisecond
+
+// crop returns the JPEG of an object alone, nil if none is stored within imageLimit.
 func (o *Outputs) crop(ctx context.Context, object string) []byte {
+	ctx, cancel := context.WithTimeout(ctx, imageLimit)
+	defer cancel()
+	for {
+		if image := o.storedCrop(ctx, object); image != nil {
+			return image
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// storedCrop returns the JPEG of an object alone, nil if none is stored so far.
+func (o *Outputs) storedCrop(ctx context.Context, object string) []byte {
 	o.store.Settle() // an event is stored before it is published
 	e, err := o.store.Event(ctx, object)
 	if err != nil {
