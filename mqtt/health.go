@@ -24,9 +24,9 @@ type Health struct {
 func (c *Client) Health() Health {
 	h := Health{Connection: c.Connection(), Accounting: c.Accounting(), Events: c.events.Stats()}
 	h.Largest, h.Oversize = c.sizes.Read()
-	c.mu.Lock()
+	c.Link.mu.Lock()
 	h.Connects, h.Repeats = c.connects, c.repeats
-	c.mu.Unlock()
+	c.Link.mu.Unlock()
 	return h
 }
 
