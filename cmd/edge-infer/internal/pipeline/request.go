@@ -83,7 +83,7 @@ func (p *Pipeline) adjustRelief() {
 	if !r.step(p.schedule.now()) {
 		return
 	}
-	p.relief.Store(int32(r.factor()))
+	p.cameraSet.relief.Store(int32(r.factor()))
 	p.Logger.Warn("rate changed for cameras with a deadline", "others_interval_factor", r.factor())
 }
 

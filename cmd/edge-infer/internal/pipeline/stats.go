@@ -164,49 +164,49 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 }
 
 // Stats returns the counters of each camera, with rates since the previous call.
-func (p *Pipeline) Stats() []CameraStats {
+func (c *cameraSet) Stats() []CameraStats {
 	now := time.Now()
-	streams := *p.streams.Load()
+	streams := *c.streams.Load()
 	stats := make([]CameraStats, len(streams))
 	for i, camera := range streams {
 		stats[i] = camera.meter.snapshot(camera.Name, now)
-		stats[i].Slowdown = p.slowed(camera)
+		stats[i].Slowdown = c.slowed(camera)
 	}
 	return stats
 }
 
 // Totals returns the counters of each camera since it was added.
-func (p *Pipeline) Totals() []CameraStats {
-	streams := *p.streams.Load()
+func (c *cameraSet) Totals() []CameraStats {
+	streams := *c.streams.Load()
 	stats := make([]CameraStats, len(streams))
 	for i, camera := range streams {
 		stats[i] = camera.meter.total(camera.Name)
-		stats[i].Slowdown = p.slowed(camera)
+		stats[i].Slowdown = c.slowed(camera)
 	}
 	return stats
 }
 
 // LastError returns why a camera's newest frame gave no result; empty after one that did and for an unknown camera.
-func (p *Pipeline) LastError(camera string) string {
-	if found := p.stream(camera); found != nil {
+func (c *cameraSet) LastError(camera string) string {
+	if found := c.stream(camera); found != nil {
 		return found.meter.lastError()
 	}
 	return ""
 }
 
 // Slowdown returns the factor applied to the time between two frames of a camera now; 1 for an unknown camera.
-func (p *Pipeline) Slowdown(camera string) int {
-	if found := p.stream(camera); found != nil {
-		return p.slowed(found)
+func (c *cameraSet) Slowdown(camera string) int {
+	if found := c.stream(camera); found != nil {
+		return c.slowed(found)
 	}
 	return 1
 }
 
 // slowed returns the factor applied to the time between two frames of a camera, because of heat or of cameras with a deadline.
-func (p *Pipeline) slowed(camera *stream) int {
-	factor := int(max(p.slowdown.Load(), 1))
+func (c *cameraSet) slowed(camera *stream) int {
+	factor := int(max(c.slowdown.Load(), 1))
 	if camera.Deadline == 0 {
-		factor *= int(max(p.relief.Load(), 1))
+		factor *= int(max(c.relief.Load(), 1))
 	}
 	return factor
 }
