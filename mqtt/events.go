@@ -21,7 +21,7 @@ func (c *Client) Stats(stats *payload.Stats) {
 	health := c.Health()
 	now := time.Now()
 	c.mailbox(topicKey{kind: kindStats}).Put(func(buf []byte) []byte {
-		return stats.AppendJSON(buf, c.Device, now, func(buf []byte) []byte { return health.append(buf, now) })
+		return stats.AppendJSON(buf, c.Device, now, health.message(now))
 	})
 	if c.Frigate != "" {
 		c.frigateStats(stats, now)
@@ -33,7 +33,7 @@ func (c *Client) Status(status *payload.Status) {
 	now := time.Now()
 	_, oversize := c.sizes.Read()
 	c.mailbox(topicKey{kind: kindStatus}).Put(func(buf []byte) []byte {
-		return status.AppendJSON(buf, c.Device, now, func(buf []byte) []byte { return appendOversize(buf, &oversize) })
+		return status.AppendJSON(buf, c.Device, now, oversize.message())
 	})
 }
 

@@ -1,4 +1,5 @@
-// Package payload writes the JSON payloads of the topics by appending, without reflection and, with room in the buffer, without allocation.
+// Package payload writes the JSON payloads of the topics. Those of frames and events are appended without reflection and, with room in the
+// buffer, without allocation.
 // The web page and the infer command write detections with it too.
 package payload
 
