@@ -73,13 +73,13 @@ func (o *output) publish(camera *stream, frame *capture.Frame, seen *predict.Res
 
 // fill returns the result of an image before tracking, in memory that the next image uses again.
 func (o *output) fill(camera *stream, frame *capture.Frame, seen *predict.Result, timing engine.Timing) *Result {
+	o.inferred = Result{
+		Camera: camera.Name, Lossless: camera.Lossless, Tracker: camera.Tracker,
+		Frame: frame, Seq: frame.Seq, Time: frame.Time, Captured: frame.Captured, Width: frame.Width, Height: frame.Height,
+		Timing: timing, Labels: o.inferred.Labels, Stages: o.stages,
+		Detections: append(o.inferred.Detections[:0], seen.Detections...),
+	}
 	result := &o.inferred
-	result.Camera, result.Seq, result.Time, result.Captured = camera.Name, frame.Seq, frame.Time, frame.Captured
-	result.Width, result.Height, result.Frame = frame.Width, frame.Height, frame
-	result.Lossless, result.Tracker, result.Timing = camera.Lossless, camera.Tracker, timing
-	result.Detections = append(result.Detections[:0], seen.Detections...)
-	result.Tracks, result.IDs, result.Events, result.Attributes = nil, nil, nil, nil
-	result.Map, result.MapStats = nil, nil
 	if seen.Map != nil && camera.MapStats != nil {
 		result.Map, result.MapStats = seen.Map, camera.MapStats
 		result.MapStats.Measure(result.Map, result.Width, result.Height)
@@ -134,9 +134,12 @@ func (o *output) finishObjects(camera *stream) {
 	if camera.Tracker == nil {
 		return
 	}
-	result := Result{Camera: camera.Name, Labels: o.inferred.Labels, Tracker: camera.Tracker, Lossless: camera.Lossless}
-	result.Seq, result.Time, result.Width, result.Height = camera.Tracker.seq, camera.Tracker.last, camera.Tracker.width, camera.Tracker.height
-	result.Events = camera.Tracker.finish()
+	t := camera.Tracker
+	result := Result{
+		Camera: camera.Name, Labels: o.inferred.Labels, Tracker: t, Lossless: camera.Lossless,
+		Seq: t.seq, Time: t.last, Width: t.width, Height: t.height,
+	}
+	result.Events = t.finish()
 	if result.Events == nil {
 		return
 	}

@@ -150,7 +150,6 @@ func (p *Pipeline) Open() error {
 	p.confidence, p.minScore = p.Confidence, p.MinScore
 	p.output = output{sinks: p.Sinks, stages: p.Stages, logger: p.Logger, relief: &p.schedule.relief, started: time.Now()}
 	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
-	p.inferred.Stages = p.Stages
 	p.prepare()
 	streams, err := p.newStreams(nil, p.Cameras, p.Model().Metadata.Labels)
 	if err != nil {
