@@ -52,7 +52,7 @@ func TestALoopThatIsStuckStopsTheWatchdog(t *testing.T) {
 	}
 	require.NoError(t, loop.Open())
 	var pulse pipeline.Heartbeat
-	w := watchdog{devices: &device.Set{All: []*device.Device{{Pipeline: loop}}}, pulse: &pulse}
+	w := watchdog{devices: &device.Set{Devices: device.Devices{All: []*device.Device{{Pipeline: loop}}}}, pulse: &pulse}
 	margin := func(right func(time.Duration) bool, why string) {
 		require.Eventually(t, func() bool { return right(w.margin()) }, programtest.Patience, time.Millisecond, why)
 	}
