@@ -140,16 +140,12 @@ func (r *remoteControl) refuse(topic string, reason error) {
 	if unreported, logNow := r.refusals.Next(now); logNow {
 		r.logger.Warn("mqtt command refused", "topic", command.Quote(topic), "error", reason, "unreported", unreported)
 	}
-	r.outbox.mailbox(topicKey{kind: kindError}).Put(func(buf []byte) []byte {
-		buf = append(buf, payload.Version+`"device":`...)
-		buf = payload.AppendString(buf, r.outbox.topics.Device)
-		buf = payload.AppendTimeField(buf, now)
-		buf = append(buf, `,"topic":`...)
-		buf = payload.AppendString(buf, topic)
-		buf = append(buf, `,"error":`...)
-		buf = payload.AppendString(buf, reason.Error())
-		return append(buf, '}')
-	})
+	message := struct {
+		payload.Header
+		Topic string `json:"topic"`
+		Error string `json:"error"`
+	}{payload.NewHeader(r.outbox.topics.Device, now), topic, reason.Error()}
+	r.outbox.mailbox(topicKey{kind: kindError}).Put(func(buf []byte) []byte { return payload.AppendMessage(buf, &message) })
 }
 
 // filters returns the filters of commands and of other machines with the same name.

@@ -58,16 +58,11 @@ func machineID(purpose string) string {
 
 // announce publishes which machine this is, QoS 1 and retained.
 func (n *nameConflict) announce() {
-	own := n.self()
-	n.outbox.mailbox(topicKey{kind: kindMachine}).Put(func(buf []byte) []byte {
-		buf = append(buf, payload.Version+`"device":`...)
-		buf = payload.AppendString(buf, n.outbox.topics.Device)
-		buf = payload.AppendTimeField(buf, time.Now())
-		buf = payload.AppendString(append(buf, `,"machine":`...), own.Machine)
-		buf = payload.AppendString(append(buf, `,"host":`...), own.Host)
-		buf = payload.AppendString(append(buf, `,"run":`...), own.Run)
-		return append(buf, '}')
-	})
+	message := struct {
+		payload.Header
+		machine
+	}{payload.NewHeader(n.outbox.topics.Device, time.Now()), n.self()}
+	n.outbox.mailbox(topicKey{kind: kindMachine}).Put(func(buf []byte) []byte { return payload.AppendMessage(buf, &message) })
 }
 
 // note evaluates a message of the machine topic that is not retained, so that its machine is there now.

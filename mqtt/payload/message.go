@@ -9,24 +9,25 @@ import (
 
 // Messages that are sent once a second or less are encoded by encoding/json; those of frames and events append their bytes.
 
-// header is how every message begins.
-type header struct {
+// Header is how every message begins, see NewHeader.
+type Header struct {
 	Version int       `json:"v"`
 	Device  string    `json:"device"`
 	Time    timestamp `json:"time"`
 	Clock   *bool     `json:"clock_set,omitempty"` // false if the clock was not set
 }
 
-func newHeader(device string, now time.Time) header {
-	h := header{Version: 1, Device: device, Time: timestamp{now}}
+// NewHeader returns the header of a message of a device.
+func NewHeader(device string, now time.Time) Header {
+	h := Header{Version: 1, Device: device, Time: timestamp{now}}
 	if now.Unix() < clockFloor {
 		h.Clock = new(bool)
 	}
 	return h
 }
 
-// appendMessage appends a message, which has no value that cannot be encoded.
-func appendMessage(buf []byte, message any) []byte {
+// AppendMessage appends a message, which begins with a Header and has no value that cannot be encoded, to buf and returns it.
+func AppendMessage(buf []byte, message any) []byte {
 	out := bytes.NewBuffer(buf)
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)

@@ -48,7 +48,7 @@ type Reading struct {
 }
 
 type statsMessage struct {
-	header
+	Header
 	Uptime       int64                       `json:"uptime_s"`
 	Engine       Decimal                     `json:"engine_ms"`
 	Cameras      map[string]cameraMessage    `json:"cameras"`
@@ -92,8 +92,8 @@ type secondaryMessage struct {
 // AppendJSON appends the payload to buf and returns it. client is the object mqtt.
 func (s *Stats) AppendJSON(buf []byte, device string, now time.Time, client any) []byte {
 	reading := func(r *Reading) (string, Decimal) { return r.Name, Decimal(r.Value) }
-	return appendMessage(buf, &statsMessage{
-		header: newHeader(device, now), Uptime: uptime(s.Started, now), Engine: milliseconds(s.Engine),
+	return AppendMessage(buf, &statsMessage{
+		Header: NewHeader(device, now), Uptime: uptime(s.Started, now), Engine: milliseconds(s.Engine),
 		Cameras: byName(s.Cameras, (*CameraStats).message), Stages: byName(s.Stages, (*StageStats).message),
 		Secondary:    byName(s.Secondary, func(n *SecondaryStats) (string, secondaryMessage) { return n.message(now) }),
 		Temperatures: byName(s.Temperatures, reading), Power: byName(s.Power, reading), Loads: byName(s.Loads, reading),

@@ -70,7 +70,7 @@ type CameraStatus struct {
 }
 
 type statusMessage struct {
-	header
+	Header
 	Program            string                         `json:"version"`
 	Started            string                         `json:"started"`
 	Uptime             int64                          `json:"uptime_s"`
@@ -123,7 +123,7 @@ type refusedMessage struct {
 // AppendJSON appends the payload to buf and returns it. tooLarge is the object too_large; nil for none.
 func (s *Status) AppendJSON(buf []byte, device string, now time.Time, tooLarge any) []byte {
 	message := statusMessage{
-		header: newHeader(device, now), Program: s.Version, Started: s.Started.UTC().Format(time.RFC3339), Uptime: uptime(s.Started, now),
+		Header: NewHeader(device, now), Program: s.Version, Started: s.Started.UTC().Format(time.RFC3339), Uptime: uptime(s.Started, now),
 		Backend: s.Backend, Reason: s.Reason, Hardware: s.Hardware, Model: s.Model, Head: s.Head, Precision: s.Precision,
 		ConfigurationError: s.ConfigurationError, Cameras: byName(s.Cameras, (*CameraStatus).message), TooLarge: tooLarge,
 	}
@@ -133,7 +133,7 @@ func (s *Status) AppendJSON(buf []byte, device string, now time.Time, tooLarge a
 	if s.Runtime.Processors > 0 {
 		message.Runtime = s.Runtime
 	}
-	return appendMessage(buf, &message)
+	return AppendMessage(buf, &message)
 }
 
 func (c *CameraStatus) message() (string, cameraStatusMessage) {
