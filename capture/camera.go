@@ -95,19 +95,29 @@ type Camera struct {
 	sessions chan struct{} // one token per session that has not returned
 	finished chan struct{} // closed when Run returns
 
-	copiedBytes atomic.Int64           // see Stats.CopiedBytes
-	ring        atomic.Pointer[Ring]   // of the newest connection
-	recording   atomic.Pointer[Camera] // reads Record; nil without one
-	recordSet   chan struct{}          // holds a token after SetRecord
+	copiedBytes atomic.Int64         // see Stats.CopiedBytes
+	ring        atomic.Pointer[Ring] // of the newest connection
+	recording   recordStream
 
 	log      healthLog // Run's goroutine only
 	reported Stats     // last Stats given to OnChange; Run's goroutine only
 
-	mu           sync.Mutex
-	stop         context.CancelFunc // set while Run is running
-	closed       bool
-	next         uint64 // sequence number
-	stats        Stats
+	mu       sync.Mutex
+	stop     context.CancelFunc // set while Run is running
+	closed   bool
+	stats    Stats
+	arrivals arrivals
+}
+
+// recordStream reads Camera.Record.
+type recordStream struct {
+	camera  atomic.Pointer[Camera] // nil without one
+	changed chan struct{}          // holds a token after SetRecord
+}
+
+// arrivals is what is known of the frames that a camera has given.
+type arrivals struct {
+	next         uint64    // sequence number
 	noBuffer     uint64    // images received without a free buffer
 	period       float64   // smoothed time between frames in nanoseconds
 	lastCaptured int64     // capture time of the newest frame, CLOCK_MONOTONIC
@@ -133,8 +143,8 @@ func (c *Camera) prepare() {
 			c.Logger = slog.Default()
 		}
 		c.log = healthLog{logger: c.Logger, camera: c.Name}
-		c.recordSet = make(chan struct{}, 1)
-		c.recording.Store(c.newRecording(c.Record))
+		c.recording.changed = make(chan struct{}, 1)
+		c.recording.camera.Store(c.newRecording(c.Record))
 		c.stats = Stats{Name: c.Name, URI: Redact(c.URI), State: Connecting, Since: time.Now()}
 	})
 }
@@ -267,7 +277,7 @@ func (c *Camera) Take() (Frame, bool) {
 // goroutine.
 func (c *Camera) Ring() *Ring {
 	c.prepare()
-	if recording := c.recording.Load(); recording != nil {
+	if recording := c.recording.camera.Load(); recording != nil {
 		if ring := recording.Ring(); ring != nil && ring.Receiving() {
 			return ring
 		}
@@ -295,7 +305,7 @@ func (c *Camera) Close() error {
 	}
 	c.mailbox.Drop()
 	err := c.pool.Close()
-	if recording := c.recording.Load(); recording != nil {
+	if recording := c.recording.camera.Load(); recording != nil {
 		err = errors.Join(err, recording.Close())
 	}
 	return err

@@ -119,7 +119,10 @@ func (p *Pool) acquire(size int, alloc DeviceAlloc) (*buffer, error) {
 	}
 	if size > p.size || p.oversized > maxOversized || p.onDevice != (alloc != nil) {
 		p.freeIdle()
-		p.size, p.allocated, p.oversized, p.onDevice = size, 0, 0, alloc != nil
+		p.size = size
+		p.onDevice = alloc != nil
+		p.allocated = 0
+		p.oversized = 0
 		p.generation++
 	}
 	if last := len(p.free) - 1; last >= 0 {

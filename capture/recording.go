@@ -9,12 +9,12 @@ import (
 // Without KeepUnits it has no effect.
 func (c *Camera) SetRecord(uri string) {
 	c.prepare()
-	before := c.recording.Load()
+	before := c.recording.camera.Load()
 	if before == nil && uri == "" || before != nil && before.URI == uri {
 		return
 	}
-	c.recording.Store(c.newRecording(uri))
-	notify(c.recordSet)
+	c.recording.camera.Store(c.newRecording(uri))
+	notify(c.recording.changed)
 }
 
 // newRecording returns the camera that reads Record, nil without one.
@@ -34,7 +34,7 @@ func (c *Camera) record(ctx context.Context) {
 	defer running.Wait()
 	var now *Camera
 	for {
-		next := c.recording.Load()
+		next := c.recording.camera.Load()
 		if next != now {
 			if now != nil {
 				_ = now.Close() // of a ring: it has no buffers
@@ -45,7 +45,7 @@ func (c *Camera) record(ctx context.Context) {
 			}
 		}
 		select {
-		case <-c.recordSet:
+		case <-c.recording.changed:
 		case <-ctx.Done():
 			return
 		}

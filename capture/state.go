@@ -85,18 +85,18 @@ func (c *Camera) Stats() Stats {
 	s := c.stats
 	s.Pending, s.Lent = pending, c.pool.Lent()
 	s.Record = record
-	s.Dropped = c.mailbox.Dropped() + c.noBuffer
+	s.Dropped = c.mailbox.Dropped() + c.arrivals.noBuffer
 	s.CopiedBytes = c.copiedBytes.Load()
-	if c.period > 0 {
+	if c.arrivals.period > 0 {
 		// The rate of a silent camera falls with the length of its silence.
-		s.FPS = float64(time.Second) / max(c.period, float64(Monotonic()-c.lastCaptured)-c.period)
+		s.FPS = float64(time.Second) / max(c.arrivals.period, float64(Monotonic()-c.arrivals.lastCaptured)-c.arrivals.period)
 	}
 	return s
 }
 
 // recordStats returns the state of Record, nil without it.
 func (c *Camera) recordStats() *RecordStats {
-	recording := c.recording.Load()
+	recording := c.recording.camera.Load()
 	if recording == nil {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (c *Camera) markFailed(err error, pause time.Duration) {
 func (c *Camera) lastFrameTime() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lastTime
+	return c.arrivals.lastTime
 }
 
 // rateSmoothing is the weight of the newest interval in the measured rate.
@@ -207,21 +207,21 @@ const rateSmoothing = 0.1
 
 // countFrame numbers a frame and adds it to the statistics. The lock is held.
 func (c *Camera) countFrame(f *Frame) {
-	f.Seq = c.next
-	c.next++
+	f.Seq = c.arrivals.next
+	c.arrivals.next++
 	c.stats.Captured++
 	c.markRunning()
 	c.stats.Width, c.stats.Height, c.stats.Format = f.Width, f.Height, f.Format
 	c.stats.CameraTime = f.CameraTime
-	c.lastTime = f.Time
-	if c.lastCaptured != 0 {
-		interval := float64(f.Captured - c.lastCaptured)
-		if c.period == 0 || interval > 10*c.period {
-			c.period = interval
+	c.arrivals.lastTime = f.Time
+	if c.arrivals.lastCaptured != 0 {
+		interval := float64(f.Captured - c.arrivals.lastCaptured)
+		if c.arrivals.period == 0 || interval > 10*c.arrivals.period {
+			c.arrivals.period = interval
 		}
-		c.period += rateSmoothing * (interval - c.period)
+		c.arrivals.period += rateSmoothing * (interval - c.arrivals.period)
 	}
-	c.lastCaptured = f.Captured
+	c.arrivals.lastCaptured = f.Captured
 }
 
 // markRunning records a good image. The lock is held.
@@ -232,9 +232,9 @@ func (c *Camera) markRunning() {
 
 // countDropped counts an image for which no buffer was free. The lock is held.
 func (c *Camera) countDropped() {
-	c.next++
+	c.arrivals.next++
 	c.stats.Captured++
-	c.noBuffer++
+	c.arrivals.noBuffer++
 	c.markRunning()
 }
 

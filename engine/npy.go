@@ -119,7 +119,10 @@ func (h *npyHeader) fill(value any) error {
 	if len(shape) > maxRank {
 		return fmt.Errorf("%d dimensions, at most %d are read", len(shape), maxRank)
 	}
-	h.kind, h.bigEndian, h.fortran, h.elements = kind, strings.HasPrefix(descr, ">"), fortran, 1
+	h.kind = kind
+	h.bigEndian = strings.HasPrefix(descr, ">")
+	h.fortran = fortran
+	h.elements = 1
 	h.shape = make([]int64, len(shape))
 	for d, side := range shape {
 		n, isNumber := side.(float64)

@@ -6,54 +6,26 @@ package mqtt
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	paho "github.com/eclipse/paho.mqtt.golang"
+
 	"github.com/edge-infer/edge-infer/mqtt/address"
-	"github.com/edge-infer/edge-infer/mqtt/command"
-	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
-	"github.com/edge-infer/edge-infer/mqtt/ledger"
-	"github.com/edge-infer/edge-infer/mqtt/spool"
 	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
-// Client publishes for one device. Fill in the exported fields, Open it, Run it, Close it; the fields must not change after Open. All
-// methods may be called from any goroutine, the publishing ones at any time between Open and Close, connected or not.
+// Client publishes for one device: it fills the device's topics, and its Link takes them to the broker. Fill in the exported fields, Open
+// it, Run it, Close it; the fields must not change after Open. All methods may be called from any goroutine, the publishing ones at any time
+// between Open and Close, connected or not.
 type Client struct {
 	Root   string // first topic level, topic.DefaultRoot when empty
 	Device string // second topic level
-	// Brokers are tcp://, tls://, ws:// or wss:// addresses in order of preference; credentials in an address override User and Password.
-	Brokers []string
-	User    string
-	// Password, or a file that holds it and is read for each connection.
-	Password     credentials.Secret
-	PasswordFile string
-	TLS          credentials.TLS
-	ClientID     string // unique per device; made of the device name and the machine's identity when empty
-
-	KeepAlive      time.Duration // 30 s
-	ConnectTimeout time.Duration // for each address, 10 s
-	WriteTimeout   time.Duration // how long a broker may stop reading, 5 s
-	AckTimeout     time.Duration // how long a broker may leave a message unacknowledged, 30 s
-	RetryMin       time.Duration // pause after the first failure, 0.5 s; doubled for each further one
-	RetryMax       time.Duration // 30 s
-	RefusedRetry   time.Duration // pause after a refused login, 1 min
-
-	Spool spool.Config
-	// Window is how many messages may wait for their acknowledgement, 16. Brokers drop what a slow subscriber cannot take; a small window
-	// and ReplayRate keep the replay of a long queue under what their default limits allow.
-	Window     int
-	ReplayRate int // replayed events per second, 2000
-
-	// MaxPacket limits the packets sent to a broker, in bytes; larger messages are discarded. 0 detects the broker's own limit.
-	MaxPacket int
+	Link
 
 	// DetectionsInterval is the minimum time between two detections messages of a camera; 0 publishes every frame.
 	DetectionsInterval time.Duration
@@ -69,63 +41,20 @@ type Client struct {
 	DeepStream string
 	// DeepStreamFull publishes events in DeepStream's full schema instead of frames in the minimal one.
 	DeepStreamFull bool
-	// BeforeEvent is called before an event leaves for the broker, to store it elsewhere first; it must return soon. It may be nil.
-	BeforeEvent func()
-	// Acknowledged is called with the acknowledgement latency of each QoS 1 message and must not block; may be nil.
-	Acknowledged func(time.Duration)
 	// Changed is called after each command that was carried out, on the goroutine of the command; camera is empty for the device's own. It may
 	// be nil.
 	Changed func(camera, control, value, broker string)
 	// Controller executes remote commands; nil disables remote control.
 	Controller Controller
 
-	Logger *slog.Logger // slog.Default when nil
-
 	// Set by Open.
-	topics    topic.Tree
-	addresses []address.Address
-	run       string // makes event ids unique over restarts
-	replayGap time.Duration
-	qos0      *mailboxQueue
-	qos1      *mailboxQueue
-	events    *spool.Spool
-	closing   context.Context // ends when Close is called
-	close     context.CancelFunc
-	running   sync.WaitGroup
-
-	sizes      packetLimits
-	detections ledger.Ledger
-	state      ledger.Ledger
-
-	mu         sync.Mutex
-	feeds      []feed // of the cameras
-	mailboxes  map[topicKey]*mailbox
-	order      []*mailbox        // in the order of their making
-	cameras    map[string]string // name by topic level, of cameras that have controls
-	remote     map[string]command.Kept
-	connection Connection
-	connects   uint64
-	repeats    uint64            // events that were sent again
-	sentEvent  uint64            // number of the newest event that was sent
-	reasons    map[string]string // why there is no connection, as logged last, by address
-	opened     bool
-	stale      staleTopics
-	conflict   nameConflict
-
-	refusals, commands logLimit
-	restarting         atomic.Bool // the controller prepares a restart
-	remoteFile         coalesced   // writes remote.json
-	// The entities announced to Home Assistant, and their saved form. Guarded by announcing, which is locked before mu.
-	announcing     sync.Mutex
-	announced      homeassistant.Announced
-	announcedSaved string
+	run string // makes event ids unique over restarts
+	outbox
+	remoteControl
+	discovery discovery
+	stale     staleTopics
+	conflict  nameConflict
 }
-
-// shutdownLimit bounds the time Run takes to send queued messages and publish "stopped" when it ends.
-const shutdownLimit = 1500 * time.Millisecond
-
-// topicLimit bounds the number of topics with newest-wins messages.
-const topicLimit = 8192
 
 // Check returns the error that Open would return, except for a spool that is in use. It opens nothing.
 func (c *Client) Check() error {
@@ -135,18 +64,7 @@ func (c *Client) Check() error {
 	if strings.ContainsAny(c.DiscoveryPrefix, "+#\x00") {
 		return fmt.Errorf("open mqtt: discovery prefix %q cannot start a topic (leave out + and #)", c.DiscoveryPrefix)
 	}
-	if len(c.Brokers) == 0 {
-		return errors.New("open mqtt: no broker address")
-	}
-	for _, text := range c.Brokers {
-		if _, err := address.Parse(text); err != nil {
-			return fmt.Errorf("open mqtt: %w", err)
-		}
-	}
-	if _, err := c.TLS.Load(); err != nil {
-		return fmt.Errorf("open mqtt: %w", err)
-	}
-	if _, err := credentials.ReadSecret(c.Password, c.PasswordFile); err != nil {
+	if err := c.check(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
 	return nil
@@ -158,82 +76,45 @@ func (c *Client) Open() error {
 		return err
 	}
 	c.Root = cmp.Or(c.Root, topic.DefaultRoot)
-	c.topics = topic.Tree{Root: c.Root, Device: c.Device}
-	c.addresses = nil
-	for _, text := range c.Brokers {
-		a, err := address.Parse(text)
-		if err != nil {
-			return fmt.Errorf("open mqtt: %w", err)
-		}
-		c.addresses = append(c.addresses, a)
-	}
 	c.ClientID = cmp.Or(c.ClientID, defaultClientID(c.Device))
-	c.KeepAlive = positive(c.KeepAlive, 30*time.Second)
-	c.ConnectTimeout = positive(c.ConnectTimeout, 10*time.Second)
-	c.WriteTimeout = positive(c.WriteTimeout, 5*time.Second)
-	c.AckTimeout = positive(c.AckTimeout, 30*time.Second)
-	c.RetryMin = positive(c.RetryMin, 500*time.Millisecond)
-	c.RetryMax = positive(c.RetryMax, 30*time.Second)
-	c.RefusedRetry = positive(c.RefusedRetry, time.Minute)
-	c.Window = positive(c.Window, 16)
-	c.replayGap = time.Second / time.Duration(positive(c.ReplayRate, 2000))
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
 	c.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
-	c.qos0, c.qos1 = newMailboxQueue(), newMailboxQueue()
-	c.mailboxes, c.cameras, c.reasons = map[topicKey]*mailbox{}, map[string]string{}, map[string]string{}
-	c.stale = staleTopics{announced: make(chan struct{}), checked: map[string]struct{}{}}
-	c.sizes.MaxPacket = c.MaxPacket
-	c.events = &spool.Spool{Config: c.Spool, Logger: c.Logger, Notify: c.qos1.Signal}
-	if err := c.events.Open(); err != nil {
+	if err := c.open(c); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
-	c.remoteFile.pause, c.remoteFile.run = remotePause, c.saveRemote
-	c.loadRemote()
-	c.loadAnnounced()
-	c.closing, c.close = context.WithCancel(context.Background())
+	c.setUp()
+	c.remoteControl.load()
+	c.discovery.load()
 	if c.Controller != nil { // without remote control the client does not subscribe to its own topics
-		c.announceMachine()
+		c.conflict.announce()
 	}
-	c.mu.Lock()
+	c.Link.mu.Lock()
 	c.opened = true
-	c.mu.Unlock()
+	c.Link.mu.Unlock()
 	return nil
 }
 
-// Run connects, reconnects and sends until the context ends or Close is called; it then publishes "stopped" and returns within two seconds.
-// An unreachable broker is not an error: Run logs each new reason and retries. Run must be called once.
-func (c *Client) Run(ctx context.Context) error {
-	c.mu.Lock()
-	if !c.opened || c.closing.Err() != nil {
-		c.mu.Unlock()
-		return errors.New("run mqtt: client is not open")
+// setUp connects the parts of the client, whose link is open.
+func (c *Client) setUp() {
+	c.outbox = outbox{
+		topics: topic.Tree{Root: c.Root, Device: c.Device}, frigate: c.Frigate, deepStream: c.DeepStream,
+		detectionsInterval: c.DetectionsInterval, countInterval: c.CountInterval,
+		link: &c.Link, mailboxes: map[topicKey]*mailbox{},
 	}
-	c.running.Add(1)
-	c.mu.Unlock()
-	defer c.running.Done()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.closing, cancel)()
-
-	t := retryState{blocked: make([]time.Time, len(c.addresses))}
-	for ctx.Err() == nil {
-		pause := c.attempt(ctx, &t)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+	c.remoteControl = remoteControl{
+		outbox: &c.outbox, controller: c.Controller, changed: c.Changed, cameras: map[string]string{},
+		remoteValues: remoteValues{path: c.statePath(remoteName), logger: c.Logger},
 	}
-	return nil
-}
-
-// positive returns value, or standard if value is not set.
-func positive[T int | time.Duration](value, standard T) T {
-	if value <= 0 {
-		return standard
+	c.remoteControl.file.pause, c.remoteControl.file.run = remotePause, c.remoteControl.save
+	limit := discoveryLimit
+	if c.MaxPacket > 0 {
+		limit = min(limit, c.MaxPacket-maxDiscoveryTopic)
 	}
-	return value
+	c.discovery = discovery{
+		Discovery: homeassistant.Discovery{Prefix: c.DiscoveryPrefix, Tree: c.topics, Control: c.Controller != nil, Limit: limit},
+		outbox:    &c.outbox, path: c.statePath(announcedName),
+	}
+	c.stale = staleTopics{outbox: &c.outbox, announced: make(chan struct{}), checked: map[string]struct{}{}}
+	c.conflict = nameConflict{outbox: &c.outbox, run: c.run}
 }
 
 // Close ends Run, waits for it, and writes the queued events to disk. Afterwards every event is delivered, on disk, or accounted as
@@ -244,82 +125,106 @@ func (c *Client) Close() error {
 	}
 	c.close()
 	c.running.Wait()
-	c.remoteFile.Flush()
-	c.announcing.Lock()
-	c.settleAnnounced()
-	c.saveAnnounced()
-	c.announcing.Unlock()
+	c.remoteControl.file.Flush()
+	c.discovery.close()
 	return c.events.Close()
 }
-
-// abandonLimit is how long Abandon waits for the disk.
-const abandonLimit = 200 * time.Millisecond
-
-// Abandon is Close for a process that ends at once, also while Close waits for a broker or a disk that hangs: it does not wait for Run.
-func (c *Client) Abandon() error {
-	if !c.isOpen() {
-		return nil
-	}
-	c.close()
-	return c.events.CloseWithin(abandonLimit)
-}
-
-func (c *Client) isOpen() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.opened
-}
-
-// Sync waits until every event queued before the call is on disk, or returns an error.
-func (c *Client) Sync() error { return c.events.Sync() }
 
 // Topics returns the client's topic tree. It is valid after Open.
 func (c *Client) Topics() topic.Tree { return c.topics }
 
-// Accounting is one account per outgoing class.
-type Accounting struct {
-	Detections ledger.Account `json:"detections"` // per-frame detections and stats: newest wins, QoS 0
-	State      ledger.Account `json:"state"`      // status, counts, settings, snapshots, discovery: newest wins, retained
-	Events     ledger.Account `json:"events"`     // the durable queue
-}
-
-// Accounting returns the message accounts since Open.
-func (c *Client) Accounting() Accounting {
-	return Accounting{Detections: c.detections.Read(), State: c.state.Read(), Events: c.events.Account()}
-}
-
-// Sum returns the account of the events and the sum of all classes.
-func (a Accounting) Sum() (events, all ledger.Account) {
-	for _, class := range []ledger.Account{a.Detections, a.State, a.Events} {
-		all.Offered += class.Offered
-		all.Delivered += class.Delivered
-		all.Superseded += class.Superseded
-		all.Dropped += class.Dropped
-		all.Queued += class.Queued
-	}
-	return a.Events, all
-}
-
-// noteSent records that an event was sent and counts repeats.
-func (c *Client) noteSent(event uint64) {
-	c.mu.Lock()
-	if event <= c.sentEvent {
-		c.repeats++
-	}
-	c.sentEvent = max(c.sentEvent, event)
-	c.mu.Unlock()
-}
-
-func (c *Client) user(to address.Address) string { return cmp.Or(to.User, c.User) }
-
-func (c *Client) password(to address.Address) (string, error) {
-	if to.Password != "" {
-		return string(to.Password), nil
-	}
-	return credentials.ReadSecret(c.Password, c.PasswordFile)
-}
-
 // defaultClientID returns a client id that is stable across restarts and differs between machines with the same device name.
 func defaultClientID(device string) string {
 	return fmt.Sprintf("edge-infer-%s-%s", strings.ToValidUTF8(device, "_"), machineID(device))
+}
+
+// Announce sets the device's cameras and entities. It publishes them to Home Assistant, QoS 1 and retained, and again whenever Home
+// Assistant starts, unless DiscoveryPrefix is empty. Entities announced earlier, also by a previous process (a file beside the event spool
+// lists them), are removed from Home Assistant. The retained topics of cameras, zones and lines that are not announced any more are
+// cleared; nothing may be published to them afterwards. Counts without a value are published as 0.
+func (c *Client) Announce(a *homeassistant.Announcement) error {
+	c.discovery.mu.Lock()
+	defer c.discovery.mu.Unlock()
+	if err := c.discovery.publish(a); err != nil {
+		return fmt.Errorf("announce device: %w", err)
+	}
+	c.clearRemoved(a.Cameras)
+	c.publishInitial(a)
+	c.prune(a.Cameras)
+	return nil
+}
+
+// clearRemoved clears the retained topics of removed cameras, zones and lines, and closes their controls, all at once.
+func (c *Client) clearRemoved(cameras []homeassistant.Camera) {
+	c.outbox.mu.Lock()
+	defer c.outbox.mu.Unlock()
+	stay := ownersOf(cameras)
+	c.stale.announce(cameras, stay)
+	c.outbox.keepOnly(stay)
+	c.remoteControl.keepOnly(stay)
+}
+
+func (c *Client) availability() string { return c.topics.Available() }
+
+func (c *Client) subscriptions() []string { return c.filters(c.Controller != nil) }
+
+// filters returns the filters of commands and of other machines with the same name, if control is set, and of Home Assistant's birth
+// message.
+func (c *Client) filters(control bool) []string {
+	var filters []string
+	if control {
+		filters = append(filters, c.remoteControl.filters()...)
+	}
+	if c.DiscoveryPrefix != "" {
+		filters = append(filters, c.discovery.Birth())
+	}
+	return filters
+}
+
+// refusedFilter logs a filter that the broker refused.
+func (c *Client) refusedFilter(filter string) {
+	if c.DiscoveryPrefix != "" && filter == c.discovery.Birth() {
+		c.Logger.Warn("mqtt subscription refused, entities may be missing after a start of Home Assistant "+
+			"(check what the broker allows this client)", "filter", filter)
+		return
+	}
+	c.Logger.Warn("mqtt subscription refused, remote control does not work (check what the broker allows this client)", "filter", filter)
+}
+
+// accompany maintains Frigate's availability topic while a connection lasts, and clears stale topics of earlier processes.
+func (c *Client) accompany(ctx context.Context, to address.Address) {
+	var background sync.WaitGroup
+	background.Go(func() { c.stale.clear(ctx, to) })
+	background.Go(func() { c.conflict.repeat(ctx.Done()) })
+	if c.Frigate != "" {
+		background.Go(func() { c.frigateAvailable(ctx, to, c.Frigate.Available()) })
+	}
+	background.Wait()
+}
+
+// receive handles Home Assistant's birth message, the messages of other machines with the same name, and commands.
+func (c *Client) receive(ctx context.Context, broker string, m paho.Message) {
+	switch {
+	case c.DiscoveryPrefix != "" && m.Topic() == c.discovery.Birth():
+		if string(m.Payload()) == "online" && !m.Retained() {
+			c.renewDiscovery()
+		}
+	case m.Topic() == c.topics.Machine():
+		if !m.Retained() {
+			c.conflict.note(m.Payload())
+		}
+	case c.Controller != nil:
+		c.remoteControl.receive(ctx, broker, m)
+	}
+}
+
+// Connection returns the state of the connection.
+func (c *Client) Connection() Connection {
+	connection := c.connectionState()
+	c.outbox.mu.Lock()
+	defer c.outbox.mu.Unlock()
+	if other := c.conflict.current(time.Now()); other != nil {
+		connection.Conflict = other.String()
+	}
+	return connection
 }

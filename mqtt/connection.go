@@ -28,15 +28,15 @@ type retryState struct {
 }
 
 // attempt tries the brokers in order and serves the first that takes the client. It returns how long to wait before the next attempt.
-func (c *Client) attempt(ctx context.Context, t *retryState) time.Duration {
+func (l *Link) attempt(ctx context.Context, t *retryState) time.Duration {
 	const stableAfter = 10 * time.Second // a connection that lasted this long resets the back-off
 	tried := false
-	for i, to := range c.addresses {
+	for i, to := range l.addresses {
 		if time.Now().Before(t.blocked[i]) {
 			continue
 		}
-		s, err := c.connect(ctx, to, identity{
-			id: c.ClientID, will: c.topics.Available(), inbound: inboundLimit, largest: 2 * command.MaxBytes,
+		s, err := l.connect(ctx, to, identity{
+			id: l.ClientID, will: l.device.availability(), inbound: inboundLimit, largest: 2 * command.MaxBytes,
 		})
 		if ctx.Err() != nil {
 			if err == nil {
@@ -46,22 +46,22 @@ func (c *Client) attempt(ctx context.Context, t *retryState) time.Duration {
 			return 0
 		}
 		if err != nil {
-			c.disconnected(to, "mqtt cannot connect", err)
+			l.disconnected(to, "mqtt cannot connect", err)
 			if loginRefused(err) {
-				t.blocked[i] = time.Now().Add(backoff.Jitter(c.RefusedRetry))
+				t.blocked[i] = time.Now().Add(backoff.Jitter(l.RefusedRetry))
 			} else {
 				tried = true
 			}
 			continue
 		}
 		start := time.Now()
-		c.connected(to)
-		err = c.serve(ctx, s, to)
+		l.connected(to)
+		err = l.serve(ctx, s, to)
 		if ctx.Err() != nil {
-			c.disconnected(to, "", nil)
+			l.disconnected(to, "", nil)
 			return 0
 		}
-		c.disconnected(to, "mqtt lost the connection", c.explainLoss(s, to.String(), err))
+		l.disconnected(to, "mqtt lost the connection", l.explainLoss(s, to.String(), err))
 		if time.Since(start) >= stableAfter {
 			t.failures = 0
 		}
@@ -72,72 +72,64 @@ func (c *Client) attempt(ctx context.Context, t *retryState) time.Duration {
 		return time.Until(slices.MinFunc(t.blocked, time.Time.Compare))
 	}
 	t.failures++
-	return backoff.Exponential{Min: c.RetryMin, Max: c.RetryMax}.After(t.failures - 1)
+	return backoff.Exponential{Min: l.RetryMin, Max: l.RetryMax}.After(t.failures - 1)
 }
 
-// serve runs a connection, maintains Frigate's availability topic meanwhile, and clears stale topics of earlier processes in the
-// background.
-func (c *Client) serve(ctx context.Context, s *session, to address.Address) error {
+// serve runs a connection, and what the device does meanwhile.
+func (l *Link) serve(ctx context.Context, s *session, to address.Address) error {
 	served, lost := context.WithCancelCause(ctx)
 	var background sync.WaitGroup
-	background.Go(func() { c.clearStale(served, to) })
-	background.Go(func() { c.repeatMachine(served.Done()) })
-	if c.Frigate != "" {
-		background.Go(func() { c.frigateAvailable(served, to) })
-	}
+	background.Go(func() { l.device.accompany(served, to) })
 	err := s.serve(ctx)
 	lost(errMainConnectionLost) // no cause any more where ctx has ended
 	background.Wait()
 	return err
 }
 
-// Connection returns the state of the connection.
-func (c *Client) Connection() Connection {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	connection := c.connection
-	connection.Spool = c.events.Stats().Error
-	if other := c.conflict.current(time.Now()); other != nil {
-		connection.Conflict = other.String()
-	}
+// connectionState returns the state of the connection, without Conflict.
+func (l *Link) connectionState() Connection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	connection := l.connection
+	connection.Spool = l.events.Stats().Error
 	return connection
 }
 
 // Online reports whether a broker is connected.
-func (c *Client) Online() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.connection.Connected
+func (l *Link) Online() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.connection.Connected
 }
 
-func (c *Client) connected(to address.Address) {
-	c.mu.Lock()
-	c.connects++
-	c.connection = Connection{Connected: true, Broker: to.String(), Since: time.Now()}
-	delete(c.reasons, to.String())
-	c.mu.Unlock()
-	c.Logger.Info("mqtt connected", "broker", to.String())
+func (l *Link) connected(to address.Address) {
+	l.mu.Lock()
+	l.connects++
+	l.connection = Connection{Connected: true, Broker: to.String(), Since: time.Now()}
+	delete(l.reasons, to.String())
+	l.mu.Unlock()
+	l.Logger.Info("mqtt connected", "broker", to.String())
 }
 
 // disconnected records why the connection failed and logs the reason if it is new for this broker.
-func (c *Client) disconnected(to address.Address, what string, err error) {
+func (l *Link) disconnected(to address.Address, what string, err error) {
 	reason := ""
 	if err != nil {
 		reason = err.Error()
-		if hint := remedyFor(err, c.Connection().Connected); hint != "" {
+		if hint := remedyFor(err, l.Online()); hint != "" {
 			reason += " (" + hint + ")"
 		}
 	}
-	c.mu.Lock()
-	known := c.reasons[to.String()] == reason
-	c.reasons[to.String()] = reason
-	since := c.connection.Since
-	if c.connection.Connected || since.IsZero() {
+	l.mu.Lock()
+	known := l.reasons[to.String()] == reason
+	l.reasons[to.String()] = reason
+	since := l.connection.Since
+	if l.connection.Connected || since.IsZero() {
 		since = time.Now()
 	}
-	c.connection = Connection{Broker: to.String(), Since: since, Error: reason}
-	c.mu.Unlock()
+	l.connection = Connection{Broker: to.String(), Since: since, Error: reason}
+	l.mu.Unlock()
 	if err != nil && !known {
-		c.Logger.Warn(what, "broker", to.String(), "error", reason)
+		l.Logger.Warn(what, "broker", to.String(), "error", reason)
 	}
 }

@@ -3,8 +3,10 @@ package mqtt
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -41,31 +43,43 @@ type Settings struct {
 	Labels    []string // nil: all
 }
 
+// remoteControl executes the commands of a device. Commands are executed one at a time, except restarts.
+type remoteControl struct {
+	remoteValues
+	outbox     *outbox
+	controller Controller                                  // nil without remote control
+	changed    func(camera, control, value, broker string) // may be nil
+
+	cameras            map[string]string // name by topic level, of cameras that have controls; guarded by the outbox's lock
+	refusals, commands logLimit
+	restarting         atomic.Bool // the controller prepares a restart
+}
+
 // Settings publishes the values of a camera's controls, QoS 1 and retained, and opens the controls for commands.
-func (c *Client) Settings(camera string, settings Settings) {
-	c.mu.Lock()
-	c.cameras[topic.Level(camera)] = camera
-	c.mu.Unlock()
-	c.setting(camera, command.Detect, onOff(settings.Detect))
-	c.setting(camera, command.Threshold, string(payload.AppendDecimal(nil, settings.Threshold)))
-	c.setting(camera, command.Interval, strconv.Itoa(settings.Interval))
-	c.setting(camera, command.Labels, joinLabels(settings.Labels))
+func (r *remoteControl) Settings(camera string, settings Settings) {
+	r.outbox.mu.Lock()
+	r.cameras[topic.Level(camera)] = camera
+	r.outbox.mu.Unlock()
+	r.setting(camera, command.Detect, onOff(settings.Detect))
+	r.setting(camera, command.Threshold, string(payload.AppendDecimal(nil, settings.Threshold)))
+	r.setting(camera, command.Interval, strconv.Itoa(settings.Interval))
+	r.setting(camera, command.Labels, joinLabels(settings.Labels))
 }
 
 // setting publishes the value of a control unless the camera was removed meanwhile. Holding the lock throughout orders it before or after
 // the removal.
-func (c *Client) setting(camera, control, value string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cameras[topic.Level(camera)] != camera {
+func (r *remoteControl) setting(camera, control, value string) {
+	r.outbox.mu.Lock()
+	defer r.outbox.mu.Unlock()
+	if r.cameras[topic.Level(camera)] != camera {
 		return
 	}
 	keys := []topicKey{{kind: kindSetting, camera: camera, name: control}}
-	if c.Frigate != "" && control == command.Detect {
+	if r.outbox.frigate != "" && control == command.Detect {
 		keys = append(keys, topicKey{kind: kindFrigateSetting, camera: camera, name: control})
 	}
 	for _, key := range keys {
-		if s := c.mailboxLocked(key); s != nil {
+		if s := r.outbox.mailboxLocked(key); s != nil {
 			s.Put(func(buf []byte) []byte { return append(buf, value...) })
 		}
 	}
@@ -86,12 +100,12 @@ func joinLabels(labels []string) string {
 }
 
 // execute calls the controller, saves the new value and publishes it.
-func (c *Client) execute(cmd command.Command) error {
+func (r *remoteControl) execute(cmd command.Command) error {
 	if cmd.Withdraw {
-		settings, err := c.Controller.Withdraw(cmd.Camera, cmd.Control)
+		settings, err := r.controller.Withdraw(cmd.Camera, cmd.Control)
 		if err == nil {
-			c.ForgetRemote(cmd.Camera, cmd.Control)
-			c.Settings(cmd.Camera, settings)
+			r.ForgetRemote(cmd.Camera, cmd.Control)
+			r.Settings(cmd.Camera, settings)
 		}
 		return err
 	}
@@ -99,199 +113,115 @@ func (c *Client) execute(cmd command.Command) error {
 	value := ""
 	switch cmd.Control {
 	case command.Detect:
-		err, value = c.Controller.SetDetect(cmd.Camera, cmd.On), onOff(cmd.On)
+		err, value = r.controller.SetDetect(cmd.Camera, cmd.On), onOff(cmd.On)
 	case command.Threshold:
-		err, value = c.Controller.SetThreshold(cmd.Camera, cmd.Threshold), string(payload.AppendDecimal(nil, cmd.Threshold))
+		err, value = r.controller.SetThreshold(cmd.Camera, cmd.Threshold), string(payload.AppendDecimal(nil, cmd.Threshold))
 	case command.Interval:
-		err, value = c.Controller.SetInterval(cmd.Camera, cmd.Interval), strconv.Itoa(cmd.Interval)
+		err, value = r.controller.SetInterval(cmd.Camera, cmd.Interval), strconv.Itoa(cmd.Interval)
 	case command.Labels:
-		err, value = c.Controller.SetLabels(cmd.Camera, cmd.Labels), joinLabels(cmd.Labels)
+		err, value = r.controller.SetLabels(cmd.Camera, cmd.Labels), joinLabels(cmd.Labels)
 	case command.Snapshot:
-		return c.Controller.Snapshot(cmd.Camera)
+		return r.controller.Snapshot(cmd.Camera)
 	case command.Reload:
-		return c.Controller.Reload()
+		return r.controller.Reload()
 	case command.Restart:
-		return c.Controller.Restart()
+		return r.controller.Restart()
 	}
 	if err == nil {
-		c.recordRemote(cmd)
-		c.setting(cmd.Camera, cmd.Control, value)
+		r.record(cmd)
+		r.setting(cmd.Camera, cmd.Control, value)
 	}
 	return err
 }
 
 // refuse reports a refused command on the error topic, and logs it at most once per second.
-func (c *Client) refuse(topic string, reason error) {
+func (r *remoteControl) refuse(topic string, reason error) {
 	now := time.Now()
-	if unreported, logNow := c.refusals.Next(now); logNow {
-		c.Logger.Warn("mqtt command refused", "topic", command.Quote(topic), "error", reason, "unreported", unreported)
+	if unreported, logNow := r.refusals.Next(now); logNow {
+		r.logger.Warn("mqtt command refused", "topic", command.Quote(topic), "error", reason, "unreported", unreported)
 	}
-	c.mailbox(topicKey{kind: kindError}).Put(func(buf []byte) []byte {
-		buf = append(buf, payload.Version+`"device":`...)
-		buf = payload.AppendString(buf, c.Device)
-		buf = payload.AppendTimeField(buf, now)
-		buf = append(buf, `,"topic":`...)
-		buf = payload.AppendString(buf, topic)
-		buf = append(buf, `,"error":`...)
-		buf = payload.AppendString(buf, reason.Error())
-		return append(buf, '}')
-	})
+	message := struct {
+		payload.Header
+		Topic string `json:"topic"`
+		Error string `json:"error"`
+	}{payload.NewHeader(r.outbox.topics.Device, now), topic, reason.Error()}
+	r.outbox.mailbox(topicKey{kind: kindError}).Put(func(buf []byte) []byte { return payload.AppendMessage(buf, &message) })
 }
 
-// subscription is a pending SUBSCRIBE.
-type subscription struct {
-	done  <-chan struct{}
-	token *paho.SubscribeToken
-}
-
-// subscribe subscribes to the client's own filters.
-func (s *session) subscribe() subscription {
-	filters := s.client.filters(s.client.Controller != nil)
-	if len(filters) == 0 {
-		return subscription{}
-	}
-	return s.subscribeTo(filters, nil)
-}
-
-// filters returns the filters of commands and of other machines with the same name, if control is set, and of Home Assistant's birth
-// message.
-func (c *Client) filters(control bool) (filters []string) {
-	if control {
-		filters = append(filters, c.topics.Base()+"+/set", c.topics.Base()+"+/+/set", c.topics.Machine())
-		if c.Frigate != "" {
-			filters = append(filters, c.Frigate.Commands(command.Detect))
-		}
-	}
-	if c.DiscoveryPrefix != "" {
-		filters = append(filters, c.discovery().Birth())
+// filters returns the filters of commands and of other machines with the same name.
+func (r *remoteControl) filters() []string {
+	topics := &r.outbox.topics
+	filters := []string{topics.Base() + "+/set", topics.Base() + "+/+/set", topics.Machine()}
+	if r.outbox.frigate != "" {
+		filters = append(filters, r.outbox.frigate.Commands(command.Detect))
 	}
 	return filters
 }
 
-// subscribeTo subscribes to filters. It returns the zero subscription if the session has ended or the limit has fired.
-func (s *session) subscribeTo(filters []string, limit <-chan time.Time) subscription {
-	wanted := map[string]byte{}
-	for _, filter := range filters {
-		wanted[filter] = 1
+// receive executes a command.
+func (r *remoteControl) receive(ctx context.Context, broker string, m paho.Message) {
+	if m.Retained() {
+		// It would be carried out again at every connection.
+		if len(m.Payload()) > 0 {
+			r.refuse(m.Topic(), errors.New("retained commands are ignored, publish without the retain flag"))
+		}
+		return
 	}
-	token, ok := s.call(func() paho.Token { return s.paho.SubscribeMultiple(wanted, nil) }, limit).(*paho.SubscribeToken)
-	if !ok {
-		return subscription{}
+	base := r.outbox.topics.Base()
+	if r.outbox.frigate != "" && !strings.HasPrefix(m.Topic(), base) {
+		base = string(r.outbox.frigate) + "/"
 	}
-	return subscription{done: token.Done(), token: token}
-}
-
-// report logs the filters that the broker refused.
-func (s *subscription) report(c *Client) {
-	if err := s.token.Error(); err != nil {
-		c.Logger.Warn("mqtt cannot subscribe", "error", err)
+	cmd, err := command.Parse(base, m.Topic(), m.Payload(), r.camera)
+	if errors.Is(err, command.ErrNone) {
+		return
 	}
-	for filter, code := range s.token.Result() {
-		switch {
-		case code < failureCode: // some brokers answer with the codes of MQTT 5
-		case c.DiscoveryPrefix != "" && filter == c.discovery().Birth():
-			c.Logger.Warn("mqtt subscription refused, entities may be missing after a start of Home Assistant "+
-				"(check what the broker allows this client)", "filter", filter)
-		default:
-			c.Logger.Warn("mqtt subscription refused, remote control does not work (check what the broker allows this client)", "filter", filter)
+	if err == nil {
+		if unreported, logNow := r.commands.Next(time.Now()); logNow {
+			r.logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", command.Quote(string(m.Payload())),
+				"unreported", unreported)
+		}
+		if cmd.Control == command.Restart {
+			err = r.restart(ctx, broker, m, cmd)
+		} else {
+			err = r.carryOut(broker, m, cmd)
 		}
 	}
-}
-
-// receive queues a message on paho's goroutine, which must not block.
-func (s *session) receive(m paho.Message) {
-	select {
-	case s.inbound <- m:
-	default:
-		s.client.refuse(m.Topic(), errors.New("too many commands at once"))
+	if err != nil {
+		r.refuse(m.Topic(), err)
 	}
 }
 
-// handleInbound executes commands until the session ends.
-func (s *session) handleInbound(ctx context.Context) {
-	c := s.client
-	name := func(level string) (string, bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		camera, known := c.cameras[level]
-		return camera, known
-	}
-	for {
-		var m paho.Message
-		select {
-		case m = <-s.inbound:
-		case <-s.done:
-			return
-		case <-ctx.Done():
-			return
-		}
-		if c.DiscoveryPrefix != "" && m.Topic() == c.discovery().Birth() {
-			if string(m.Payload()) == "online" && !m.Retained() {
-				c.renewDiscovery()
-			}
-			continue
-		}
-		if m.Topic() == c.topics.Machine() {
-			if !m.Retained() {
-				c.noteMachine(m.Payload())
-			}
-			continue
-		}
-		if c.Controller == nil {
-			continue
-		}
-		if m.Retained() {
-			// It would be carried out again at every connection.
-			if len(m.Payload()) > 0 {
-				c.refuse(m.Topic(), errors.New("retained commands are ignored, publish without the retain flag"))
-			}
-			continue
-		}
-		base := c.topics.Base()
-		if c.Frigate != "" && !strings.HasPrefix(m.Topic(), base) {
-			base = string(c.Frigate) + "/"
-		}
-		cmd, err := command.Parse(base, m.Topic(), m.Payload(), name)
-		if errors.Is(err, command.ErrNone) {
-			continue
-		}
-		if err == nil {
-			if unreported, logNow := c.commands.Next(time.Now()); logNow {
-				c.Logger.Info("mqtt command", "camera", cmd.Camera, "control", cmd.Control, "payload", command.Quote(string(m.Payload())),
-					"unreported", unreported)
-			}
-			if cmd.Control == command.Restart {
-				err = s.restart(ctx, m, cmd)
-			} else {
-				err = s.carryOut(m, cmd)
-			}
-		}
-		if err != nil {
-			c.refuse(m.Topic(), err)
-		}
-	}
+// camera returns the camera of a topic level that takes commands.
+func (r *remoteControl) camera(level string) (string, bool) {
+	r.outbox.mu.Lock()
+	defer r.outbox.mu.Unlock()
+	camera, known := r.cameras[level]
+	return camera, known
+}
+
+// keepOnly closes the controls of other cameras. The caller holds the outbox's lock.
+func (r *remoteControl) keepOnly(stay map[owner]bool) {
+	maps.DeleteFunc(r.cameras, func(_, camera string) bool { return !stay[owner{camera: camera}] })
 }
 
 // carryOut executes a command and reports it as carried out.
-func (s *session) carryOut(m paho.Message, cmd command.Command) error {
-	c := s.client
-	err := c.execute(cmd)
-	if err == nil && c.Changed != nil {
-		c.Changed(cmd.Camera, cmd.Control, command.Quote(string(m.Payload())), s.broker)
+func (r *remoteControl) carryOut(broker string, m paho.Message, cmd command.Command) error {
+	err := r.execute(cmd)
+	if err == nil && r.changed != nil {
+		r.changed(cmd.Camera, cmd.Control, command.Quote(string(m.Payload())), broker)
 	}
 	return err
 }
 
 // restart executes a restart in the background: other commands do not wait for it.
-func (s *session) restart(ctx context.Context, m paho.Message, cmd command.Command) error {
-	c := s.client
-	if !c.restarting.CompareAndSwap(false, true) {
+func (r *remoteControl) restart(ctx context.Context, broker string, m paho.Message, cmd command.Command) error {
+	if !r.restarting.CompareAndSwap(false, true) {
 		return errors.New("a restart is being prepared already")
 	}
 	go func() {
-		defer c.restarting.Store(false)
-		if err := s.carryOut(m, cmd); err != nil && ctx.Err() == nil {
-			c.refuse(m.Topic(), err)
+		defer r.restarting.Store(false)
+		if err := r.carryOut(broker, m, cmd); err != nil && ctx.Err() == nil {
+			r.refuse(m.Topic(), err)
 		}
 	}()
 	return nil

@@ -19,7 +19,6 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
-	"github.com/edge-infer/edge-infer/mqtt/topic"
 )
 
 // recorder is a controller that notes its calls.
@@ -296,10 +295,11 @@ func FuzzCommand(f *testing.F) {
 		}
 		r := &recorder{}
 		client := &Client{
-			Controller: r, Device: "gate", topics: topic.Tree{Root: "edge-infer", Device: "gate"}, mailboxes: map[topicKey]*mailbox{},
-			qos0: newMailboxQueue(), qos1: newMailboxQueue(), remote: map[string]command.Kept{}, events: &spool.Spool{},
+			Controller: r, Root: "edge-infer", Device: "gate",
+			Link: Link{qos0: newMailboxQueue(), qos1: newMailboxQueue(), events: &spool.Spool{}},
 		}
-		client.remoteFile.run = client.saveRemote
+		client.setUp()
+		client.remoteControl.load()
 		require.NoError(t, client.execute(c))
 		require.Len(t, r.calls, 1)
 		require.True(t, c.Threshold >= 0 && c.Threshold <= 1)

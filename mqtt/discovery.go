@@ -3,8 +3,8 @@ package mqtt
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
+	"sync"
 
 	"github.com/edge-infer/edge-infer/internal/atomicfile"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
@@ -16,120 +16,101 @@ const (
 	discoveryLimit = 16 << 10
 )
 
-// Announce sets the device's cameras and entities. It publishes them to Home Assistant, QoS 1 and retained, and again whenever Home
-// Assistant starts, unless DiscoveryPrefix is empty. Entities announced earlier, also by a previous process (a file beside the event spool
-// lists them), are removed from Home Assistant. The retained topics of cameras, zones and lines that are not announced any more are
-// cleared; nothing may be published to them afterwards. Counts without a value are published as 0.
-func (c *Client) Announce(a *homeassistant.Announcement) error {
-	c.announcing.Lock()
-	defer c.announcing.Unlock()
-	if err := c.discover(a); err != nil {
-		return fmt.Errorf("announce device: %w", err)
-	}
-	c.clearRemoved(a.Cameras)
-	c.publishInitial(a)
-	c.pruneRemote(a.Cameras)
-	return nil
-}
+// discovery publishes the device's entities to Home Assistant.
+type discovery struct {
+	homeassistant.Discovery // builds the messages; without a Prefix there are none
+	outbox                  *outbox
+	path                    string // of the file that lists the announced entities, empty for none
 
-// discovery returns the builder of discovery messages.
-func (c *Client) discovery() *homeassistant.Discovery {
-	limit := discoveryLimit
-	if c.MaxPacket > 0 {
-		limit = min(limit, c.MaxPacket-maxDiscoveryTopic)
-	}
-	return &homeassistant.Discovery{Prefix: c.DiscoveryPrefix, Tree: c.topics, Control: c.Controller != nil, Limit: limit}
+	mu        sync.Mutex // locked before the outbox's
+	announced homeassistant.Announced
+	saved     string // the content of the file
 }
 
 // maxDiscoveryTopic is an upper bound of a discovery packet's size without its payload, in bytes.
 const maxDiscoveryTopic = 1000
 
-// discover publishes the changed discovery messages. The caller holds announcing.
-func (c *Client) discover(a *homeassistant.Announcement) error {
-	c.settleAnnounced()
-	messages, after := c.announced.RemoveAll()
-	if c.DiscoveryPrefix != "" {
+// publish publishes the changed discovery messages. The caller holds mu.
+func (d *discovery) publish(a *homeassistant.Announcement) error {
+	d.settle()
+	messages, after := d.announced.RemoveAll()
+	if d.Prefix != "" {
 		var err error
-		if messages, after, err = c.discovery().Messages(a, c.announced); err != nil {
+		if messages, after, err = d.Messages(a, d.announced); err != nil {
 			return err
 		}
 	}
-	c.announced = after
-	c.saveAnnounced() // before it is published: what is on disk may be more than Home Assistant knows, not less
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	d.announced = after
+	d.save() // before it is published: what is on disk may be more than Home Assistant knows, not less
+	d.outbox.mu.Lock()
+	defer d.outbox.mu.Unlock()
 	for _, m := range messages {
 		key := topicKey{kind: kindDiscovery, name: m.Topic}
 		if len(m.Payload) > 0 {
-			c.change(key, string(m.Payload))
+			d.outbox.change(key, string(m.Payload))
 			continue
 		}
-		if box := c.mailboxes[key]; box == nil || !box.Holds("") {
-			c.mailboxLocked(key).Put(func([]byte) []byte { return []byte{} })
+		if box := d.outbox.mailboxes[key]; box == nil || !box.Holds("") {
+			d.outbox.mailboxLocked(key).Put(func([]byte) []byte { return []byte{} })
 		}
 	}
 	return nil
 }
 
-// settleAnnounced forgets entities whose removal was delivered. The caller holds announcing, or nothing is announced any more.
-func (c *Client) settleAnnounced() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for topic := range c.announced {
-		if box := c.mailboxes[topicKey{kind: kindDiscovery, name: topic}]; box != nil && box.Settled() {
-			c.announced.Settle(topic)
+// settle forgets entities whose removal was delivered. The caller holds mu, or nothing is announced any more.
+func (d *discovery) settle() {
+	d.outbox.mu.Lock()
+	defer d.outbox.mu.Unlock()
+	for topic := range d.announced {
+		if box := d.outbox.mailboxes[topicKey{kind: kindDiscovery, name: topic}]; box != nil && box.Settled() {
+			d.announced.Settle(topic)
 		}
 	}
 }
 
-// renewDiscovery sends the discovery messages again.
-func (c *Client) renewDiscovery() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, box := range c.order {
-		if box.Discovery && !box.Holds("") { // nothing is left to remove of what was cleared
-			box.Renew()
-		}
-	}
+// close saves what was announced, without what Home Assistant has removed.
+func (d *discovery) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settle()
+	d.save()
 }
 
-func (c *Client) loadAnnounced() {
-	c.announced = homeassistant.Announced{}
-	path := c.statePath(announcedName)
-	if path == "" {
+func (d *discovery) load() {
+	d.announced = homeassistant.Announced{}
+	if d.path == "" {
 		return
 	}
-	data, err := os.ReadFile(path)
+	data, err := os.ReadFile(d.path)
 	if err == nil {
-		err = json.Unmarshal(data, &c.announced)
+		err = json.Unmarshal(data, &d.announced)
 	}
-	if err != nil || c.announced == nil {
-		c.announced = homeassistant.Announced{}
+	if err != nil || d.announced == nil {
+		d.announced = homeassistant.Announced{}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		c.Logger.Warn("previous Home Assistant discovery cannot be read, removed entities stay in Home Assistant", "file", path,
+		d.outbox.link.Logger.Warn("previous Home Assistant discovery cannot be read, removed entities stay in Home Assistant", "file", d.path,
 			"error", err)
 	}
 }
 
-func (c *Client) saveAnnounced() {
-	path := c.statePath(announcedName)
-	if path == "" {
+func (d *discovery) save() {
+	if d.path == "" {
 		return
 	}
-	data, err := json.Marshal(c.announced)
-	if err == nil && string(data) != c.announcedSaved {
-		err = atomicfile.Write(path, data, 0o600)
+	data, err := json.Marshal(d.announced)
+	if err == nil && string(data) != d.saved {
+		err = atomicfile.Write(d.path, data, 0o600)
 	}
 	if err != nil {
-		c.Logger.Warn(
+		d.outbox.link.Logger.Warn(
 			"Home Assistant discovery cannot be saved, entities removed while the daemon is stopped stay in Home Assistant",
 			"file",
-			path,
+			d.path,
 			"error",
 			err,
 		)
 		return
 	}
-	c.announcedSaved = string(data)
+	d.saved = string(data)
 }

@@ -20,7 +20,7 @@ import (
 func (c *Client) Forget(ctx context.Context) (int, error) {
 	filters := []string{c.topics.Base() + "#"}
 	if c.DiscoveryPrefix != "" {
-		filters = append(filters, c.discovery().Filter())
+		filters = append(filters, c.discovery.Filter())
 	}
 	var errs []error
 	for _, to := range c.addresses {
@@ -40,8 +40,8 @@ func (c *Client) Forget(ctx context.Context) (int, error) {
 }
 
 // connectExtra opens an additional session that accepts retained messages of any size. The caller closes it with end.
-func (c *Client) connectExtra(ctx context.Context, to address.Address, suffix string) (*session, error) {
-	s, err := c.connect(ctx, to, identity{id: c.ClientID + suffix, inbound: 2 * topicLimit, largest: math.MaxInt})
+func (l *Link) connectExtra(ctx context.Context, to address.Address, suffix string) (*session, error) {
+	s, err := l.connect(ctx, to, identity{id: l.ClientID + suffix, inbound: 2 * topicLimit, largest: math.MaxInt})
 	if err == nil {
 		go s.callPaho()
 	}
@@ -58,7 +58,7 @@ func (s *session) end() {
 func (s *session) clearRetained(ctx context.Context, filters []string, judge func(topic string) (clear bool, more []string)) (int, error) {
 	// The broker sends what it retains right after its acknowledgement; silence means that this was all.
 	const silence = 500 * time.Millisecond
-	limit := s.client.AckTimeout
+	limit := s.link.AckTimeout
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	cleared := 0

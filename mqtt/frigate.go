@@ -15,15 +15,15 @@ import (
 const frigateSuffix = "-frigate"
 
 // Identifiers returns the client identifiers of the connections that remain open. They are known after Open.
-func (c *Client) Identifiers() []string { return []string{c.ClientID, c.ClientID + frigateSuffix} }
+func (l *Link) Identifiers() []string { return []string{l.ClientID, l.ClientID + frigateSuffix} }
 
-// frigateAvailable maintains <Frigate>/available until ctx ends: online, stopped after a clean end, offline when the client's connection is
-// lost (the cause of ctx) or the process dies. It uses a connection of its own, because a connection has only one last will.
-func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
-	as := identity{id: c.ClientID + frigateSuffix, will: c.Frigate.Available(), largest: 2 * command.MaxBytes}
+// frigateAvailable maintains Frigate's availability topic until ctx ends: online, stopped after a clean end, offline when the client's
+// connection is lost (the cause of ctx) or the process dies. It uses a connection of its own, because a connection has only one last will.
+func (l *Link) frigateAvailable(ctx context.Context, to address.Address, subject string) {
+	as := identity{id: l.ClientID + frigateSuffix, will: subject, largest: 2 * command.MaxBytes}
 	reason := ""
 	for failures := 0; ctx.Err() == nil; failures++ {
-		s, err := c.connect(ctx, to, as)
+		s, err := l.connect(ctx, to, as)
 		if err == nil {
 			failures = 0
 			err = s.holdOnline(ctx, as.will)
@@ -33,11 +33,11 @@ func (c *Client) frigateAvailable(ctx context.Context, to address.Address) {
 		}
 		if err.Error() != reason {
 			reason = err.Error()
-			c.Logger.Warn("mqtt cannot publish its availability in Frigate's topics", "topic", as.will, "broker", to.String(), "error", err)
+			l.Logger.Warn("mqtt cannot publish its availability in Frigate's topics", "topic", as.will, "broker", to.String(), "error", err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(backoff.Exponential{Min: c.RetryMin, Max: c.RetryMax}.After(failures)):
+		case <-time.After(backoff.Exponential{Min: l.RetryMin, Max: l.RetryMax}.After(failures)):
 		}
 	}
 }
@@ -51,7 +51,7 @@ func (s *session) holdOnline(ctx context.Context, subject string) error {
 	defer s.paho.Disconnect(0)
 	defer s.fail(errStopped)
 	go s.callPaho()
-	limit := time.NewTimer(s.client.AckTimeout)
+	limit := time.NewTimer(s.link.AckTimeout)
 	defer limit.Stop()
 	token := s.publish(publication{subject, true, []byte(topic.Online)}, limit.C)
 	if token == nil {

@@ -33,9 +33,11 @@ const unhindered = 30 * time.Second
 // testClient has short times, so that faults show quickly.
 func testClient(brokers ...string) *Client {
 	return &Client{
-		Device: "gate", Brokers: brokers, Logger: mqtttest.Discard(), ClientID: fmt.Sprintf("test-%d", time.Now().UnixNano()),
-		RetryMin: 20 * time.Millisecond, RetryMax: 200 * time.Millisecond, RefusedRetry: 300 * time.Millisecond,
-		ConnectTimeout: 2 * time.Second, WriteTimeout: time.Second, AckTimeout: 5 * time.Second, KeepAlive: 2 * time.Second,
+		Device: "gate", Link: Link{
+			Brokers: brokers, Logger: mqtttest.Discard(), ClientID: fmt.Sprintf("test-%d", time.Now().UnixNano()),
+			RetryMin: 20 * time.Millisecond, RetryMax: 200 * time.Millisecond, RefusedRetry: 300 * time.Millisecond,
+			ConnectTimeout: 2 * time.Second, WriteTimeout: time.Second, AckTimeout: 5 * time.Second, KeepAlive: 2 * time.Second,
+		},
 	}
 }
 

@@ -19,11 +19,11 @@ type Login struct {
 
 // Login tries to log in to each broker without publishing. It uses its own client id, so that a running daemon keeps its connection. The
 // client must be open.
-func (c *Client) Login(ctx context.Context) []Login {
-	logins := make([]Login, len(c.addresses))
-	for i, to := range c.addresses {
+func (l *Link) Login(ctx context.Context) []Login {
+	logins := make([]Login, len(l.addresses))
+	for i, to := range l.addresses {
 		logins[i].Broker = to.String()
-		s, err := c.connect(ctx, to, identity{id: c.ClientID + "-login", largest: 2 * command.MaxBytes})
+		s, err := l.connect(ctx, to, identity{id: l.ClientID + "-login", largest: 2 * command.MaxBytes})
 		if err != nil {
 			logins[i].Error, logins[i].Hint = err.Error(), remedyFor(err, false)
 			continue

@@ -28,15 +28,19 @@ type machine struct {
 
 // nameConflict is another machine with the same device name, whose messages mix with those of this one.
 type nameConflict struct {
+	outbox *outbox
+	run    string // of this process
+
+	// Guarded by the outbox's lock.
 	other    machine
 	seen     time.Time
 	answered time.Time // when this machine has made itself known to it
 }
 
-// thisMachine returns the client's own payload of the machine topic.
-func (c *Client) thisMachine() machine {
+// self returns the client's own payload of the machine topic.
+func (n *nameConflict) self() machine {
 	host, _ := os.Hostname()
-	return machine{Machine: machineID(""), Host: host, Run: c.run}
+	return machine{Machine: machineID(""), Host: host, Run: n.run}
 }
 
 // machineID returns a text that distinguishes this machine from others, for a purpose. The serial number of a board counts where there is
@@ -52,39 +56,34 @@ func machineID(purpose string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// announceMachine publishes which machine this is, QoS 1 and retained.
-func (c *Client) announceMachine() {
-	own := c.thisMachine()
-	c.mailbox(topicKey{kind: kindMachine}).Put(func(buf []byte) []byte {
-		buf = append(buf, payload.Version+`"device":`...)
-		buf = payload.AppendString(buf, c.Device)
-		buf = payload.AppendTimeField(buf, time.Now())
-		buf = payload.AppendString(append(buf, `,"machine":`...), own.Machine)
-		buf = payload.AppendString(append(buf, `,"host":`...), own.Host)
-		buf = payload.AppendString(append(buf, `,"run":`...), own.Run)
-		return append(buf, '}')
-	})
+// announce publishes which machine this is, QoS 1 and retained.
+func (n *nameConflict) announce() {
+	message := struct {
+		payload.Header
+		machine
+	}{payload.NewHeader(n.outbox.topics.Device, time.Now()), n.self()}
+	n.outbox.mailbox(topicKey{kind: kindMachine}).Put(func(buf []byte) []byte { return payload.AppendMessage(buf, &message) })
 }
 
-// noteMachine evaluates a message of the machine topic that is not retained, so that its machine is there now.
-func (c *Client) noteMachine(message []byte) {
+// note evaluates a message of the machine topic that is not retained, so that its machine is there now.
+func (n *nameConflict) note(message []byte) {
 	var other machine
-	if json.Unmarshal(message, &other) != nil || other.Run == "" || other.Run == c.run {
+	if json.Unmarshal(message, &other) != nil || other.Run == "" || other.Run == n.run {
 		return
 	}
 	now := time.Now()
-	c.mu.Lock()
-	known := c.conflict.other == other && now.Sub(c.conflict.seen) < conflictTime
-	c.conflict.other, c.conflict.seen = other, now
-	answer := !known && now.Sub(c.conflict.answered) >= machinePause
+	n.outbox.mu.Lock()
+	known := n.other == other && now.Sub(n.seen) < conflictTime
+	n.other, n.seen = other, now
+	answer := !known && now.Sub(n.answered) >= machinePause
 	if answer {
-		c.conflict.answered = now
+		n.answered = now
 	}
-	c.mu.Unlock()
+	n.outbox.mu.Unlock()
 	if answer {
-		c.Logger.Error("mqtt: another machine has this device name, their messages mix (give each machine its own name)",
-			"name", c.Device, "other", other.String())
-		c.announceMachine()
+		n.outbox.link.Logger.Error("mqtt: another machine has this device name, their messages mix (give each machine its own name)",
+			"name", n.outbox.topics.Device, "other", other.String())
+		n.announce()
 	}
 }
 
@@ -101,8 +100,8 @@ func (n *nameConflict) current(now time.Time) *machine {
 	return &n.other
 }
 
-// repeatMachine keeps the other machine aware of this one as long as both have the same name, until done is closed.
-func (c *Client) repeatMachine(done <-chan struct{}) {
+// repeat keeps the other machine aware of this one as long as both have the same name, until done is closed.
+func (n *nameConflict) repeat(done <-chan struct{}) {
 	ticker := time.NewTicker(machinePause)
 	defer ticker.Stop()
 	for {
@@ -110,11 +109,11 @@ func (c *Client) repeatMachine(done <-chan struct{}) {
 		case <-done:
 			return
 		case now := <-ticker.C:
-			c.mu.Lock()
-			other := c.conflict.current(now)
-			c.mu.Unlock()
+			n.outbox.mu.Lock()
+			other := n.current(now)
+			n.outbox.mu.Unlock()
 			if other != nil {
-				c.announceMachine()
+				n.announce()
 			}
 		}
 	}

@@ -38,9 +38,9 @@ func TestTwoMachinesOfOneName(t *testing.T) {
 		require.Eventually(t, func() bool { return c.Connection().Conflict != "" }, mqtttest.Patience, time.Millisecond)
 		require.Contains(t, c.Connection().Conflict, machineID(""))
 	}
-	second.mu.Lock()
+	second.outbox.mu.Lock()
 	second.conflict.seen = time.Now().Add(-conflictTime)
-	second.mu.Unlock()
+	second.outbox.mu.Unlock()
 	require.Empty(t, second.Connection().Conflict, "nothing was heard of it for long")
 }
 
@@ -52,9 +52,9 @@ func TestForeignMachineMessages(t *testing.T) {
 	for _, text := range []string{
 		"", "x", "{}", "[]", `{"run":1}`, `{"machine":"a","host":"b","run":""}`, `{"machine":"a","host":"b","run":"` + c.run + `"}`,
 	} {
-		c.noteMachine([]byte(text))
+		c.conflict.note([]byte(text))
 		assert.Empty(t, c.Connection().Conflict, text)
 	}
-	c.noteMachine([]byte(`{"machine":"12345678","host":"","run":"abc","later":1}`))
+	c.conflict.note([]byte(`{"machine":"12345678","host":"","run":"abc","later":1}`))
 	assert.Equal(t, "without host name (machine 12345678)", c.Connection().Conflict)
 }

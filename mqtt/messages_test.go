@@ -141,12 +141,11 @@ func messageExamples() []messageExample {
 		}},
 		Stages: []payload.StageStats{{Name: "network", P50: 3 * time.Millisecond, P99: 4 * time.Millisecond, Max: 9 * time.Millisecond}},
 	}
-	nothing := func(buf []byte) []byte { return buf }
 	return []messageExample{
 		{"<camera>/detections", "detections", string(detections.AppendJSON(nil, "gate"))},
 		{"<camera>/events", "event", string(event.AppendJSON(nil, "gate", "5f1c", 42))},
 		{"<camera>/line/<line>", "line", `{"in":12,"out":3}`},
-		{"status", "status", string(status.AppendJSON(nil, "gate", at, nothing))},
-		{"stats", "stats", string(stats.AppendJSON(nil, "gate", at, func(buf []byte) []byte { return (&Health{}).append(buf, at) }))},
+		{"status", "status", string(status.AppendJSON(nil, "gate", at, nil))},
+		{"stats", "stats", string(stats.AppendJSON(nil, "gate", at, (&Health{}).message(at)))},
 	}
 }

@@ -8,7 +8,7 @@ import (
 func (s *session) sendQoS0() {
 	const batchLimit = 64 << 10
 	var (
-		queue = s.client.qos0
+		queue = s.link.qos0
 		batch []byte
 		taken []*mailbox
 		large []*unconfirmedPacket
@@ -20,7 +20,7 @@ func (s *session) sendQoS0() {
 		batch, taken, large = batch[:0], taken[:0], large[:0]
 		limit := s.sizeLimit(now)
 		wait := time.Duration(-1)
-		at := s.client.dueAt(now, s.ending)
+		at := s.link.device.dueAt(now, s.ending)
 		for len(batch) < batchLimit {
 			var box *mailbox
 			if box, wait = queue.Take(at); box == nil {
@@ -31,7 +31,7 @@ func (s *session) sendQoS0() {
 			size := len(batch) - before
 			if size >= limit {
 				batch = batch[:before]
-				s.client.tooLarge(box.Topic, size, limit, !box.Discard(now))
+				s.link.tooLarge(box.Topic, size, limit, !box.Discard(now))
 				continue
 			}
 			if packet := s.unconfirmed.Begin(size); packet != nil {

@@ -36,9 +36,9 @@ type qos1Sender struct {
 
 // sendQoS1 runs until the session ends or, once ending is closed, until everything is sent and acknowledged.
 func (s *session) sendQoS1() {
-	r := qos1Sender{session: s, buffers: make([][]byte, s.client.Window+1)}
+	r := qos1Sender{session: s, buffers: make([][]byte, s.link.Window+1)}
 	defer r.abandon()
-	if !r.send(publication{s.client.topics.Available(), true, []byte(topic.Online)}, inflightMessage{sent: time.Now()}) {
+	if !r.send(publication{s.link.device.availability(), true, []byte(topic.Online)}, inflightMessage{sent: time.Now()}) {
 		return
 	}
 	subscribed := s.subscribe()
@@ -59,7 +59,7 @@ func (s *session) sendQoS1() {
 		var oldest <-chan struct{}
 		if len(r.inflight) > 0 {
 			oldest = r.inflight[0].token.Done()
-			if left := time.Until(r.inflight[0].sent.Add(s.client.AckTimeout)); wait < 0 || left < wait {
+			if left := time.Until(r.inflight[0].sent.Add(s.link.AckTimeout)); wait < 0 || left < wait {
 				wait = left
 			}
 		}
@@ -72,14 +72,14 @@ func (s *session) sendQoS1() {
 				s.fail(err)
 				return
 			}
-		case <-s.client.qos1.Wake:
+		case <-s.link.qos1.Wake:
 		case <-ending:
 		case <-subscribed.done:
-			subscribed.report(s.client)
+			subscribed.report(s.link)
 			subscribed.done = nil
 		case <-timer.C:
-			if len(r.inflight) > 0 && time.Since(r.inflight[0].sent) >= s.client.AckTimeout {
-				s.fail(fmt.Errorf("broker acknowledged nothing for %v", s.client.AckTimeout))
+			if len(r.inflight) > 0 && time.Since(r.inflight[0].sent) >= s.link.AckTimeout {
+				s.fail(fmt.Errorf("broker acknowledged nothing for %v", s.link.AckTimeout))
 				return
 			}
 		case <-s.abort:
@@ -105,7 +105,7 @@ const (
 func (r *qos1Sender) fill() (time.Duration, bool) {
 	// Events have priority over state, but state goes first in one of stateTurn rounds.
 	const stateTurn = 4
-	for len(r.inflight) < r.client.Window && !isClosed(r.abort) {
+	for len(r.inflight) < r.link.Window && !isClosed(r.abort) {
 		now := time.Now()
 		first, second := r.sendEvent, r.sendState
 		if r.rounds++; r.rounds%stateTurn == 0 {
@@ -131,13 +131,13 @@ func (r *qos1Sender) fill() (time.Duration, bool) {
 // sendState sends the next ready state mailbox. If none is ready, it returns the time until one is (negative if unknown).
 func (r *qos1Sender) sendState(now time.Time) (sendResult, time.Duration) {
 	for {
-		box, wait := r.client.qos1.Take(r.client.dueAt(now, r.ending))
+		box, wait := r.link.qos1.Take(r.link.device.dueAt(now, r.ending))
 		if box == nil {
 			return nothingReady, wait
 		}
 		size := packetSize(box.Topic, len(box.Message()), 1)
 		if limit := r.sizeLimit(now); size >= limit {
-			r.client.tooLarge(box.Topic, size, limit, !box.Discard(now))
+			r.link.tooLarge(box.Topic, size, limit, !box.Discard(now))
 			continue
 		}
 		if !r.send(publication{box.Topic, box.Retain, box.Message()}, inflightMessage{sent: now, box: box, size: size}) {
@@ -159,14 +159,14 @@ func (r *qos1Sender) sendEvent(now time.Time) (sendResult, time.Duration) {
 		}
 		size := packetSize(event.Topic, len(event.Payload), 1)
 		if limit := r.sizeLimit(now); size >= limit {
-			r.client.events.Drop(event.Number)
-			r.client.tooLarge(event.Topic, size, limit, false)
+			r.link.events.Drop(event.Number)
+			r.link.tooLarge(event.Topic, size, limit, false)
 			continue
 		}
 		if !r.send(publication{event.Topic, false, event.Payload}, inflightMessage{sent: now, event: event.Number, size: size}) {
 			return sessionEnded, 0
 		}
-		r.client.noteSent(event.Number)
+		r.link.noteSent(event.Number)
 		return sent, 0
 	}
 }
@@ -176,19 +176,19 @@ func (r *qos1Sender) next(now time.Time) (spool.Event, bool) {
 	// pacingSlack bounds how much replay time is caught up at once, because timers fire late.
 	const pacingSlack = 20 * time.Millisecond
 	buffer := &r.buffers[r.nextBuffer%len(r.buffers)]
-	event, ok := r.client.events.Next(r.cursor, (*buffer)[:0])
+	event, ok := r.link.events.Next(r.cursor, (*buffer)[:0])
 	if ok {
 		r.nextBuffer++
 		r.cursor = event.Number
-		if r.client.BeforeEvent != nil {
-			r.client.BeforeEvent()
+		if r.link.BeforeEvent != nil {
+			r.link.BeforeEvent()
 		}
 		if event.Number <= r.mark {
 			r.markReplayed(&event)
 			if floor := now.Add(-pacingSlack); r.paced.Before(floor) {
 				r.paced = floor
 			}
-			r.paced = r.paced.Add(r.client.replayGap)
+			r.paced = r.paced.Add(r.link.replayGap)
 		}
 	}
 	*buffer = event.Buffer
@@ -200,7 +200,7 @@ func (r *qos1Sender) markReplayed(e *spool.Event) {
 	if n := len(e.Payload); n > 2 && e.Payload[n-1] == '}' {
 		at := len(e.Buffer) - n
 		e.Buffer = append(e.Buffer[:len(e.Buffer)-1], `,"age_s":`...)
-		e.Buffer = payload.AppendDecimal(e.Buffer, r.client.events.Age(e).Seconds())
+		e.Buffer = payload.AppendDecimal(e.Buffer, r.link.events.Age(e).Seconds())
 		e.Buffer = append(e.Buffer, `,"replayed":true}`...)
 		e.Payload = e.Buffer[at:]
 	}
@@ -227,15 +227,15 @@ func (r *qos1Sender) settleOldest() error {
 		return err
 	}
 	r.inflight = append(r.inflight[:0], r.inflight[1:]...)
-	if r.client.Acknowledged != nil {
-		r.client.Acknowledged(time.Since(f.sent))
+	if r.link.Acknowledged != nil {
+		r.link.Acknowledged(time.Since(f.sent))
 	}
-	r.client.sizes.Confirm(r.broker, max(f.size, r.unconfirmed.Confirm(f.packet, f.mark)))
+	r.link.sizes.Confirm(r.broker, max(f.size, r.unconfirmed.Confirm(f.packet, f.mark)))
 	switch {
 	case f.box != nil:
 		f.box.Settle(true, time.Now())
 	case f.event != 0:
-		r.client.events.Acknowledge(f.event)
+		r.link.events.Acknowledge(f.event)
 	}
 	return nil
 }

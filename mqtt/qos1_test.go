@@ -19,7 +19,7 @@ func TestMarkReplayed(t *testing.T) {
 		events.Offer("topic", func(buf []byte, _ uint64) []byte { return append(buf, in...) })
 		e, ok := events.Next(0, nil)
 		require.True(t, ok)
-		r := qos1Sender{session: &session{client: &Client{events: events}}}
+		r := qos1Sender{session: &session{link: &Link{events: events}}}
 		r.markReplayed(&e)
 		assert.Regexp(t, want, string(e.Payload))
 		require.NoError(t, events.Close())

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,9 +26,7 @@ func TestRemoteSettingsOutlastTheProcess(t *testing.T) {
 		c.Spool.Directory, c.Controller = directory, &recorder{}
 		stop := start(t, c)
 		for _, camera := range []string{"front", "back"} {
-			settings := configured
-			settings.Apply(c.Remote(camera))
-			c.Settings(camera, settings)
+			c.Settings(camera, configured)
 		}
 		waitDelivered(t, c)
 		return c, stop
@@ -48,11 +47,12 @@ func TestRemoteSettingsOutlastTheProcess(t *testing.T) {
 	stop()
 
 	c, stop := run()
-	for topic, want := range map[string]string{
-		"front/detect": "OFF", "front/threshold": "0.7", "front/interval": "1", "front/labels": "*",
-		"back/detect": "ON", "back/threshold": "0.25", "back/interval": "9", "back/labels": "a,b",
+	for camera, want := range map[string]string{
+		"front": `{"detect":false,"threshold":0.7,"labels":[]}`, "back": `{"interval":9,"labels":["a","b"]}`,
 	} {
-		sub.WaitLast(t, "edge-infer/gate/"+topic+"/state", want)
+		kept, err := json.Marshal(c.Remote(camera))
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(kept))
 	}
 	c.ForgetRemote("front", command.Threshold)
 	assert.Nil(t, c.Remote("front").Threshold)

@@ -6,17 +6,13 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
 )
 
-// clearRemoved clears the retained topics of removed cameras, zones and lines. The empty message replaces the value, is queued like one and
-// is repeated at each connection, because another configured broker may hold the value too. It covers topics published by this client; see
-// clearStale for those of earlier processes.
-func (c *Client) clearRemoved(cameras []homeassistant.Camera) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.evictCleared()
-	stay := ownersOf(cameras)
-	c.stale.announce(cameras, stay)
+// keepOnly clears the retained topics of other cameras, zones and lines. The empty message replaces the value, is queued like one and is
+// repeated at each connection, because another configured broker may hold the value too. It covers topics published by this client; see
+// staleTopics for those of earlier processes. The caller holds mu.
+func (o *outbox) keepOnly(stay map[owner]bool) {
+	o.evictCleared()
 	gone := map[*mailbox]bool{}
-	for key, s := range c.mailboxes {
+	for key, s := range o.mailboxes {
 		switch {
 		case stay[key.owner()] || s.Cleared:
 		case s.Retain:
@@ -26,35 +22,30 @@ func (c *Client) clearRemoved(cameras []homeassistant.Camera) {
 			gone[s] = true
 		}
 	}
-	c.discard(gone)
-	c.feeds = slices.DeleteFunc(c.feeds, func(f feed) bool { return gone[f.detections] })
-	for name, camera := range c.cameras {
-		if !stay[owner{camera: camera}] {
-			delete(c.cameras, name)
-		}
-	}
+	o.discard(gone)
+	o.feeds = slices.DeleteFunc(o.feeds, func(f feed) bool { return gone[f.detections] })
 }
 
 // evictCleared frees the mailboxes of cleared topics once half of topicLimit is in use. The caller holds mu.
-func (c *Client) evictCleared() {
-	if len(c.mailboxes) < topicLimit/2 {
+func (o *outbox) evictCleared() {
+	if len(o.mailboxes) < topicLimit/2 {
 		return
 	}
 	gone := map[*mailbox]bool{}
-	for _, s := range c.order {
+	for _, s := range o.order {
 		gone[s] = s.Cleared && s.Settled()
 	}
-	c.discard(gone)
+	o.discard(gone)
 }
 
 // discard removes mailboxes from the table; their queued messages are still sent. The caller holds mu.
-func (c *Client) discard(gone map[*mailbox]bool) {
-	for key, s := range c.mailboxes {
+func (o *outbox) discard(gone map[*mailbox]bool) {
+	for key, s := range o.mailboxes {
 		if gone[s] {
-			delete(c.mailboxes, key)
+			delete(o.mailboxes, key)
 		}
 	}
-	c.order = slices.DeleteFunc(c.order, func(s *mailbox) bool { return gone[s] })
+	o.order = slices.DeleteFunc(o.order, func(s *mailbox) bool { return gone[s] })
 }
 
 // owner identifies what a topic belongs to: a camera, one of its zones or one of its lines. The zero value is the device.

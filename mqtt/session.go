@@ -19,7 +19,7 @@ import (
 // session is one connection to one broker, from CONNECT to its loss. A new paho client serves each: paho's own reconnecting would keep an
 // unbounded store, replay it out of order, and hide why a broker refused.
 type session struct {
-	client *Client
+	link   *Link
 	paho   paho.Client
 	conn   *transport.Conn
 	broker string
@@ -66,38 +66,38 @@ type identity struct {
 }
 
 // connect opens a session. The context ends the attempt.
-func (c *Client) connect(ctx context.Context, to address.Address, as identity) (*session, error) {
-	password, err := c.password(to)
+func (l *Link) connect(ctx context.Context, to address.Address, as identity) (*session, error) {
+	password, err := l.password(to)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := transport.Dial(ctx, to, c.TLS, c.ConnectTimeout)
+	conn, err := transport.Dial(ctx, to, l.TLS, l.ConnectTimeout)
 	if err != nil {
 		return nil, err
 	}
 	s := &session{
-		client: c, broker: to.String(),
+		link: l, broker: to.String(),
 		ending: make(chan struct{}), abort: make(chan struct{}), done: make(chan struct{}),
 		calls: make(chan func() paho.Token), tokens: make(chan paho.Token, 1),
 		inbound: make(chan paho.Message, as.inbound),
 	}
-	s.conn = transport.New(conn, c.WriteTimeout, as.largest, func(size int) {
-		c.refuse("", fmt.Errorf("%d bytes are too large for a command", size))
+	s.conn = transport.New(conn, l.WriteTimeout, as.largest, func(size int) {
+		l.device.refuse("", fmt.Errorf("%d bytes are too large for a command", size))
 	}, s.fail)
 
 	options := paho.NewClientOptions()
 	options.AddBroker(to.String())
 	options.SetClientID(as.id)
-	options.SetUsername(c.user(to))
+	options.SetUsername(l.user(to))
 	options.SetPassword(password)
 	options.SetProtocolVersion(4) // a fixed version: paho would answer a refused login by a second one in MQTT 3.1
 	options.SetCleanSession(true)
 	options.SetAutoReconnect(false)
 	options.SetConnectRetry(false)
-	options.SetConnectTimeout(c.ConnectTimeout)
-	options.SetKeepAlive(c.KeepAlive)
-	options.SetPingTimeout(c.KeepAlive / 2)
-	options.SetWriteTimeout(c.WriteTimeout)
+	options.SetConnectTimeout(l.ConnectTimeout)
+	options.SetKeepAlive(l.KeepAlive)
+	options.SetPingTimeout(l.KeepAlive / 2)
+	options.SetWriteTimeout(l.WriteTimeout)
 	options.SetOrderMatters(true)
 	if as.will != "" {
 		options.SetBinaryWill(as.will, []byte(topic.Offline), 1, true)
@@ -123,9 +123,8 @@ func (c *Client) connect(ctx context.Context, to address.Address, as identity) (
 
 // serve sends until the connection is lost or the context ends; in the latter case it shuts down cleanly.
 func (s *session) serve(ctx context.Context) error {
-	c := s.client
-	s.mark = c.events.Last()
-	for _, box := range c.retained() {
+	s.mark = s.link.events.Last()
+	for _, box := range s.link.device.retained() {
 		box.Renew()
 	}
 	go s.callPaho()
@@ -167,7 +166,7 @@ func (s *session) leave(drained <-chan struct{}) {
 	case <-limit.C:
 		return
 	}
-	token := s.publish(publication{s.client.topics.Available(), true, []byte(topic.Stopped)}, limit.C)
+	token := s.publish(publication{s.link.device.availability(), true, []byte(topic.Stopped)}, limit.C)
 	if token == nil {
 		return
 	}
@@ -215,7 +214,7 @@ func (s *session) call(call func() paho.Token, limit <-chan time.Time) paho.Toke
 }
 
 // sizeLimit is the number of packets of this many bytes or more are discarded.
-func (s *session) sizeLimit(now time.Time) int { return s.client.sizes.Limit(s.broker, now) }
+func (s *session) sizeLimit(now time.Time) int { return s.link.sizes.Limit(s.broker, now) }
 
 // publish hands a QoS 1 message to paho, see call.
 func (s *session) publish(p publication, limit <-chan time.Time) paho.Token {

@@ -74,8 +74,8 @@ func of(topic, prefix string) bool { return strings.HasPrefix(topic, "edge-infer
 func looked(t *testing.T, c *Client) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.outbox.mu.Lock()
+		defer c.outbox.mu.Unlock()
 		return len(c.stale.checked) > 0
 	}, mqtttest.Patience, time.Millisecond)
 }

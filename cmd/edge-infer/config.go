@@ -16,13 +16,12 @@ func newConfig(stdout io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "config", Short: "Print or check a configuration file", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			return config.Usagef("config needs defaults, check FILE, migrate FILE, show, schema or reference")
+			return config.Usagef("config needs defaults, check FILE, show, schema or reference")
 		},
 	}
 	command.AddCommand(
 		newDefaults(stdout),
 		newCheck(stdout),
-		newMigrate(stdout),
 		newShow(stdout),
 		&cobra.Command{
 			Use: "reference", Short: "Print the documentation of every setting as Markdown", Args: noArguments,

@@ -45,7 +45,6 @@ func TestNamesDoNotSteerTheTerminal(t *testing.T) {
 		{"model info FILE", text},
 		{"config check FILE", broken},
 		{"config show --config FILE", broken},
-		{"config migrate FILE", text},
 		{"doctor --mqtt off --engine onnxruntime=cpu --root /none --camera FILE", text},
 		{"doctor --mqtt off --engine onnxruntime=cpu --root /none --model FILE", text},
 		{"inspect --engine onnxruntime=cpu --labels FILE", labels},

@@ -209,7 +209,7 @@ func TestMistakes(t *testing.T) {
 		{"wrong flag of a command", "bench --durration 1s", 2, []string{"unknown flag: --durration, did you mean --duration?"}},
 		{"flag like no other", "--xyzzy", 2, []string{"unknown flag: --xyzzy; see"}},
 		{"wrong command of config", "config chek x", 2, []string{`unknown command "chek", did you mean check?`}},
-		{"config nothing", "config", 2, []string{"config needs defaults, check FILE, migrate FILE, show, schema or reference"}},
+		{"config nothing", "config", 2, []string{"config needs defaults, check FILE, show, schema or reference"}},
 		{"config check bad", "config check " + badConfig, 1, []string{`unknown key "urll"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

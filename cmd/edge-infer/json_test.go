@@ -32,7 +32,7 @@ func TestEveryResultCanBeJSON(t *testing.T) {
 	walk(newRoot(&bytes.Buffer{}, &bytes.Buffer{}))
 }
 
-// What config check, config migrate and model rm give as JSON is what they say in words.
+// What config check and model rm give as JSON is what they say in words.
 func TestSmallResultsAsJSON(t *testing.T) {
 	home := t.TempDir()
 	document := func(status int, args ...string) (parsed map[string]any) {
@@ -54,9 +54,6 @@ func TestSmallResultsAsJSON(t *testing.T) {
 	write("web: {listen: off}\n")
 	require.Equal(t, map[string]any{"v": 1.0, "file": path, "cameras": 0.0, "mistakes": []any{}}, document(0, "config", "check", path))
 	require.Contains(t, string(programtest.Output(t, "config", "check", path)), "no cameras")
-	require.Equal(t, map[string]any{"v": 1.0, "files": []any{map[string]any{"file": path, "changes": []any{}}}},
-		document(0, "config", "migrate", path))
-	require.Equal(t, map[string]any{"v": 1.0, "files": []any{}}, document(1, "config", "migrate", path+".none"))
 
 	t.Setenv("XDG_CACHE_HOME", home)
 	store, err := catalogue.Open()

@@ -62,3 +62,53 @@ func goFiles(t *testing.T) []string {
 	}
 	return files
 }
+
+// memberLimit is the highest number of methods and of fields of a type; embedded ones count as one field.
+const memberLimit = 40
+
+// TestTypesAreNarrow: a type with more members is several concepts.
+func TestTypesAreNarrow(t *testing.T) {
+	methods, fields := map[string]int{}, map[string]int{}
+	for _, path := range goFiles(t) {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", path), nil, parser.ParseComments)
+		require.NoError(t, err)
+		if ast.IsGenerated(file) {
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv != nil {
+					methods[filepath.Dir(path)+"."+receiver(n.Recv.List[0].Type)]++
+				}
+			case *ast.TypeSpec:
+				if of, ok := n.Type.(*ast.StructType); ok {
+					fields[filepath.Dir(path)+"."+n.Name.Name] = of.Fields.NumFields()
+				}
+			}
+			return true
+		})
+	}
+	require.Greater(t, len(fields), 500)
+	for what, counts := range map[string]map[string]int{"methods": methods, "fields": fields} {
+		for name, n := range counts {
+			assert.True(t, n <= memberLimit, "%s has %d %s, more than %d", name, n, what, memberLimit)
+		}
+	}
+}
+
+// receiver returns the name of a method's type.
+func receiver(of ast.Expr) string {
+	switch of := of.(type) {
+	case *ast.StarExpr:
+		return receiver(of.X)
+	case *ast.IndexExpr:
+		return receiver(of.X)
+	case *ast.Ident:
+		return of.Name
+	}
+	return ""
+}

@@ -30,7 +30,7 @@ var retired = map[*regexp.Regexp]string{
 // allowedWords are texts that name a retired word on purpose: wire names that subscribers know, and terms of others.
 func allowedWords(text string) bool {
 	for _, known := range []string{
-		"fps_displaced", "entity_picture",
+		"entity_picture",
 		"such as picture, film and folder", "group of pictures",
 	} {
 		if strings.Contains(text, known) {

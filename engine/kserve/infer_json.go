@@ -218,7 +218,10 @@ func (r *InferResponse) UnmarshalHTTP(b []byte, head int) error {
 	if err := json.Unmarshal(text, &body); err != nil {
 		return fmt.Errorf("answer: %w", plain(err))
 	}
-	r.Model, r.Version, r.ID, r.Outputs = body.Model, body.Version, body.ID, r.Outputs[:0]
+	r.Model = body.Model
+	r.Version = body.Version
+	r.ID = body.ID
+	r.Outputs = r.Outputs[:0]
 	for i := range body.Outputs {
 		var t *Tensor
 		r.Outputs, t = extend(r.Outputs)

@@ -82,7 +82,10 @@ func Open(o Options) (*Engine, error) {
 			return nil, err
 		}
 		m := o.Remote.Model()
-		e.model.Backend, e.model.BackendVersion, e.model.Device, e.model.Precision = m.Backend, m.BackendVersion, m.Device, m.Precision
+		e.model.Backend = m.Backend
+		e.model.BackendVersion = m.BackendVersion
+		e.model.Device = m.Device
+		e.model.Precision = m.Precision
 		e.model.BlocksThread = m.BlocksThread
 		e.remote.Store(&e.Options.Remote)
 	}

@@ -168,7 +168,10 @@ func (s *slot) setImage(i int, im *engine.Image) error {
 	p := &s.request.image[i]
 	in := &s.request.io[s.engine.inputIndex()]
 	output := uint64(in.device) + uint64(i*s.engine.img.ImageBytes())
-	p.host, p.staging, p.bytes, p.ready = nil, 0, 0, nil
+	p.host = nil
+	p.staging = 0
+	p.bytes = 0
+	p.ready = nil
 	if im.OnDevice() {
 		p.ready = C.ei_cuda_event(im.Device.Memory.Ready())
 		s.transforms[i] = s.engine.kernels.letterbox(p, im, 0, output)

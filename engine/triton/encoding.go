@@ -91,7 +91,10 @@ func jpegInput(in *kserve.TensorMetadata, m *engine.Metadata) (engine.TensorInfo
 		channels = 1
 	}
 	// The server normalizes the decoded image and orders its channels.
-	m.Preprocess.Range, m.Preprocess.Mean, m.Preprocess.Deviation, m.Preprocess.Layout = nil, nil, nil, engine.NHWC
+	m.Preprocess.Range = nil
+	m.Preprocess.Mean = nil
+	m.Preprocess.Deviation = nil
+	m.Preprocess.Layout = engine.NHWC
 	if channels == 3 {
 		m.Preprocess.Colour = engine.RGBColour
 	}

@@ -66,7 +66,10 @@ func (e *Engine) largestAnswer(batch int) int {
 // work runs the slot's request. The worker goroutine calls it.
 func (s *slot) work() error {
 	began := clock.Monotonic()
-	s.onHost, s.onDevice, s.letterboxTime, s.batch = false, false, 0, 0
+	s.onHost = false
+	s.onDevice = false
+	s.letterboxTime = 0
+	s.batch = 0
 	s.Result.Transforms = s.Result.Transforms[:0]
 	if err := s.infer(); err != nil {
 		return err

@@ -93,7 +93,11 @@ var (
 
 // structured reports whether the lines are YAML or JSON. The dictionaries of text readers, with a character per line, are not.
 func structured(list []string) bool {
-	first, characters, numbers, elements, count := "", true, 0, 0, 0
+	first := ""
+	characters := true
+	numbers := 0
+	elements := 0
+	count := 0
 	for _, line := range list {
 		line = strings.TrimSpace(line)
 		characters = characters && utf8.RuneCountInString(line) <= 1

@@ -36,7 +36,7 @@ func (d *Detections) AppendJSON(buf []byte, device string) []byte {
 	buf = AppendString(buf, d.Camera)
 	buf = append(buf, `,"seq":`...)
 	buf = strconv.AppendUint(buf, d.Sequence, 10)
-	buf = AppendTimeField(buf, d.Time)
+	buf = appendTimeField(buf, d.Time)
 	buf = append(buf, `,"width":`...)
 	buf = strconv.AppendInt(buf, int64(d.Width), 10)
 	buf = append(buf, `,"height":`...)

@@ -1,4 +1,5 @@
-// Package payload writes the JSON payloads of the topics by appending, without reflection and, with room in the buffer, without allocation.
+// Package payload writes the JSON payloads of the topics. Those of frames and events are appended without reflection and, with room in the
+// buffer, without allocation.
 // The web page and the infer command write detections with it too.
 package payload
 
@@ -82,8 +83,8 @@ func appendTime(buf []byte, t time.Time) []byte {
 // clockFloor is before any time that a set clock can show: a machine without a battery clock starts in 1970, or where it was last.
 const clockFloor = 1_767_225_600 // Unix seconds of 1 January 2026
 
-// AppendTimeField writes the field time, and clock_set if the clock was not set.
-func AppendTimeField(buf []byte, t time.Time) []byte {
+// appendTimeField writes the field time, and clock_set if the clock was not set.
+func appendTimeField(buf []byte, t time.Time) []byte {
 	buf = appendTime(append(buf, `,"time":`...), t)
 	if t.Unix() < clockFloor {
 		buf = append(buf, `,"clock_set":false`...)

@@ -74,7 +74,7 @@ func (e *Event) AppendJSON(buf []byte, device, run string, number uint64) []byte
 	buf = AppendString(buf, e.Camera)
 	buf = append(buf, `,"seq":`...)
 	buf = strconv.AppendUint(buf, e.Sequence, 10)
-	buf = AppendTimeField(buf, e.Time)
+	buf = appendTimeField(buf, e.Time)
 	buf = append(buf, `,"label":`...)
 	buf = AppendString(buf, e.Label)
 	buf = append(buf, `,"class":`...)

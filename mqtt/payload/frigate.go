@@ -104,7 +104,7 @@ func (s *Stats) AppendFrigate(buf []byte, now time.Time) []byte {
 	buf = append(buf, `},"detectors":{"edge-infer":{"inference_speed":`...)
 	buf = AppendMilliseconds(buf, s.Engine)
 	buf = all.appendFrigate(append(buf, `}},`...))
-	buf = appendSeconds(append(buf, `,"service":{"uptime":`...), s.Started, now)
+	buf = strconv.AppendInt(append(buf, `,"service":{"uptime":`...), uptime(s.Started, now), 10)
 	return append(strconv.AppendInt(append(buf, `,"last_updated":`...), now.Unix(), 10), '}', '}')
 }
 

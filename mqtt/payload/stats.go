@@ -1,9 +1,6 @@
 package payload
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
 // Stats is the payload of the stats topic, published every few seconds. The client adds its own health.Accounting.
 type Stats struct {
@@ -44,121 +41,83 @@ type SecondaryStats struct {
 	Last                  time.Time // of the newest result; zero for none
 }
 
-func (s *SecondaryStats) appendJSON(buf []byte, now time.Time) []byte {
-	buf = AppendString(buf, s.Name)
-	for _, field := range [...]struct {
-		key   string
-		value uint64
-	}{{`:{"crops":`, s.Crops}, {`,"failed":`, s.Failed}, {`,"missed":`, s.Missed}} {
-		buf = strconv.AppendUint(append(buf, field.key...), field.value, 10)
-	}
-	buf = strconv.AppendBool(append(buf, `,"hangs":`...), s.Hangs)
-	buf = strconv.AppendBool(append(buf, `,"slow":`...), s.Slow)
-	if !s.Last.IsZero() {
-		buf = AppendDecimal(append(buf, `,"last_result_s":`...), max(0, now.Sub(s.Last).Seconds()))
-	}
-	return append(buf, '}')
-}
-
-func (s *StageStats) appendJSON(buf []byte) []byte {
-	buf = AppendString(buf, s.Name)
-	for _, field := range [...]struct {
-		key   string
-		value time.Duration
-	}{{`:{"p50_ms":`, s.P50}, {`,"p99_ms":`, s.P99}, {`,"p999_ms":`, s.P999}, {`,"max_ms":`, s.Max}} {
-		buf = AppendMilliseconds(append(buf, field.key...), field.value)
-	}
-	return append(buf, '}')
-}
-
 // Reading is one sensor's value.
 type Reading struct {
 	Name  string
 	Value float64
 }
 
-// AppendJSON appends the payload to buf and returns it. client appends the fields of the object mqtt.
-func (s *Stats) AppendJSON(buf []byte, device string, now time.Time, client func([]byte) []byte) []byte {
-	buf = append(buf, Version+`"device":`...)
-	buf = AppendString(buf, device)
-	buf = AppendTimeField(buf, now)
-	buf = append(buf, `,"uptime_s":`...)
-	buf = appendSeconds(buf, s.Started, now)
-	buf = append(buf, `,"engine_ms":`...)
-	buf = AppendMilliseconds(buf, s.Engine)
-	buf = append(buf, `,"cameras":{`...)
-	for i := range s.Cameras {
-		if i > 0 {
-			buf = append(buf, ',')
-		}
-		buf = s.Cameras[i].appendJSON(buf)
-	}
-	buf = append(buf, `},"stages":{`...)
-	for i := range s.Stages {
-		if i > 0 {
-			buf = append(buf, ',')
-		}
-		buf = s.Stages[i].appendJSON(buf)
-	}
-	if len(s.Secondary) > 0 {
-		buf = append(buf, `},"secondary":{`...)
-		for i := range s.Secondary {
-			if i > 0 {
-				buf = append(buf, ',')
-			}
-			buf = s.Secondary[i].appendJSON(buf, now)
-		}
-	}
-	buf = append(buf, `},"temperature_c":`...)
-	buf = appendReadings(buf, s.Temperatures)
-	buf = append(buf, `,"power_w":`...)
-	buf = appendReadings(buf, s.Power)
-	buf = append(buf, `,"load_pct":`...)
-	buf = appendReadings(buf, s.Loads)
-	buf = append(buf, `,"power_mode":`...)
-	buf = AppendString(buf, s.PowerMode)
-	buf = append(buf, `,"throttled":[`...)
-	for i, part := range s.Throttled {
-		if i > 0 {
-			buf = append(buf, ',')
-		}
-		buf = AppendString(buf, part)
-	}
-	buf = client(append(buf, `],"mqtt":{`...))
-	return append(buf, '}', '}')
+type statsMessage struct {
+	Header
+	Uptime       int64                       `json:"uptime_s"`
+	Engine       Decimal                     `json:"engine_ms"`
+	Cameras      map[string]cameraMessage    `json:"cameras"`
+	Stages       map[string]stageMessage     `json:"stages"`
+	Secondary    map[string]secondaryMessage `json:"secondary,omitempty"`
+	Temperatures map[string]Decimal          `json:"temperature_c"`
+	Power        map[string]Decimal          `json:"power_w"`
+	Loads        map[string]Decimal          `json:"load_pct"`
+	PowerMode    string                      `json:"power_mode"`
+	Throttled    []string                    `json:"throttled"`
+	MQTT         any                         `json:"mqtt"`
 }
 
-func (c *CameraStats) appendJSON(buf []byte) []byte {
-	buf = AppendString(buf, c.Name)
-	buf = append(buf, `:{"fps_captured":`...)
-	buf = AppendDecimal(buf, c.Captured)
-	buf = append(buf, `,"fps_inferred":`...)
-	buf = AppendDecimal(buf, c.Inferred)
-	buf = append(buf, `,"fps_dropped_newer":`...)
-	buf = AppendDecimal(buf, c.DroppedNewer)
-	buf = append(buf, `,"fps_dropped_motion":`...)
-	buf = AppendDecimal(buf, c.DroppedMotion)
-	buf = append(buf, `,"deadline_missed":`...)
-	buf = strconv.AppendUint(buf, c.DeadlineMissed, 10)
-	buf = c.appendDeprecated(buf)
-	buf = append(buf, `,"slowdown":`...)
-	buf = strconv.AppendInt(buf, int64(max(c.Slowdown, 1)), 10)
-	buf = append(buf, `,"latency_p50_ms":`...)
-	buf = AppendMilliseconds(buf, c.LatencyP50)
-	buf = append(buf, `,"latency_p99_ms":`...)
-	buf = AppendMilliseconds(buf, c.LatencyP99)
-	return append(buf, '}')
+type cameraMessage struct {
+	Captured       Decimal `json:"fps_captured"`
+	Inferred       Decimal `json:"fps_inferred"`
+	DroppedNewer   Decimal `json:"fps_dropped_newer"`
+	DroppedMotion  Decimal `json:"fps_dropped_motion"`
+	DeadlineMissed uint64  `json:"deadline_missed"`
+	Slowdown       int     `json:"slowdown"`
+	P50            Decimal `json:"latency_p50_ms"`
+	P99            Decimal `json:"latency_p99_ms"`
 }
 
-func appendReadings(buf []byte, readings []Reading) []byte {
-	buf = append(buf, '{')
-	for i, reading := range readings {
-		if i > 0 {
-			buf = append(buf, ',')
-		}
-		buf = AppendString(buf, reading.Name)
-		buf = append(buf, ':')
-		buf = AppendDecimal(buf, reading.Value)
+type stageMessage struct {
+	P50  Decimal `json:"p50_ms"`
+	P99  Decimal `json:"p99_ms"`
+	P999 Decimal `json:"p999_ms"`
+	Max  Decimal `json:"max_ms"`
+}
+
+type secondaryMessage struct {
+	Crops  uint64   `json:"crops"`
+	Failed uint64   `json:"failed"`
+	Missed uint64   `json:"missed"`
+	Hangs  bool     `json:"hangs"`
+	Slow   bool     `json:"slow"`
+	Last   *Decimal `json:"last_result_s,omitempty"`
+}
+
+// AppendJSON appends the payload to buf and returns it. client is the object mqtt.
+func (s *Stats) AppendJSON(buf []byte, device string, now time.Time, client any) []byte {
+	reading := func(r *Reading) (string, Decimal) { return r.Name, Decimal(r.Value) }
+	return AppendMessage(buf, &statsMessage{
+		Header: NewHeader(device, now), Uptime: uptime(s.Started, now), Engine: milliseconds(s.Engine),
+		Cameras: byName(s.Cameras, (*CameraStats).message), Stages: byName(s.Stages, (*StageStats).message),
+		Secondary:    byName(s.Secondary, func(n *SecondaryStats) (string, secondaryMessage) { return n.message(now) }),
+		Temperatures: byName(s.Temperatures, reading), Power: byName(s.Power, reading), Loads: byName(s.Loads, reading),
+		PowerMode: s.PowerMode, Throttled: append([]string{}, s.Throttled...), MQTT: client,
+	})
+}
+
+func (c *CameraStats) message() (string, cameraMessage) {
+	return c.Name, cameraMessage{
+		Captured: Decimal(c.Captured), Inferred: Decimal(c.Inferred), DroppedNewer: Decimal(c.DroppedNewer),
+		DroppedMotion: Decimal(c.DroppedMotion), DeadlineMissed: c.DeadlineMissed, Slowdown: max(c.Slowdown, 1),
+		P50: milliseconds(c.LatencyP50), P99: milliseconds(c.LatencyP99),
 	}
-	return append(buf, '}')
+}
+
+func (s *StageStats) message() (string, stageMessage) {
+	return s.Name, stageMessage{milliseconds(s.P50), milliseconds(s.P99), milliseconds(s.P999), milliseconds(s.Max)}
+}
+
+func (s *SecondaryStats) message(now time.Time) (string, secondaryMessage) {
+	m := secondaryMessage{Crops: s.Crops, Failed: s.Failed, Missed: s.Missed, Hangs: s.Hangs, Slow: s.Slow}
+	if !s.Last.IsZero() {
+		ago := Decimal(max(0, now.Sub(s.Last).Seconds()))
+		m.Last = &ago
+	}
+	return s.Name, m
 }

@@ -1,7 +1,6 @@
 package payload
 
 import (
-	"strconv"
 	"strings"
 	"time"
 )
@@ -25,22 +24,10 @@ type Status struct {
 
 // Runtime is how the process uses its machine.
 type Runtime struct {
-	Processors  int    // of Go
-	GC          int    // GOGC, below 0 for off
-	MemoryLimit int64  // of what Go holds, in bytes; 0 for none
-	Capture     string // how the threads run that wait for live cameras
-}
-
-func (r *Runtime) append(buf []byte) []byte {
-	for _, field := range [...]struct {
-		key   string
-		value int64
-	}{
-		{`,"runtime":{"processors":`, int64(r.Processors)}, {`,"gc_percent":`, int64(r.GC)}, {`,"memory_limit":`, r.MemoryLimit},
-	} {
-		buf = strconv.AppendInt(append(buf, field.key...), field.value, 10)
-	}
-	return append(AppendString(append(buf, `,"capture":`...), r.Capture), '}')
+	Processors  int    `json:"processors"`   // of Go
+	GC          int    `json:"gc_percent"`   // GOGC, below 0 for off
+	MemoryLimit int64  `json:"memory_limit"` // of what Go holds, in bytes; 0 for none
+	Capture     string `json:"capture"`      // how the threads run that wait for live cameras
 }
 
 // Accuracy is the comparison of the model with its FP32 original before it came into service.
@@ -82,131 +69,95 @@ type CameraStatus struct {
 	Hardware, Model string
 }
 
-// AppendJSON appends the payload; client appends further fields, to buf and returns it.
-func (s *Status) AppendJSON(buf []byte, device string, now time.Time, client func([]byte) []byte) []byte {
-	buf = append(buf, Version+`"device":`...)
-	buf = AppendString(buf, device)
-	buf = AppendTimeField(buf, now)
-	buf = append(buf, `,"version":`...)
-	buf = AppendString(buf, s.Version)
-	buf = append(buf, `,"started":"`...)
-	buf = s.Started.UTC().AppendFormat(buf, time.RFC3339)
-	buf = append(buf, `","uptime_s":`...)
-	buf = appendSeconds(buf, s.Started, now)
-	for _, field := range [...]struct{ key, value string }{
-		{`,"backend":`, s.Backend},
-		{`,"reason":`, s.Reason},
-		{`,"hardware":`, s.Hardware},
-		{`,"model":`, s.Model},
-		{`,"head":`, s.Head},
-		{`,"precision":`, s.Precision},
-	} {
-		buf = append(buf, field.key...)
-		buf = AppendString(buf, field.value)
+type statusMessage struct {
+	Header
+	Program            string                         `json:"version"`
+	Started            string                         `json:"started"`
+	Uptime             int64                          `json:"uptime_s"`
+	Backend            string                         `json:"backend"`
+	Reason             string                         `json:"reason"`
+	Hardware           string                         `json:"hardware"`
+	Model              string                         `json:"model"`
+	Head               string                         `json:"head"`
+	Precision          string                         `json:"precision"`
+	Accuracy           *accuracyMessage               `json:"accuracy,omitempty"`
+	Runtime            Runtime                        `json:"runtime,omitzero"`
+	ConfigurationError string                         `json:"configuration_error,omitempty"`
+	Cameras            map[string]cameraStatusMessage `json:"cameras"`
+	TooLarge           any                            `json:"too_large,omitempty"`
+}
+
+type cameraStatusMessage struct {
+	State       string    `json:"state"`
+	Since       timestamp `json:"since,omitzero"`
+	Last        timestamp `json:"last,omitzero"`
+	NextTry     timestamp `json:"next_try,omitzero"`
+	Tries       uint64    `json:"tries,omitempty"`
+	Slowdown    int       `json:"slowdown,omitempty"`
+	Hardware    string    `json:"hardware,omitempty"`
+	Model       string    `json:"model,omitempty"`
+	Error       string    `json:"error,omitempty"`
+	RecordError string    `json:"record_error,omitempty"`
+}
+
+type accuracyMessage struct {
+	Precision      string           `json:"precision"`
+	Passed         bool             `json:"passed"`
+	MatchRate      share            `json:"match_rate"`
+	Boxes          int              `json:"boxes"`
+	Flipped        int              `json:"flipped"`
+	Images         int              `json:"images"`
+	MAP50          *share           `json:"map50,omitempty"`
+	MAP            *share           `json:"map50_95,omitempty"`
+	ReferenceMAP50 *share           `json:"reference_map50,omitempty"`
+	ReferenceMAP   *share           `json:"reference_map50_95,omitempty"`
+	Time           timestamp        `json:"time"`
+	Refused        []refusedMessage `json:"refused,omitempty"`
+}
+
+type refusedMessage struct {
+	Precision string `json:"precision"`
+	Reason    string `json:"reason"`
+}
+
+// AppendJSON appends the payload to buf and returns it. tooLarge is the object too_large; nil for none.
+func (s *Status) AppendJSON(buf []byte, device string, now time.Time, tooLarge any) []byte {
+	message := statusMessage{
+		Header: NewHeader(device, now), Program: s.Version, Started: s.Started.UTC().Format(time.RFC3339), Uptime: uptime(s.Started, now),
+		Backend: s.Backend, Reason: s.Reason, Hardware: s.Hardware, Model: s.Model, Head: s.Head, Precision: s.Precision,
+		ConfigurationError: s.ConfigurationError, Cameras: byName(s.Cameras, (*CameraStatus).message), TooLarge: tooLarge,
 	}
 	if s.Accuracy != nil {
-		buf = s.Accuracy.append(append(buf, `,"accuracy":`...))
+		message.Accuracy = s.Accuracy.message()
 	}
 	if s.Runtime.Processors > 0 {
-		buf = s.Runtime.append(buf)
+		message.Runtime = s.Runtime
 	}
-	if s.ConfigurationError != "" {
-		buf = AppendString(append(buf, `,"configuration_error":`...), s.ConfigurationError)
-	}
-	buf = append(buf, `,"cameras":{`...)
-	for i, camera := range s.Cameras {
-		if i > 0 {
-			buf = append(buf, ',')
-		}
-		buf = AppendString(buf, camera.Name)
-		buf = append(buf, `:{"state":`...)
-		buf = AppendString(buf, camera.State)
-		for _, moment := range [...]struct {
-			key string
-			at  time.Time
-		}{{`,"since":`, camera.Since}, {`,"last":`, camera.Last}, {`,"next_try":`, camera.NextTry}} {
-			if !moment.at.IsZero() {
-				buf = appendTime(append(buf, moment.key...), moment.at)
-			}
-		}
-		if camera.Tries > 0 {
-			buf = strconv.AppendUint(append(buf, `,"tries":`...), camera.Tries, 10)
-		}
-		if camera.Slowdown > 1 {
-			buf = strconv.AppendInt(append(buf, `,"slowdown":`...), int64(camera.Slowdown), 10)
-		}
-		if camera.Hardware != "" {
-			buf = append(buf, `,"hardware":`...)
-			buf = AppendString(buf, camera.Hardware)
-		}
-		if camera.Model != "" {
-			buf = append(buf, `,"model":`...)
-			buf = AppendString(buf, camera.Model)
-		}
-		if camera.Error != "" {
-			buf = append(buf, `,"error":`...)
-			buf = AppendString(buf, camera.Error)
-		}
-		if camera.RecordError != "" {
-			buf = AppendString(append(buf, `,"record_error":`...), camera.RecordError)
-		}
-		buf = append(buf, '}')
-	}
-	buf = append(buf, '}')
-	buf = client(buf)
-	return append(buf, '}')
+	return AppendMessage(buf, &message)
 }
 
-func (a *Accuracy) append(buf []byte) []byte {
-	buf = append(buf, `{"precision":`...)
-	buf = AppendString(buf, a.Precision)
-	buf = append(buf, `,"passed":`...)
-	buf = strconv.AppendBool(buf, a.Passed)
-	buf = append(buf, `,"match_rate":`...)
-	buf = appendShare(buf, a.MatchRate)
-	for _, field := range [...]struct {
-		key   string
-		value int
-	}{{`,"boxes":`, a.Boxes}, {`,"flipped":`, a.Flipped}, {`,"images":`, a.Images}} {
-		buf = append(buf, field.key...)
-		buf = strconv.AppendInt(buf, int64(field.value), 10)
+func (c *CameraStatus) message() (string, cameraStatusMessage) {
+	m := cameraStatusMessage{
+		State: c.State, Since: timestamp{c.Since}, Last: timestamp{c.Last}, NextTry: timestamp{c.NextTry}, Tries: c.Tries,
+		Hardware: c.Hardware, Model: c.Model, Error: c.Error, RecordError: c.RecordError,
+	}
+	if c.Slowdown > 1 {
+		m.Slowdown = c.Slowdown
+	}
+	return c.Name, m
+}
+
+func (a *Accuracy) message() *accuracyMessage {
+	m := &accuracyMessage{
+		Precision: a.Precision, Passed: a.Passed, MatchRate: share(a.MatchRate), Boxes: a.Boxes, Flipped: a.Flipped, Images: a.Images,
+		Time: timestamp{a.Time},
 	}
 	if a.Labelled {
-		for _, field := range [...]struct {
-			key   string
-			value float64
-		}{
-			{`,"map50":`, a.MAP50}, {`,"map50_95":`, a.MAP}, {`,"reference_map50":`, a.ReferenceMAP50}, {`,"reference_map50_95":`, a.ReferenceMAP},
-		} {
-			buf = append(buf, field.key...)
-			buf = appendShare(buf, field.value)
-		}
+		m.MAP50, m.MAP = (*share)(&a.MAP50), (*share)(&a.MAP)
+		m.ReferenceMAP50, m.ReferenceMAP = (*share)(&a.ReferenceMAP50), (*share)(&a.ReferenceMAP)
 	}
-	buf = appendTime(append(buf, `,"time":`...), a.Time)
-	if len(a.Refused) > 0 {
-		buf = append(buf, `,"refused":[`...)
-		for i := range a.Refused {
-			if i > 0 {
-				buf = append(buf, ',')
-			}
-			buf = append(buf, `{"precision":`...)
-			buf = AppendString(buf, a.Refused[i].Precision)
-			buf = append(buf, `,"reason":`...)
-			buf = AppendString(buf, strings.Join(a.Refused[i].Reasons, ", "))
-			buf = append(buf, '}')
-		}
-		buf = append(buf, ']')
+	for _, refused := range a.Refused {
+		m.Refused = append(m.Refused, refusedMessage{refused.Precision, strings.Join(refused.Reasons, ", ")})
 	}
-	return append(buf, '}')
-}
-
-// appendShare writes a number from 0 to 1 with four decimals.
-func appendShare(buf []byte, v float64) []byte { return strconv.AppendFloat(buf, v, 'f', 4, 64) }
-
-// appendSeconds writes the whole seconds from start to now; an unset start counts as now.
-func appendSeconds(buf []byte, start, now time.Time) []byte {
-	if start.IsZero() {
-		return append(buf, '0')
-	}
-	return AppendDecimal(buf, float64(now.Sub(start)/time.Second))
+	return m
 }

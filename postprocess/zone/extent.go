@@ -68,7 +68,10 @@ func (a *Analytics) boxShare(b postprocess.Box, outline polygon) float64 {
 // maskShare returns the share of a mask's pixels whose centres are inside an outline; known is false for an empty mask.
 func (a *Analytics) maskShare(m *postprocess.Mask, outline polygon) (share float64, known bool) {
 	a.runs = m.AppendRuns(a.runs[:0], a.Width, a.Height)
-	all, within, at, column := 0, 0, 0, -1
+	all := 0
+	within := 0
+	at := 0
+	column := -1
 	for i, length := range a.runs {
 		from, to := at, at+int(length)
 		at = to

@@ -15,9 +15,12 @@ const DiscoveryPrefix = "homeassistant"
 func NewClient(c *config.Config, brokers []string) *mqtt.Client {
 	m := &c.MQTT
 	return &mqtt.Client{
-		Device: c.Name, Brokers: brokers, User: m.User, Password: credentials.Secret(m.Password), PasswordFile: m.PasswordFile,
-		TLS:   credentials.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
-		Spool: spool.Config{Directory: m.Spool}, MaxPacket: m.MaxPacket, CountInterval: m.CountInterval,
+		Device: c.Name, CountInterval: m.CountInterval,
+		Link: mqtt.Link{
+			Brokers: brokers, User: m.User, Password: credentials.Secret(m.Password), PasswordFile: m.PasswordFile,
+			TLS:   credentials.TLS{CAFile: m.CA, CertificateFile: m.Certificate, KeyFile: m.Key, Insecure: m.Insecure},
+			Spool: spool.Config{Directory: m.Spool}, MaxPacket: m.MaxPacket,
+		},
 		Frigate: topic.Frigate(m.Frigate), DeepStream: m.DeepStream, DeepStreamFull: m.DeepStreamSchema == config.DeepStreamFull,
 	}
 }

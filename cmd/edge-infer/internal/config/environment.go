@@ -36,14 +36,13 @@ func (l *layers) applyEnvironment() {
 	}
 }
 
-// StrayVariables returns a line for each EDGE_INFER_* variable of an environment (as os.Environ returns it) that is not read or was
-// renamed. Values may be secrets and are not included.
+// StrayVariables returns a line for each EDGE_INFER_* variable of an environment (as os.Environ returns it) that is not read.
+// Values may be secrets and are not included.
 func StrayVariables(environment []string) (lines []string) {
 	known := []string{
 		cameraVariable, passwordVariable, tokenVariable, remotePasswordVariable, "EDGE_INFER_TENSORRT", "EDGE_INFER_ONNXRUNTIME",
 		"EDGE_INFER_LIBCUDA",
 	}
-	former := FormerVariables()
 	isKnown := map[string]bool{}
 	for _, s := range settings(Default()) {
 		known = append(known, s.variable())
@@ -53,11 +52,7 @@ func StrayVariables(environment []string) (lines []string) {
 	}
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
-		switch {
-		case !strings.HasPrefix(name, variablePrefix) || isKnown[name] || strings.HasPrefix(name, testsPrefix):
-		case former[name] != "":
-			lines = append(lines, fmt.Sprintf("environment %s is named %s now", name, former[name]))
-		default:
+		if strings.HasPrefix(name, variablePrefix) && !isKnown[name] && !strings.HasPrefix(name, testsPrefix) {
 			lines = append(lines, stray(name, known))
 		}
 	}

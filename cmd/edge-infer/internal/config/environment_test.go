@@ -1,7 +1,6 @@
 package config
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -14,7 +13,7 @@ func TestStrayVariables(t *testing.T) {
 		"environment EDGE_INFER_MQTT_PASSWORT is not read, did you mean EDGE_INFER_MQTT_PASSWORD?",
 		"environment EDGE_INFER_CONFIG is not read, give --config FILE",
 		"environment EDGE_INFER_XYZZY is not read; edge-infer config defaults names every variable",
-		"environment EDGE_INFER_DEVICE is named EDGE_INFER_GPU now",
+		"environment EDGE_INFER_DEVICE is not read, did you mean EDGE_INFER_GPU?",
 		"environment EDGE_INFER_SOURCE is not read, did you mean EDGE_INFER_CAMERA?",
 		"environment EDGE_INFER_HOST is not read, did you mean EDGE_INFER_MQTT?",
 		"environment EDGE_INFER_HALF is not read, did you mean EDGE_INFER_PRECISION=fp16?",
@@ -76,28 +75,4 @@ func TestFlagHint(t *testing.T) {
 	formats := pflag.NewFlagSet("", pflag.ContinueOnError)
 	formats.String("format", "jpg", "jpg or png")
 	require.Empty(t, FlagHint(formats, "save-txt"), "not a value of this --format")
-}
-
-// Every renamed key is refused with its present name, and every present name exists.
-func TestFormerKeys(t *testing.T) {
-	all, err := Settings()
-	require.NoError(t, err)
-	known := map[string]bool{"inference": true, "events": true}
-	for _, setting := range all {
-		known[setting.Key] = true
-	}
-	for _, former := range RenamedKeys() {
-		if !strings.HasPrefix(former.Key, "cameras[]") {
-			require.True(t, known[former.Now], former.Now)
-		}
-		require.Contains(t, migrateHint(strings.ReplaceAll(former.Key, "[]", "[3]")), former.Now+" now: edge-infer config migrate FILE")
-	}
-	variables := map[string]bool{}
-	for _, setting := range all {
-		variables[setting.Variable] = true
-	}
-	for once, now := range FormerVariables() {
-		require.True(t, variables[now], now)
-		require.False(t, variables[once], once)
-	}
 }

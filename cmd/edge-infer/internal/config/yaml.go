@@ -38,13 +38,12 @@ func (m *yamlError) describe() error {
 	case m.Comment:
 		return errors.New("an address ends before \" #\", which begins a comment: put the address in quotation marks")
 	case m.Want != "":
-		return fmt.Errorf("%s %w%s", key, must(m.Value, "must be "+m.Want), migrateHint(m.Key))
+		return fmt.Errorf("%s %w", key, must(m.Value, "must be "+m.Want))
 	case m.First != 0:
 		return fmt.Errorf("%s is set already on line %d: keep one of them", key, m.First)
 	}
-	hint := migrateHint(m.Key)
+	hint := ""
 	switch {
-	case hint != "":
 	case m.Elsewhere != "":
 		hint = " here, it is " + m.Elsewhere
 	case m.Near != "":

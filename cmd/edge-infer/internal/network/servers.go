@@ -87,7 +87,10 @@ func (s *ServerProbe) probe(ctx context.Context, options predict.Options) (err e
 	}
 	if e, ok := raw.Engine().(interface{ Status() triton.Status }); ok {
 		status := e.Status().Servers[0]
-		s.Version, s.Wire, s.Shared, s.OnGPU = status.Version, status.Wire, status.Shared, status.OnGPU
+		s.Version = status.Version
+		s.Wire = status.Wire
+		s.Shared = status.Shared
+		s.OnGPU = status.OnGPU
 		if options.Remote.SharedMemory == triton.CUDAMemory {
 			s.NotOnGPUReason = status.Unshared
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+
+	"github.com/edge-infer/edge-infer/engine"
 )
 
 // stream is the state of one camera in the loop.
@@ -18,6 +20,22 @@ type stream struct {
 	share     fairShare
 	concealer *concealer // nil if nothing is hidden; frame goroutine only
 }
+
+// cameraSet is the cameras of a loop with what may be set and read of them while it runs, by any goroutine.
+type cameraSet struct {
+	confidence, minScore float32 // see Pipeline; set by Open
+
+	streams  atomic.Pointer[[]*stream]
+	model    atomic.Pointer[engine.Model]
+	slowdown atomic.Int32 // multiplies the time between two frames of every camera; 0 is 1
+	relief   atomic.Int32 // by how much the schedule slows down cameras without a deadline; 0 is 1
+}
+
+// Model returns the current model. It may be called after Open.
+func (c *cameraSet) Model() engine.Model { return *c.model.Load() }
+
+// SetSlowdown multiplies the time between two frames of every camera by factor, 1 for full speed.
+func (c *cameraSet) SetSlowdown(factor int) { c.slowdown.Store(int32(factor)) }
 
 // arrangement is a new set of cameras that waits for the frame goroutine.
 type arrangement struct {
@@ -58,14 +76,14 @@ func (p *Pipeline) setStreams(change *arrangement) {
 
 // newStreams makes the streams of cameras, which take over the counters of old ones with the same name and source. labels are the
 // model's.
-func (p *Pipeline) newStreams(old []*stream, cameras []Camera, labels []string) ([]*stream, error) {
+func (c *cameraSet) newStreams(old []*stream, cameras []Camera, labels []string) ([]*stream, error) {
 	streams := make([]*stream, len(cameras))
 	for i, camera := range cameras {
-		settings := Settings{Detect: true, Confidence: p.Confidence, Interval: 1}
+		settings := Settings{Detect: true, Confidence: c.confidence, Interval: 1}
 		if camera.Settings != nil {
 			settings = *camera.Settings
 		}
-		if err := p.complete(&settings, labels); err != nil {
+		if err := c.complete(&settings, labels); err != nil {
 			return nil, fmt.Errorf("camera %s: %w", camera.Name, err)
 		}
 		concealer, err := newConcealer(camera.Privacy, camera.Region, labels)

@@ -22,6 +22,7 @@ func TestEveryStageHasItsTime(t *testing.T) {
 	e := newSlowEngine(0, 1)
 	p := open(t, e, notify, []Sink{discard{}}, Camera{Name: "a", Source: camera, Tracker: follower})
 	p.Stages = stage.New()
+	p.stages = p.Stages
 	frame := func() {
 		camera.put(t)
 		require.True(t, p.gather(&p.requests[0]))

@@ -1,7 +1,7 @@
 // Package pipeline is the frame loop: it takes the newest frame of every camera, keeps the predictor's slots busy, tracks the detections
 // and passes the results to sinks. A single goroutine does all of it (loop in pipeline.go); nothing but the predictor allocates or blocks.
 // A predictor that does not return is abandoned with the goroutine that waits for it, and another goroutine goes on (hang.go).
-// A frame goes through schedule.go (is it inferred?), request.go (the predictor) and publish.go (tracker and sinks).
+// A frame goes through schedule.go (is it inferred?), request.go (the predictor) and output.go (tracker and sinks).
 package pipeline
 
 import (
@@ -10,7 +10,6 @@ import (
 	"image"
 	"log/slog"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -93,14 +92,9 @@ type Pipeline struct {
 	Fault  error
 	Logger *slog.Logger
 
-	streams     atomic.Pointer[[]*stream]
-	slowdown    atomic.Int32 // multiplies the time between two frames of every camera; 0 is 1
-	relief      atomic.Int32 // by how much the schedule slows down cameras without a deadline; 0 is 1
+	cameraSet
 	arrangement atomic.Pointer[arrangement]
-	started     time.Time
-	first       atomic.Int64 // nanoseconds from Open to the first inferred frame
 	replacement atomic.Pointer[replacement]
-	model       atomic.Pointer[engine.Model]
 	inference   atomic.Int64 // smoothed nanoseconds from Submit to Wait
 	heartbeat   Heartbeat
 	guard       atomic.Pointer[guard] // of the loop's current goroutine
@@ -111,12 +105,8 @@ type Pipeline struct {
 	oldest   int // slot of the oldest request in flight
 	busy     int // requests in flight
 	schedule schedule
-	inferred Result
-	// secondary is Secondary if it knows the predictor's classes; attributes holds its results.
-	secondary  *SecondaryStage
-	attributes Attributes
-	failures   failures
-	review     func() // of the loop's thread; nil while it has none of its own
+	output
+	review func() // of the loop's thread; nil while it has none of its own
 	// contradiction is set when the predictor's output means nothing; fault when the predictor is no longer used.
 	contradiction *predict.Contradiction
 	fault         error
@@ -126,11 +116,7 @@ type Pipeline struct {
 func (p *Pipeline) prepare() {
 	model := p.Predictor.Model()
 	p.model.Store(&model.Model)
-	p.inferred.Labels = model.Metadata.Labels
-	p.secondary = nil
-	if p.Secondary != nil && slices.Equal(p.inferred.Labels, p.Secondary.Labels) {
-		p.secondary = p.Secondary
-	}
+	p.setLabels(model.Metadata.Labels, p.Secondary)
 	p.makeRequests()
 	p.guard.CompareAndSwap(nil, new(guard)) // for those that drive the loop themselves
 }
@@ -155,12 +141,15 @@ func (p *Pipeline) Open() error {
 	if p.Logger == nil {
 		p.Logger = slog.Default()
 	}
-	p.started = time.Now()
 	if p.Wakeup == nil {
 		p.Wakeup = new(capture.Wakeup)
 	}
 	p.DeviceShare.notify(p.Wakeup)
 	p.fault = p.Fault
+	p.schedule = schedule{now: capture.Monotonic}
+	p.confidence, p.minScore = p.Confidence, p.MinScore
+	p.output = output{sinks: p.Sinks, stages: p.Stages, logger: p.Logger, relief: &p.schedule.relief, started: time.Now()}
+	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
 	p.prepare()
 	streams, err := p.newStreams(nil, p.Cameras, p.Model().Metadata.Labels)
 	if err != nil {
@@ -168,9 +157,6 @@ func (p *Pipeline) Open() error {
 	}
 	p.streams.Store(&streams)
 	p.DeviceShare.weigh(streams)
-	p.inferred.Detections = make([]postprocess.Detection, 0, 512)
-	p.schedule = schedule{now: capture.Monotonic}
-	p.inferred.Stages = p.Stages
 	return nil
 }
 
@@ -276,12 +262,6 @@ func (p *Pipeline) signalAtEnd(ctx context.Context, ended <-chan struct{}) (stop
 	}
 }
 
-// SetSlowdown multiplies the time between two frames of every camera by factor, 1 for full speed.
-func (p *Pipeline) SetSlowdown(factor int) { p.slowdown.Store(int32(factor)) }
-
-// Model returns the current model. It may be called after Open.
-func (p *Pipeline) Model() engine.Model { return *p.model.Load() }
-
 // InferenceTime is how long a request takes from Submit to the end of Wait, smoothed.
 func (p *Pipeline) InferenceTime() time.Duration { return time.Duration(p.inference.Load()) }
 
@@ -293,9 +273,6 @@ func (p *Pipeline) Stuck() time.Duration {
 	}
 	return p.heartbeat.Stalled()
 }
-
-// FirstFrame is the time from Open to the first inferred frame, 0 before it.
-func (p *Pipeline) FirstFrame() time.Duration { return time.Duration(p.first.Load()) }
 
 func closed(c <-chan struct{}) bool {
 	select {

@@ -22,6 +22,21 @@ type request struct {
 	err       error // of Submit
 }
 
+func (r *request) clear() {
+	r.frames = r.frames[:0]
+	r.streams = r.streams[:0]
+	r.images = r.images[:0]
+	r.corners = r.corners[:0]
+}
+
+// add appends a camera's frame and the part of it that is the image.
+func (r *request) add(camera *stream, frame capture.Frame, img engine.Image, corner image.Point) {
+	r.streams = append(r.streams, camera)
+	r.frames = append(r.frames, frame)
+	r.images = append(r.images, img)
+	r.corners = append(r.corners, corner)
+}
+
 // slowInference is the engine time from which a frame submitted ahead would wait long enough to be stale.
 const slowInference = 4 * time.Millisecond
 
@@ -41,7 +56,7 @@ func (p *Pipeline) ahead(current *request) bool {
 
 // gather fills the request with the newest frames that are wanted, in the order of the schedule.
 func (p *Pipeline) gather(r *request) bool {
-	r.frames, r.streams, r.images, r.corners = r.frames[:0], r.streams[:0], r.images[:0], r.corners[:0]
+	r.clear()
 	slowdown := int(max(p.slowdown.Load(), 1))
 	p.adjustRelief()
 	for _, camera := range p.schedule.order(*p.streams.Load()) {
@@ -66,10 +81,7 @@ func (p *Pipeline) gather(r *request) bool {
 		}
 		p.schedule.chose(camera, frame.Captured)
 		part := camera.Region.of(frame.Width, frame.Height)
-		r.images = append(r.images, cut(frame.Image(), part, &r.copies[len(r.frames)]))
-		r.corners = append(r.corners, part.Min)
-		r.frames = append(r.frames, frame)
-		r.streams = append(r.streams, camera)
+		r.add(camera, frame, cut(frame.Image(), part, &r.copies[len(r.frames)]), part.Min)
 		if camera.suspect {
 			break
 		}
@@ -83,7 +95,7 @@ func (p *Pipeline) adjustRelief() {
 	if !r.step(p.schedule.now()) {
 		return
 	}
-	p.relief.Store(int32(r.factor()))
+	p.cameraSet.relief.Store(int32(r.factor()))
 	p.Logger.Warn("rate changed for cameras with a deadline", "others_interval_factor", r.factor())
 }
 
@@ -190,14 +202,16 @@ func (p *Pipeline) fail(slot int, err error) {
 		p.failures.add(p.Logger, err)
 		return
 	}
-	frames, streams, images, corners := slices.Clone(r.frames), slices.Clone(r.streams), slices.Clone(r.images), slices.Clone(r.corners)
+	all := request{
+		frames: slices.Clone(r.frames), streams: slices.Clone(r.streams), images: slices.Clone(r.images), corners: slices.Clone(r.corners),
+	}
 	left := 0 // first frame that has not been tried
-	defer func() { releaseAll(frames[left:], streams[left:]) }()
-	for i := range frames {
+	defer func() { releaseAll(all.frames[left:], all.streams[left:]) }()
+	for i := range all.frames {
 		left = i + 1
 		p.heartbeat.Beat()
-		r.frames, r.streams, r.images = append(r.frames[:0], frames[i]), append(r.streams[:0], streams[i]), append(r.images[:0], images[i])
-		r.corners = append(r.corners[:0], corners[i])
+		r.clear()
+		r.add(all.streams[i], all.frames[i], all.images[i], all.corners[i])
 		p.submit(slot)
 		p.finish(slot)
 	}

@@ -105,7 +105,7 @@ func TestResultsAreCompleteBeforeSinksSeeThem(t *testing.T) {
 	p, frame := secondaryLoop(t, new(colours), []string{"a", "b", "c", "d", "e", "f"}, nil)
 	for range 40 {
 		rand.Shuffle(len(sinks), func(i, j int) { sinks[i], sinks[j] = sinks[j], sinks[i] })
-		p.Sinks = sinks
+		p.sinks = sinks
 		frame()
 	}
 	p.finishObjects((*p.streams.Load())[0]) // the last events have attributes as well

@@ -31,8 +31,8 @@ func (s *Settings) wantsClass(class int) bool {
 }
 
 // Settings returns a camera's current settings; false for an unknown camera.
-func (p *Pipeline) Settings(camera string) (Settings, bool) {
-	found := p.stream(camera)
+func (c *cameraSet) Settings(camera string) (Settings, bool) {
+	found := c.stream(camera)
 	if found == nil {
 		return Settings{}, false
 	}
@@ -41,20 +41,20 @@ func (p *Pipeline) Settings(camera string) (Settings, bool) {
 
 // SetSettings replaces the settings of a camera from its next frame on. The error names the value that is out of range; nothing changes
 // then.
-func (p *Pipeline) SetSettings(camera string, s Settings) error {
-	found := p.stream(camera)
+func (c *cameraSet) SetSettings(camera string, s Settings) error {
+	found := c.stream(camera)
 	if found == nil {
 		return fmt.Errorf("no camera %q", camera)
 	}
-	if err := p.complete(&s, p.Model().Metadata.Labels); err != nil {
+	if err := c.complete(&s, c.Model().Metadata.Labels); err != nil {
 		return err
 	}
 	found.settings.Store(&s)
 	return nil
 }
 
-func (p *Pipeline) stream(camera string) *stream {
-	for _, found := range *p.streams.Load() {
+func (c *cameraSet) stream(camera string) *stream {
+	for _, found := range *c.streams.Load() {
 		if found.Name == camera {
 			return found
 		}
@@ -63,12 +63,12 @@ func (p *Pipeline) stream(camera string) *stream {
 }
 
 // complete checks settings and fills in what follows from them and the model's class names.
-func (p *Pipeline) complete(s *Settings, labels []string) error {
+func (c *cameraSet) complete(s *Settings, labels []string) error {
 	switch {
 	case s.Interval < 1:
 		return fmt.Errorf("interval %d is less than 1", s.Interval)
-	case !(s.Confidence >= p.MinScore && s.Confidence <= 1):
-		return fmt.Errorf("threshold %.3g is not between %.3g and 1", s.Confidence, p.MinScore)
+	case !(s.Confidence >= c.minScore && s.Confidence <= 1):
+		return fmt.Errorf("threshold %.3g is not between %.3g and 1", s.Confidence, c.minScore)
 	}
 	s.classes = nil
 	if s.Classes == nil {

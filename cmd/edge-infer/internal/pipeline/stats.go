@@ -158,33 +158,33 @@ func (m *meter) read(name string, histogram *hdrhistogram.Histogram, frames uint
 }
 
 // Stats returns the counters of each camera, with rates since the previous call.
-func (p *Pipeline) Stats() []CameraStats {
+func (c *cameraSet) Stats() []CameraStats {
 	now := time.Now()
-	streams := *p.streams.Load()
+	streams := *c.streams.Load()
 	stats := make([]CameraStats, len(streams))
 	for i, camera := range streams {
 		stats[i] = camera.meter.snapshot(camera.Name, now)
-		stats[i].Slowdown = p.slowed(camera)
+		stats[i].Slowdown = c.slowed(camera)
 	}
 	return stats
 }
 
 // Totals returns the counters of each camera since it was added.
-func (p *Pipeline) Totals() []CameraStats {
-	streams := *p.streams.Load()
+func (c *cameraSet) Totals() []CameraStats {
+	streams := *c.streams.Load()
 	stats := make([]CameraStats, len(streams))
 	for i, camera := range streams {
 		stats[i] = camera.meter.total(camera.Name)
-		stats[i].Slowdown = p.slowed(camera)
+		stats[i].Slowdown = c.slowed(camera)
 	}
 	return stats
 }
 
 // slowed returns the factor applied to the time between two frames of a camera, because of heat or of cameras with a deadline.
-func (p *Pipeline) slowed(camera *stream) int {
-	factor := int(max(p.slowdown.Load(), 1))
+func (c *cameraSet) slowed(camera *stream) int {
+	factor := int(max(c.slowdown.Load(), 1))
 	if camera.Deadline == 0 {
-		factor *= int(max(p.relief.Load(), 1))
+		factor *= int(max(c.relief.Load(), 1))
 	}
 	return factor
 }

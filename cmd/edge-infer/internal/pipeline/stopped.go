@@ -26,34 +26,3 @@ func (p *Pipeline) finishStopped(camera *stream) {
 	}
 	p.finishAt(camera, at)
 }
-
-// finishEarlier ends the objects that were seen before the images stopped, if this frame was captured afterwards.
-func (p *Pipeline) finishEarlier(camera *stream, frame *capture.Frame) {
-	if at := camera.stopped.Load(); at != 0 && frame.Captured > at {
-		p.finishAt(camera, at)
-	}
-}
-
-func (p *Pipeline) finishAt(camera *stream, at int64) {
-	p.finishObjects(camera)
-	camera.stopped.CompareAndSwap(at, 0) // it may have stopped again
-}
-
-// finishObjects makes the sinks end the objects of a camera whose images have stopped.
-func (p *Pipeline) finishObjects(camera *stream) {
-	if camera.Tracker == nil {
-		return
-	}
-	result := Result{Camera: camera.Name, Labels: p.inferred.Labels, Tracker: camera.Tracker, Lossless: camera.Lossless}
-	result.Seq, result.Time, result.Width, result.Height = camera.Tracker.seq, camera.Tracker.last, camera.Tracker.width, camera.Tracker.height
-	result.Events = camera.Tracker.finish()
-	if result.Events == nil {
-		return
-	}
-	if p.secondary != nil {
-		p.secondary.collect(&result, &p.attributes)
-	}
-	for _, sink := range p.Sinks {
-		sink.Frame(&result)
-	}
-}

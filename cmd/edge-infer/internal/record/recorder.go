@@ -307,11 +307,14 @@ type CameraStatus struct {
 // Status returns the state. It may be called from any goroutine.
 func (r *Recorder) Status() Status {
 	r.mu.Lock()
-	s := Status{Reason: r.failure, MaxBytes: r.MaxBytes, Cameras: map[string]CameraStatus{}}
+	reason := r.failure
 	r.mu.Unlock()
+	s := Status{
+		Reason: reason, MaxBytes: r.MaxBytes, Cameras: map[string]CameraStatus{},
+		Recorded: r.clips.Load(), Failures: r.failures.Load(), Missed: r.missed.Load(), Suppressed: r.suppressed.Load(),
+		Slowest: time.Duration(r.slowestWrite.Load()),
+	}
 	s.Clips, s.Bytes = r.quota.usage()
-	s.Recorded, s.Failures, s.Missed, s.Suppressed = r.clips.Load(), r.failures.Load(), r.missed.Load(), r.suppressed.Load()
-	s.Slowest = time.Duration(r.slowestWrite.Load())
 	for name, c := range *r.cameras.Load() {
 		now, continuous := *c.clips.status.Load(), c.continuous.status.Load()
 		now.Recording = now.Recording || continuous.Recording

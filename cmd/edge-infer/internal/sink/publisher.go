@@ -51,7 +51,12 @@ type EventStore interface {
 // Frame implements pipeline.Sink.
 func (p *Publisher) Frame(in *pipeline.Result) {
 	m := &p.message
-	m.Camera, m.Sequence, m.Time, m.Width, m.Height, m.Latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
+	m.Camera = in.Camera
+	m.Sequence = in.Seq
+	m.Time = in.Time
+	m.Latency = in.Latency
+	m.Width = in.Width
+	m.Height = in.Height
 	m.Objects = m.Objects[:0]
 	p.details.Masks = p.Masks
 	p.details.Begin()

@@ -23,7 +23,7 @@ func TestRepeatedEventsAreMarked(t *testing.T) {
 	require.NoError(t, broker.Open())
 	t.Cleanup(func() { broker.Close() })
 	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/house/gate/events")
-	client := &mqtt.Client{Device: "house", Brokers: []string{broker.URL()}, Logger: slog.New(slog.DiscardHandler)}
+	client := &mqtt.Client{Device: "house", Link: mqtt.Link{Brokers: []string{broker.URL()}, Logger: slog.New(slog.DiscardHandler)}}
 	require.NoError(t, client.Open())
 	ended := make(chan error, 1)
 	go func() { ended <- client.Run(t.Context()) }()
@@ -77,7 +77,9 @@ func TestActiveObjectsAreCounted(t *testing.T) {
 	require.NoError(t, broker.Open())
 	t.Cleanup(func() { broker.Close() })
 	sub := mqtttest.Subscribe(t, broker.URL(), "frigate/#")
-	client := &mqtt.Client{Device: "house", Brokers: []string{broker.URL()}, Frigate: "frigate", Logger: slog.New(slog.DiscardHandler)}
+	client := &mqtt.Client{
+		Device: "house", Frigate: "frigate", Link: mqtt.Link{Brokers: []string{broker.URL()}, Logger: slog.New(slog.DiscardHandler)},
+	}
 	require.NoError(t, client.Open())
 	ended := make(chan error, 1)
 	go func() { ended <- client.Run(t.Context()) }()
@@ -123,7 +125,9 @@ func TestLabelsHaveTopicsOfTheirOwn(t *testing.T) {
 	require.NoError(t, broker.Open())
 	t.Cleanup(func() { broker.Close() })
 	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/house/gate/#", "frigate/#")
-	client := &mqtt.Client{Device: "house", Brokers: []string{broker.URL()}, Frigate: "frigate", Logger: slog.New(slog.DiscardHandler)}
+	client := &mqtt.Client{
+		Device: "house", Frigate: "frigate", Link: mqtt.Link{Brokers: []string{broker.URL()}, Logger: slog.New(slog.DiscardHandler)},
+	}
 	require.NoError(t, client.Open())
 	ended := make(chan error, 1)
 	go func() { ended <- client.Run(t.Context()) }()

@@ -112,7 +112,11 @@ func (c *Times) read(choose func(*clock, *Summary) *hdrhistogram.Histogram, rese
 		h := choose(at, &s)
 		if h.TotalCount() > 0 {
 			quantile := func(q float64) time.Duration { return time.Duration(h.ValueAtQuantile(q)) }
-			s.Count, s.P50, s.P99, s.P999, s.Max = uint64(h.TotalCount()), quantile(50), quantile(99), quantile(99.9), time.Duration(h.Max())
+			s.Count = uint64(h.TotalCount())
+			s.P50 = quantile(50)
+			s.P99 = quantile(99)
+			s.P999 = quantile(99.9)
+			s.Max = time.Duration(h.Max())
 			all = append(all, s)
 		}
 		if reset {

@@ -13,25 +13,25 @@ var _ record.Index = (*Store)(nil)
 
 // OpenClip implements record.Index.
 func (s *Store) OpenClip(ctx context.Context, clip *record.Clip) error {
-	return s.change(ctx, s.insertClip(clip))
+	return s.change(ctx, s.writer.insertClip(clip))
 }
 
 // AdoptClip implements record.Index.
 func (s *Store) AdoptClip(ctx context.Context, clip *record.Clip) error {
-	return s.change(ctx, s.insertClip(clip))
+	return s.change(ctx, s.writer.insertClip(clip))
 }
 
 // insertClip adds or replaces the row of a clip.
-func (s *Store) insertClip(clip *record.Clip) func() error {
+func (w *writer) insertClip(clip *record.Clip) func() error {
 	c := *clip
 	return func() error {
-		_, err := s.db.exec(`INSERT OR REPLACE INTO clips (id, camera, events, path, start, requested, duration, codec, bytes, state, pinned)
+		_, err := w.db.exec(`INSERT OR REPLACE INTO clips (id, camera, events, path, start, requested, duration, codec, bytes, state, pinned)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			append([]any{c.ID}, append(clipValues(&c), c.Pinned)...)...)
 		if err != nil {
 			return err
 		}
-		return s.linkClip(&c)
+		return w.linkClip(&c)
 	}
 }
 
@@ -44,43 +44,43 @@ func clipValues(c *record.Clip) []any {
 }
 
 // linkClip replaces the links from events to a clip and queues a closed one for copying, in a transaction of the writer.
-func (s *Store) linkClip(c *record.Clip) error {
-	if _, err := s.db.exec(`DELETE FROM clip_events WHERE clip = ?`, c.ID); err != nil {
+func (w *writer) linkClip(c *record.Clip) error {
+	if _, err := w.db.exec(`DELETE FROM clip_events WHERE clip = ?`, c.ID); err != nil {
 		return err
 	}
 	for _, event := range c.Events {
-		if _, err := s.db.exec(`INSERT OR IGNORE INTO clip_events (event, camera, clip) VALUES (?, ?, ?)`, event, c.Camera, c.ID); err != nil {
+		if _, err := w.db.exec(`INSERT OR IGNORE INTO clip_events (event, camera, clip) VALUES (?, ?, ?)`, event, c.Camera, c.ID); err != nil {
 			return err
 		}
 		if c.State != record.Lost {
-			s.recent.add(c.Camera + "/" + event)
+			w.recent.add(c.Camera + "/" + event)
 			continue
 		}
-		if err := s.unlinkRecent(event, c.Camera); err != nil {
+		if err := w.unlinkRecent(event, c.Camera); err != nil {
 			return err
 		}
 	}
 	if c.State == record.Closed && len(c.Events) > 0 { // copying continuous recordings would hold up the clips
-		return s.queueUpload(UploadClip, c.ID, c.Camera)
+		return w.queueUpload(UploadClip, c.ID, c.Camera)
 	}
 	return nil
 }
 
 // unlinkRecent makes HasClip false for events whose clips are gone, in a transaction of the writer.
-func (s *Store) unlinkRecent(event, camera string) error {
+func (w *writer) unlinkRecent(event, camera string) error {
 	var clips int
-	err := s.db.row(`SELECT count(*) FROM clip_events c JOIN clips ON clips.id = c.clip
+	err := w.db.row(`SELECT count(*) FROM clip_events c JOIN clips ON clips.id = c.clip
 		WHERE c.event = ? AND c.camera = ? AND clips.state != ?`,
 		[]any{event, camera, string(record.Lost)}, &clips)
 	if err == nil && clips == 0 {
-		s.recent.remove(camera + "/" + event)
+		w.recent.remove(camera + "/" + event)
 	}
 	return err
 }
 
 // removeLinks removes the links from events to a clip that was removed, in a transaction of the writer.
-func (s *Store) removeLinks(id string) error {
-	rows, err := s.db.query(`SELECT event, camera FROM clip_events WHERE clip = ?`, id)
+func (w *writer) removeLinks(id string) error {
+	rows, err := w.db.query(`SELECT event, camera FROM clip_events WHERE clip = ?`, id)
 	if err != nil {
 		return err
 	}
@@ -96,11 +96,11 @@ func (s *Store) removeLinks(id string) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	if _, err := s.db.exec(`DELETE FROM clip_events WHERE clip = ?`, id); err != nil {
+	if _, err := w.db.exec(`DELETE FROM clip_events WHERE clip = ?`, id); err != nil {
 		return err
 	}
 	for _, l := range linked {
-		if err := s.unlinkRecent(l[0], l[1]); err != nil {
+		if err := w.unlinkRecent(l[0], l[1]); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func (s *Store) removeLinks(id string) error {
 func (s *Store) UpdateClip(ctx context.Context, clip *record.Clip) error {
 	c := *clip
 	return s.change(ctx, func() error {
-		result, err := s.db.exec(`UPDATE clips SET camera = ?, events = ?, path = ?, start = ?, requested = ?, duration = ?, codec = ?, bytes = ?,
+		result, err := s.writer.db.exec(`UPDATE clips SET camera = ?, events = ?, path = ?, start = ?, requested = ?, duration = ?, codec = ?, bytes = ?,
 			state = ? WHERE id = ?`, append(clipValues(&c), c.ID)...)
 		if err != nil {
 			return err
@@ -119,25 +119,25 @@ func (s *Store) UpdateClip(ctx context.Context, clip *record.Clip) error {
 		if n, err := result.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
-		return s.linkClip(&c)
+		return s.writer.linkClip(&c)
 	})
 }
 
 // RemoveClip implements record.Index.
 func (s *Store) RemoveClip(ctx context.Context, id string) error {
 	return s.change(ctx, func() error {
-		result, err := s.db.exec(`DELETE FROM clips WHERE id = ? AND NOT pinned`, id)
+		result, err := s.writer.db.exec(`DELETE FROM clips WHERE id = ? AND NOT pinned`, id)
 		if err != nil {
 			return err
 		}
 		if n, err := result.RowsAffected(); err != nil || n > 0 {
 			if err == nil {
-				err = s.removeLinks(id)
+				err = s.writer.removeLinks(id)
 			}
 			return err
 		}
 		var pinned int
-		if err := s.db.row(`SELECT count(*) FROM clips WHERE id = ?`, []any{id}, &pinned); err != nil {
+		if err := s.writer.db.row(`SELECT count(*) FROM clips WHERE id = ?`, []any{id}, &pinned); err != nil {
 			return err
 		}
 		if pinned > 0 {
@@ -203,7 +203,7 @@ func (s *Store) clipPage(ctx context.Context, start int64, id string) (page []re
 // SetPinned keeps a clip from being removed, or no longer. It returns an error if the clip is not stored.
 func (s *Store) SetPinned(ctx context.Context, id string, pinned bool) error {
 	return s.change(ctx, func() error {
-		result, err := s.db.exec(`UPDATE clips SET pinned = ? WHERE id = ?`, pinned, id)
+		result, err := s.writer.db.exec(`UPDATE clips SET pinned = ? WHERE id = ?`, pinned, id)
 		if err != nil {
 			return err
 		}

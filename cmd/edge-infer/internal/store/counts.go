@@ -80,13 +80,13 @@ func (s *Store) AddCounts(ctx context.Context, minutes []history.Minute, heat []
 		all := measures()
 		for _, m := range minutes {
 			for i := range all {
-				if err := s.addMeasure(&all[i], &m); err != nil {
+				if err := s.writer.addMeasure(&all[i], &m); err != nil {
 					return err
 				}
 			}
 		}
 		for i := range heat {
-			if err := s.addHeat(&heat[i]); err != nil {
+			if err := s.writer.addHeat(&heat[i]); err != nil {
 				return err
 			}
 		}
@@ -94,20 +94,20 @@ func (s *Store) AddCounts(ctx context.Context, minutes []history.Minute, heat []
 	})
 }
 
-func (s *Store) addMeasure(of *measure, m *history.Minute) (err error) {
+func (w *writer) addMeasure(of *measure, m *history.Minute) (err error) {
 	of.get(m.Counts, func(name string, value float64) {
 		if value == 0 || err != nil {
 			return
 		}
-		_, err = s.db.exec(`INSERT INTO counts (camera, minute, measure, name, value) VALUES (?, ?, ?, ?, ?)
+		_, err = w.db.exec(`INSERT INTO counts (camera, minute, measure, name, value) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET value = value + excluded.value`, m.Camera, m.Minute, of.name, name, value)
 	})
 	return err
 }
 
-func (s *Store) addHeat(part *history.DayHeat) error {
+func (w *writer) addHeat(part *history.DayHeat) error {
 	var encoded []byte
-	err := s.db.row(`SELECT seconds FROM heat WHERE camera = ? AND day = ?`, []any{part.Camera, part.Day}, &encoded)
+	err := w.db.row(`SELECT seconds FROM heat WHERE camera = ? AND day = ?`, []any{part.Camera, part.Day}, &encoded)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *Store) addHeat(part *history.DayHeat) error {
 	for _, seconds := range sum {
 		encoded = binary.LittleEndian.AppendUint32(encoded, math.Float32bits(seconds))
 	}
-	_, err = s.db.exec(`INSERT OR REPLACE INTO heat (camera, day, seconds) VALUES (?, ?, ?)`, part.Camera, part.Day, encoded)
+	_, err = w.db.exec(`INSERT OR REPLACE INTO heat (camera, day, seconds) VALUES (?, ?, ?)`, part.Camera, part.Day, encoded)
 	return err
 }
 

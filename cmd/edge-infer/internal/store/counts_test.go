@@ -54,7 +54,7 @@ func TestCountsPerMinute(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, found.Hours)
 	}
-	prune(t, s, func() { require.NoError(t, s.prune(noon.AddDate(0, 0, s.Days).Add(12*time.Hour), true)) })
+	prune(t, s, func() { require.NoError(t, s.writer.prune(noon.AddDate(0, 0, s.Days).Add(12*time.Hour), true)) })
 	_, days, err = s.Day(t.Context(), "belt", day)
 	require.NoError(t, err)
 	require.Equal(t, []string{"2026-11-21"}, days)

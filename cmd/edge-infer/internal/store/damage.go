@@ -17,8 +17,8 @@ func isDamage(err error) bool {
 }
 
 // putAside renames a damaged database, so that a new one is begun. The last damaged one is kept for recovery, earlier ones are removed.
-func (s *Store) putAside(damage error) error {
-	path := filepath.Join(s.Directory, databaseName)
+func (w *writer) putAside(damage error) error {
+	path := filepath.Join(w.Directory, databaseName)
 	earlier, err := filepath.Glob(path + ".damaged-*")
 	if err != nil {
 		return err
@@ -34,6 +34,6 @@ func (s *Store) putAside(damage error) error {
 			return err
 		}
 	}
-	s.Logger.Error("event store: the database is damaged: it is put aside and a new one begun", "kept", aside, "error", damage)
+	w.Logger.Error("event store: the database is damaged: it is put aside and a new one begun", "kept", aside, "error", damage)
 	return nil
 }

@@ -94,47 +94,47 @@ CREATE TABLE uploads (
 `}
 
 // reopen opens the database and repairs what a crash left behind. A damaged database is put aside.
-func (s *Store) reopen() {
-	s.opened = time.Now()
-	err := s.open()
+func (w *writer) reopen() {
+	w.opened = time.Now()
+	err := w.open()
 	if isDamage(err) {
-		s.shut(err)
-		if err = s.putAside(err); err == nil {
-			err = s.open()
+		w.shut(err)
+		if err = w.putAside(err); err == nil {
+			err = w.open()
 		}
 	}
 	if err != nil {
-		s.shut(fmt.Errorf("event store: %w", err))
+		w.shut(fmt.Errorf("event store: %w", err))
 	}
 }
 
 // open opens the database.
-func (s *Store) open() error {
-	if err := atomicfile.MkdirAll(s.Directory, 0o750); err != nil {
+func (w *writer) open() error {
+	if err := atomicfile.MkdirAll(w.Directory, 0o750); err != nil {
 		return fmt.Errorf("%w (events.directory names a directory that the service's user may write to)", err)
 	}
-	if err := checkFileSystem(s.Directory); err != nil {
+	if err := checkFileSystem(w.Directory); err != nil {
 		return err
 	}
-	if err := s.acquire(); err != nil {
+	if err := w.acquire(); err != nil {
 		return err
 	}
-	path := filepath.Join(s.Directory, databaseName)
+	path := filepath.Join(w.Directory, databaseName)
 	var err error
-	if s.db, err = openConnection(path); err != nil {
+	if w.db, err = openConnection(path); err != nil {
 		return err
 	}
-	if err := s.db.migrate(); err != nil {
+	if err := w.db.migrate(); err != nil {
 		return err
 	}
-	if err := s.repair(); err != nil {
+	if err := w.repair(); err != nil {
 		return err
 	}
 	readers, err := openReaders(path)
 	if err != nil {
 		return err
 	}
-	s.setState(readers, nil)
+	w.setState(readers, nil)
 	return nil
 }
 
@@ -162,11 +162,11 @@ func (c *connection) migrate() error {
 }
 
 // acquire locks the directory: two processes would repair each other's work.
-func (s *Store) acquire() error {
-	if s.lock != nil {
+func (w *writer) acquire() error {
+	if w.lock != nil {
 		return nil
 	}
-	file, err := os.OpenFile(filepath.Join(s.Directory, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(filepath.Join(w.Directory, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -174,36 +174,36 @@ func (s *Store) acquire() error {
 		_ = file.Close()
 		return errors.New("another process stores its events in this directory (stop it, or set another events.directory)")
 	}
-	s.lock = file
+	w.lock = file
 	return nil
 }
 
 // shut closes the connections. The next attempt to open the database follows after a pause.
-func (s *Store) shut(problem error) {
-	s.setState(nil, problem)
-	if s.db != nil {
-		_ = s.db.close() // it has failed
-		s.db = nil
+func (w *writer) shut(problem error) {
+	w.setState(nil, problem)
+	if w.db != nil {
+		_ = w.db.close() // it has failed
+		w.db = nil
 	}
 }
 
 // release closes everything at the end.
-func (s *Store) release() {
-	s.mu.Lock()
-	readers := s.readers
-	s.readers = nil
-	s.mu.Unlock()
+func (w *writer) release() {
+	w.mu.Lock()
+	readers := w.readers
+	w.readers = nil
+	w.mu.Unlock()
 	if readers != nil {
 		_ = readers.Close() // nothing is unwritten there
 	}
-	if s.db != nil {
-		if err := s.db.close(); err != nil {
-			s.Logger.Warn("event store: database not closed cleanly, the next start repairs it", "error", err)
+	if w.db != nil {
+		if err := w.db.close(); err != nil {
+			w.Logger.Warn("event store: database not closed cleanly, the next start repairs it", "error", err)
 		}
-		s.db = nil
+		w.db = nil
 	}
-	if s.lock != nil {
-		_ = s.lock.Close() // it holds nothing
-		s.lock = nil
+	if w.lock != nil {
+		_ = w.lock.Close() // it holds nothing
+		w.lock = nil
 	}
 }

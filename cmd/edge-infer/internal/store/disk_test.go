@@ -81,7 +81,7 @@ func TestImagesLeaveTheDiskItsReserve(t *testing.T) {
 	found, err := s.Event(t.Context(), event(0).ID)
 	require.NoError(t, err)
 	require.NotZero(t, found.Frame)
-	prune(t, s, func() { require.NoError(t, s.prune(began, true)) })
+	prune(t, s, func() { require.NoError(t, s.writer.prune(began, true)) })
 	found, err = s.Event(t.Context(), event(0).ID)
 	require.NoError(t, err)
 	require.Zero(t, found.Frame)

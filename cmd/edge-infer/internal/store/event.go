@@ -87,18 +87,18 @@ func attributeTag(name string) string { return "attribute:" + name }
 // Add hands over an event that is new or has changed. Crossings are added to those that are stored; everything else replaces what is
 // stored. It does not wait, and drops the change if too many are waiting.
 func (s *Store) Add(e *Event) {
-	stored := s.queue.add(job{event: true, apply: func() error { return s.upsert(e) }})
+	stored := s.queue.add(job{event: true, apply: func() error { return s.writer.upsert(e) }})
 	if !stored {
 		s.dropped.Add(1)
 	}
 }
 
 // upsert inserts or updates the row of an event, in a transaction of the writer.
-func (s *Store) upsert(e *Event) error {
+func (w *writer) upsert(e *Event) error {
 	var number, frame int64
 	var before Detail
 	var text string
-	err := s.db.row(`SELECT number, frame, detail FROM events WHERE id = ? AND camera = ?`, []any{e.ID, e.Camera}, &number, &frame, &text)
+	err := w.db.row(`SELECT number, frame, detail FROM events WHERE id = ? AND camera = ?`, []any{e.ID, e.Camera}, &number, &frame, &text)
 	known := err == nil
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -117,37 +117,37 @@ func (s *Store) upsert(e *Event) error {
 	}
 	start, last := e.Start.UnixMicro(), e.Last.UnixMicro()
 	if known {
-		_, err = s.db.exec(`UPDATE events SET label = ?, last = ?, ended = ?, detail = ? WHERE number = ?`,
+		_, err = w.db.exec(`UPDATE events SET label = ?, last = ?, ended = ?, detail = ? WHERE number = ?`,
 			e.Label, last, e.Ended, string(encoded), number)
 	} else {
 		var result sql.Result
-		result, err = s.db.exec(`INSERT INTO events (id, camera, label, start, last, ended, detail) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		result, err = w.db.exec(`INSERT INTO events (id, camera, label, start, last, ended, detail) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			e.ID, e.Camera, e.Label, start, last, e.Ended, string(encoded))
 		if err == nil {
 			number, err = result.LastInsertId()
 		}
 	}
 	if err == nil && e.Ended && frame > 0 {
-		err = s.queueUpload(UploadSnapshot, e.ID, e.Camera)
+		err = w.queueUpload(UploadSnapshot, e.ID, e.Camera)
 	}
 	if err != nil {
 		return err
 	}
-	return s.retag(number, start, before.tags(e.Camera), detail.tags(e.Camera))
+	return w.retag(number, start, before.tags(e.Camera), detail.tags(e.Camera))
 }
 
 // retag replaces the tags of an event, in a transaction of the writer.
-func (s *Store) retag(number, start int64, before, now []string) error {
+func (w *writer) retag(number, start int64, before, now []string) error {
 	for _, tag := range before {
 		if !slices.Contains(now, tag) {
-			if _, err := s.db.exec(`DELETE FROM tags WHERE tag = ? AND start = ? AND event = ?`, tag, start, number); err != nil {
+			if _, err := w.db.exec(`DELETE FROM tags WHERE tag = ? AND start = ? AND event = ?`, tag, start, number); err != nil {
 				return err
 			}
 		}
 	}
 	for _, tag := range now {
 		if !slices.Contains(before, tag) {
-			if _, err := s.db.exec(`INSERT INTO tags (tag, start, event) VALUES (?, ?, ?)`, tag, start, number); err != nil {
+			if _, err := w.db.exec(`INSERT INTO tags (tag, start, event) VALUES (?, ?, ?)`, tag, start, number); err != nil {
 				return err
 			}
 		}

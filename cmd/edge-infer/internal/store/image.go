@@ -100,30 +100,30 @@ func (s *Store) writeImage(files *imageFiles) {
 		s.Logger.Debug("event store: image not stored", "error", err)
 		return
 	}
-	if !s.queue.add(job{apply: func() error { return s.addImages(files) }}) {
+	if !s.queue.add(job{apply: func() error { return s.writer.addImages(files) }}) {
 		s.dropped.Add(1)
 	}
 }
 
 // addImages notes in an event's row that its images are there, in a transaction of the writer.
-func (s *Store) addImages(files *imageFiles) error {
+func (w *writer) addImages(files *imageFiles) error {
 	snapshot := &files.snapshot
 	var number, frame, crop int64
 	var ended bool
-	err := s.db.row(`SELECT number, frame, crop, ended FROM events WHERE id = ? AND camera = ?`, []any{snapshot.ID, snapshot.Camera}, &number,
+	err := w.db.row(`SELECT number, frame, crop, ended FROM events WHERE id = ? AND camera = ?`, []any{snapshot.ID, snapshot.Camera}, &number,
 		&frame, &crop, &ended)
 	if err != nil { // the event was dropped
-		s.dropped.Add(1)
-		s.removeFiles(files.frame, files.crop)
+		w.dropped.Add(1)
+		w.removeFiles(files.frame, files.crop)
 		return nil //nolint:nilerr // it has been counted
 	}
-	_, err = s.db.exec(`UPDATE events SET frame = ?, crop = ?, frame_width = ?, frame_height = ? WHERE number = ?`,
+	_, err = w.db.exec(`UPDATE events SET frame = ?, crop = ?, frame_width = ?, frame_height = ? WHERE number = ?`,
 		len(snapshot.Frame), len(snapshot.Crop), snapshot.Width, snapshot.Height, number)
 	if err == nil && ended {
-		err = s.queueUpload(UploadSnapshot, snapshot.ID, snapshot.Camera)
+		err = w.queueUpload(UploadSnapshot, snapshot.ID, snapshot.Camera)
 	}
 	if err == nil {
-		s.images += int64(len(snapshot.Frame)+len(snapshot.Crop)) - frame - crop
+		w.images += int64(len(snapshot.Frame)+len(snapshot.Crop)) - frame - crop
 	}
 	return err
 }

@@ -11,29 +11,29 @@ import (
 
 // repair puts right what a crash or power cut left behind: events that never ended, images without a row or with another size than the row
 // says, rows without images. The writer has just opened the database.
-func (s *Store) repair() error {
-	err := s.queueInterrupted()
+func (w *writer) repair() error {
+	err := w.queueInterrupted()
 	if err != nil {
 		return err
 	}
-	result, err := s.db.exec(`UPDATE events SET ended = 1 WHERE ended = 0`)
+	result, err := w.db.exec(`UPDATE events SET ended = 1 WHERE ended = 0`)
 	if err != nil {
 		return err
 	}
 	if n, err := result.RowsAffected(); err == nil && n > 0 {
-		s.Logger.Info("event store: events of an earlier run that was interrupted are ended", "events", n)
+		w.Logger.Info("event store: events of an earlier run that was interrupted are ended", "events", n)
 	}
-	files, err := s.findImages()
+	files, err := w.findImages()
 	if err != nil {
 		return err
 	}
-	lost, err := s.matchImages(files)
+	lost, err := w.matchImages(files)
 	if err != nil {
 		return err
 	}
-	err = s.db.transaction(func() error {
+	err = w.db.transaction(func() error {
 		for _, number := range lost {
-			if _, err := s.db.exec(`UPDATE events SET frame = 0, crop = 0 WHERE number = ?`, number); err != nil {
+			if _, err := w.db.exec(`UPDATE events SET frame = 0, crop = 0 WHERE number = ?`, number); err != nil {
 				return err
 			}
 		}
@@ -43,18 +43,18 @@ func (s *Store) repair() error {
 		return err
 	}
 	for name := range files { // those of no row
-		s.removeFiles(name)
+		w.removeFiles(name)
 	}
 	if len(lost) > 0 || len(files) > 0 {
-		s.Logger.Info("event store: images repaired", "rows_without_file", len(lost), "files_without_row", len(files))
+		w.Logger.Info("event store: images repaired", "rows_without_file", len(lost), "files_without_row", len(files))
 	}
 	return nil
 }
 
 // findImages returns the sizes of image files by name. Unfinished ones are removed; files of others are left alone.
-func (s *Store) findImages() (map[string]int64, error) {
+func (w *writer) findImages() (map[string]int64, error) {
 	files := map[string]int64{}
-	root := filepath.Join(s.Directory, imageDirectory)
+	root := filepath.Join(w.Directory, imageDirectory)
 	days, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return files, nil
@@ -74,7 +74,7 @@ func (s *Store) findImages() (map[string]int64, error) {
 			name := day.Name() + "/" + entry.Name()
 			switch {
 			case strings.HasSuffix(name, ".jpg.tmp"):
-				s.removeFiles(name)
+				w.removeFiles(name)
 			case strings.HasSuffix(name, "."+frameImage+".jpg"), strings.HasSuffix(name, "."+cropImage+".jpg"):
 				info, err := entry.Info()
 				if err != nil {
@@ -88,9 +88,9 @@ func (s *Store) findImages() (map[string]int64, error) {
 }
 
 // matchImages takes the images of rows out of files, sets the size of all images, and returns the rows whose images are not there.
-func (s *Store) matchImages(files map[string]int64) (lost []int64, err error) {
-	s.images = 0
-	rows, err := s.db.query(`SELECT number, id, camera, frame, crop FROM events WHERE frame > 0`)
+func (w *writer) matchImages(files map[string]int64) (lost []int64, err error) {
+	w.images = 0
+	rows, err := w.db.query(`SELECT number, id, camera, frame, crop FROM events WHERE frame > 0`)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *Store) matchImages(files map[string]int64) (lost []int64, err error) {
 		}
 		delete(files, frameName)
 		delete(files, cropName)
-		s.images += frame + crop
+		w.images += frame + crop
 	}
 	return lost, rows.Err()
 }

@@ -39,63 +39,63 @@ func (c *clock) trusted(now time.Time, monotonic time.Duration) bool {
 }
 
 // prune enforces the limits: that of the age only if the time of day can be trusted.
-func (s *Store) prune(now time.Time, trusted bool) error {
+func (w *writer) prune(now time.Time, trusted bool) error {
 	if trusted {
-		if err := s.pruneOld(now); err != nil {
+		if err := w.pruneOld(now); err != nil {
 			return err
 		}
 	}
-	return s.pruneLarge(now)
+	return w.pruneLarge(now)
 }
 
 // pruneOld removes what is older than Days.
-func (s *Store) pruneOld(now time.Time) error {
-	cutoff := now.AddDate(0, 0, -s.Days)
-	if _, err := s.removeEvents(cutoff.UnixMicro(), ageBatch); err != nil {
+func (w *writer) pruneOld(now time.Time) error {
+	cutoff := now.AddDate(0, 0, -w.Days)
+	if _, err := w.removeEvents(cutoff.UnixMicro(), ageBatch); err != nil {
 		return err
 	}
-	if _, err := s.db.exec(`DELETE FROM counts WHERE minute < ?`, cutoff.Unix()/60); err != nil {
+	if _, err := w.db.exec(`DELETE FROM counts WHERE minute < ?`, cutoff.Unix()/60); err != nil {
 		return err
 	}
-	if _, err := s.db.exec(`DELETE FROM heat WHERE day < ?`, cutoff.Local().Format(time.DateOnly)); err != nil {
+	if _, err := w.db.exec(`DELETE FROM heat WHERE day < ?`, cutoff.Local().Format(time.DateOnly)); err != nil {
 		return err
 	}
-	return s.limitUploads()
+	return w.limitUploads()
 }
 
 // pruneLarge enforces MaxBytes. Images go first, oldest first; the rows of events have half of the space.
-func (s *Store) pruneLarge(now time.Time) error {
+func (w *writer) pruneLarge(now time.Time) error {
 	for {
-		size, used, err := s.databaseSize()
+		size, used, err := w.databaseSize()
 		if err != nil {
 			return err
 		}
-		if used <= s.MaxBytes/2 {
-			return s.limitImages(size)
+		if used <= w.MaxBytes/2 {
+			return w.limitImages(size)
 		}
-		n, err := s.removeEvents(now.AddDate(100, 0, 0).UnixMicro(), sizeBatch)
+		n, err := w.removeEvents(now.AddDate(100, 0, 0).UnixMicro(), sizeBatch)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return s.limitImages(size)
+			return w.limitImages(size)
 		}
 	}
 }
 
 // limitImages removes the oldest images beyond the space that the database leaves and beyond the disk's reserve.
-func (s *Store) limitImages(database int64) error {
-	free, err := freeSpace(s.Directory)
+func (w *writer) limitImages(database int64) error {
+	free, err := freeSpace(w.Directory)
 	if err != nil {
 		return err
 	}
-	return s.removeImages(max(min(s.MaxBytes-database, s.images+free-reserve), 0))
+	return w.removeImages(max(min(w.MaxBytes-database, w.images+free-reserve), 0))
 }
 
 // databaseSize returns the size of the database's file and how much of it is in use, in bytes.
-func (s *Store) databaseSize() (size, used int64, err error) {
+func (w *writer) databaseSize() (size, used int64, err error) {
 	var pages, free, page int64
-	err = s.db.row(`SELECT p.page_count, f.freelist_count, s.page_size FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s`,
+	err = w.db.row(`SELECT p.page_count, f.freelist_count, s.page_size FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s`,
 		nil, &pages, &free, &page)
 	return pages * page, (pages - free) * page, err
 }
@@ -108,8 +108,8 @@ type oldest struct {
 	detail        string
 }
 
-func (s *Store) oldest(query string, arguments ...any) (found []oldest, err error) {
-	rows, err := s.db.query(query, arguments...)
+func (w *writer) oldest(query string, arguments ...any) (found []oldest, err error) {
+	rows, err := w.db.query(query, arguments...)
 	if err != nil {
 		return nil, err
 	}
@@ -126,51 +126,51 @@ func (s *Store) oldest(query string, arguments ...any) (found []oldest, err erro
 
 // removeEvents removes events that began before a time, oldest first, with their images, and returns their number. Events of pinned clips
 // stay.
-func (s *Store) removeEvents(before int64, limit int) (int, error) {
-	found, err := s.oldest(`SELECT number, start, id, camera, frame + crop, detail FROM events e WHERE start < ? AND NOT EXISTS (
+func (w *writer) removeEvents(before int64, limit int) (int, error) {
+	found, err := w.oldest(`SELECT number, start, id, camera, frame + crop, detail FROM events e WHERE start < ? AND NOT EXISTS (
 		SELECT 1 FROM clip_events c JOIN clips ON clips.id = c.clip WHERE c.event = e.id AND c.camera = e.camera AND clips.pinned)
 		ORDER BY start LIMIT ?`, before, limit)
 	if err != nil || len(found) == 0 {
 		return 0, err
 	}
-	err = s.transaction(func() error {
+	err = w.transaction(func() error {
 		for i := range found {
 			var detail Detail
 			if err := json.Unmarshal([]byte(found[i].detail), &detail); err != nil {
 				return err
 			}
-			if err := s.retag(found[i].number, found[i].start, detail.tags(found[i].camera), nil); err != nil {
+			if err := w.retag(found[i].number, found[i].start, detail.tags(found[i].camera), nil); err != nil {
 				return err
 			}
-			if _, err := s.db.exec(`DELETE FROM events WHERE number = ?`, found[i].number); err != nil {
+			if _, err := w.db.exec(`DELETE FROM events WHERE number = ?`, found[i].number); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err == nil {
-		s.forgetImages(found)
+		w.forgetImages(found)
 	}
 	return len(found), err
 }
 
 // removeImages removes the oldest images until the rest have at most so many bytes.
-func (s *Store) removeImages(limit int64) error {
-	for s.images > limit {
-		found, err := s.oldest(`SELECT number, start, id, camera, frame + crop, '' FROM events WHERE frame > 0 ORDER BY start LIMIT ?`, sizeBatch)
+func (w *writer) removeImages(limit int64) error {
+	for w.images > limit {
+		found, err := w.oldest(`SELECT number, start, id, camera, frame + crop, '' FROM events WHERE frame > 0 ORDER BY start LIMIT ?`, sizeBatch)
 		if err != nil || len(found) == 0 {
 			return err
 		}
-		excess := s.images - limit
+		excess := w.images - limit
 		for i := range found {
 			if excess -= found[i].bytes; excess <= 0 {
 				found = found[:i+1]
 				break
 			}
 		}
-		err = s.transaction(func() error {
+		err = w.transaction(func() error {
 			for i := range found {
-				if _, err := s.db.exec(`UPDATE events SET frame = 0, crop = 0 WHERE number = ?`, found[i].number); err != nil {
+				if _, err := w.db.exec(`UPDATE events SET frame = 0, crop = 0 WHERE number = ?`, found[i].number); err != nil {
 					return err
 				}
 			}
@@ -179,18 +179,18 @@ func (s *Store) removeImages(limit int64) error {
 		if err != nil {
 			return err
 		}
-		s.forgetImages(found)
+		w.forgetImages(found)
 	}
 	return nil
 }
 
 // forgetImages removes the files of events whose rows do not name them any more.
-func (s *Store) forgetImages(of []oldest) {
+func (w *writer) forgetImages(of []oldest) {
 	for i := range of {
 		if of[i].bytes == 0 {
 			continue
 		}
-		s.images -= of[i].bytes
-		s.removeFiles(imageName(of[i].camera, of[i].id, frameImage), imageName(of[i].camera, of[i].id, cropImage))
+		w.images -= of[i].bytes
+		w.removeFiles(imageName(of[i].camera, of[i].id, frameImage), imageName(of[i].camera, of[i].id, cropImage))
 	}
 }

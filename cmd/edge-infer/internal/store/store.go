@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,14 +51,7 @@ type Store struct {
 	readers *sql.DB // nil while there is no database
 	problem error   // why new events are not stored
 
-	// Writer goroutine only.
-	db     *connection // nil while there is no database
-	lock   *os.File
-	images int64 // bytes of all image files
-	opened time.Time
-	pruned time.Time
-	begun  time.Time // of the monotonic clock
-	clock  clock
+	writer writer
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -82,12 +74,12 @@ func (s *Store) Open() {
 	s.Days = cmp.Or(s.Days, DefaultDays)
 	s.MaxBytes = cmp.Or(s.MaxBytes, int64(DefaultMaxMB<<20))
 	s.retry = cmp.Or(s.retry, reopenPause)
-	s.begun = time.Now()
+	s.writer = writer{Store: s, begun: time.Now()}
 	s.queue.init()
 	s.files = make(chan imageFiles, imageQueue)
 	s.stop = make(chan struct{})
 	first := make(chan struct{})
-	s.done.Go(func() { s.write(first) })
+	s.done.Go(func() { s.writer.write(first) })
 	s.done.Go(s.writeImages)
 	select {
 	case <-first:

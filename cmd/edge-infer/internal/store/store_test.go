@@ -223,10 +223,10 @@ func TestImages(t *testing.T) {
 		return bytes
 	}
 	require.NoError(t, s.change(context.Background(), func() error {
-		require.Equal(t, sum(), s.images)
+		require.Equal(t, sum(), s.writer.images)
 		return nil
 	}))
-	prune(t, s, func() { require.NoError(t, s.removeImages(3*(found.Frame+found.Crop))) })
+	prune(t, s, func() { require.NoError(t, s.writer.removeImages(3*(found.Frame+found.Crop))) })
 	var kept []string
 	for _, e := range list(t, s, Filter{Limit: 100}) {
 		if e.Frame > 0 {
@@ -254,9 +254,9 @@ func errorsOf(all ...error) error {
 func prune(t *testing.T, s *Store, work func()) {
 	t.Helper()
 	require.NoError(t, s.Close())
-	require.NoError(t, s.open())
+	require.NoError(t, s.writer.open())
 	work()
-	s.release()
+	s.writer.release()
 	s.Open()
 }
 
@@ -272,7 +272,7 @@ func TestRetention(t *testing.T) {
 	pinned := &record.Clip{ID: "p", Camera: event(5).Camera, Events: []string{event(5).ID}, Path: "p.mp4", Start: began, State: record.Closed}
 	require.NoError(t, s.OpenClip(ctx, pinned))
 	require.NoError(t, s.SetPinned(ctx, "p", true))
-	prune(t, s, func() { require.NoError(t, s.prune(began.Add(20*time.Second).AddDate(0, 0, s.Days), true)) })
+	prune(t, s, func() { require.NoError(t, s.writer.prune(began.Add(20*time.Second).AddDate(0, 0, s.Days), true)) })
 	left := list(t, s, Filter{Limit: 100})
 	require.Len(t, left, 21)
 	require.Equal(t, event(5).ID, left[20].ID)
@@ -286,7 +286,7 @@ func TestRetention(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(s.Directory, imageDirectory, "2026-11-25"), "its last image is gone")
 
 	s.MaxBytes = 1
-	prune(t, s, func() { require.NoError(t, s.prune(began, true)) })
+	prune(t, s, func() { require.NoError(t, s.writer.prune(began, true)) })
 	require.Equal(t, []string{event(5).ID}, ids(list(t, s, Filter{Limit: 100})))
 }
 
@@ -396,7 +396,7 @@ func TestTwoStoresOfOneDirectory(t *testing.T) {
 func TestANewerDatabaseIsLeftAlone(t *testing.T) {
 	directory := t.TempDir()
 	s := opened(t, directory, io.Discard)
-	require.NoError(t, s.change(context.Background(), func() error { return s.db.script("PRAGMA user_version = 99") }))
+	require.NoError(t, s.change(context.Background(), func() error { return s.writer.db.script("PRAGMA user_version = 99") }))
 	require.NoError(t, s.Close())
 	s = opened(t, directory, io.Discard)
 	require.Contains(t, s.Stats().Error, "written by a newer version")
@@ -511,7 +511,7 @@ func TestClips(t *testing.T) {
 	for i := range 2*clipPage + 1 {
 		c := clip
 		c.ID, c.Start = fmt.Sprintf("n%d", i), began.Add(time.Duration(i/10)*time.Second)
-		s.queue.add(job{apply: s.insertClip(&c)})
+		s.queue.add(job{apply: s.writer.insertClip(&c)})
 	}
 	flush(t, s)
 	seen := 0
@@ -549,10 +549,10 @@ func TestAWrongClockRemovesNothing(t *testing.T) {
 	s := opened(t, t.TempDir(), io.Discard)
 	s.Add(event(0))
 	flush(t, s)
-	prune(t, s, func() { require.NoError(t, s.prune(began.AddDate(1, 0, 0), false)) })
+	prune(t, s, func() { require.NoError(t, s.writer.prune(began.AddDate(1, 0, 0), false)) })
 	_, err := s.Event(t.Context(), event(0).ID)
 	require.NoError(t, err)
-	prune(t, s, func() { require.NoError(t, s.prune(began.AddDate(1, 0, 0), true)) })
+	prune(t, s, func() { require.NoError(t, s.writer.prune(began.AddDate(1, 0, 0), true)) })
 	_, err = s.Event(t.Context(), event(0).ID)
 	require.Error(t, err)
 }

@@ -35,34 +35,34 @@ type Upload struct {
 type UploadKinds struct{ Clips, Snapshots bool }
 
 // queueUpload adds a file, in a transaction of the writer. A file that is queued already, or being uploaded, is uploaded again.
-func (s *Store) queueUpload(kind UploadKind, id, camera string) error {
-	if kind == UploadClip && !s.Uploads.Clips || kind == UploadSnapshot && !s.Uploads.Snapshots {
+func (w *writer) queueUpload(kind UploadKind, id, camera string) error {
+	if kind == UploadClip && !w.Uploads.Clips || kind == UploadSnapshot && !w.Uploads.Snapshots {
 		return nil
 	}
-	_, err := s.db.exec(`INSERT OR REPLACE INTO uploads (kind, id, camera) VALUES (?, ?, ?)`, string(kind), id, camera)
+	_, err := w.db.exec(`INSERT OR REPLACE INTO uploads (kind, id, camera) VALUES (?, ?, ?)`, string(kind), id, camera)
 	return err
 }
 
 // queueInterrupted adds the snapshots of events that did not end, as repair is about to end them.
-func (s *Store) queueInterrupted() error {
-	if !s.Uploads.Snapshots {
+func (w *writer) queueInterrupted() error {
+	if !w.Uploads.Snapshots {
 		return nil
 	}
-	_, err := s.db.exec(`INSERT OR REPLACE INTO uploads (kind, id, camera) SELECT ?, id, camera FROM events WHERE ended = 0 AND frame > 0`,
+	_, err := w.db.exec(`INSERT OR REPLACE INTO uploads (kind, id, camera) SELECT ?, id, camera FROM events WHERE ended = 0 AND frame > 0`,
 		string(UploadSnapshot))
 	return err
 }
 
 // limitUploads gives up the oldest files beyond the limit.
-func (s *Store) limitUploads() error {
-	result, err := s.db.exec(`DELETE FROM uploads WHERE number <=
+func (w *writer) limitUploads() error {
+	result, err := w.db.exec(`DELETE FROM uploads WHERE number <=
 		(SELECT number FROM uploads ORDER BY number DESC LIMIT 1 OFFSET ?)`, maxUploads)
 	if err != nil {
 		return err
 	}
 	n, err := result.RowsAffected()
 	if err == nil && n > 0 {
-		s.Logger.Warn("too many files wait to be copied, the oldest are given up", "files", n)
+		w.Logger.Warn("too many files wait to be copied, the oldest are given up", "files", n)
 	}
 	return err
 }
@@ -109,7 +109,7 @@ func (u *Upload) Open() (*os.File, error) {
 // UploadDone removes a file from those that wait.
 func (s *Store) UploadDone(ctx context.Context, u *Upload) error {
 	return s.change(ctx, func() error {
-		_, err := s.db.exec(`DELETE FROM uploads WHERE number = ?`, u.Number)
+		_, err := s.writer.db.exec(`DELETE FROM uploads WHERE number = ?`, u.Number)
 		return err
 	})
 }

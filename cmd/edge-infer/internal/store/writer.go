@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -20,26 +21,38 @@ const (
 // published.
 func (s *Store) Settle() { s.queue.wait(publishLimit) }
 
+// writer owns the connection that writes. Its methods and fields belong to the writer goroutine, and so do the changes in the queue.
+type writer struct {
+	*Store
+	db     *connection // nil while there is no database
+	lock   *os.File
+	images int64 // bytes of all image files
+	opened time.Time
+	pruned time.Time
+	begun  time.Time // of the monotonic clock
+	clock  clock
+}
+
 // write is the writer goroutine. It closes first after the first attempt to open the database.
-func (s *Store) write(first chan<- struct{}) {
-	defer s.release()
-	s.reopen()
+func (w *writer) write(first chan<- struct{}) {
+	defer w.release()
+	w.reopen()
 	close(first)
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	var batch []job
 	for {
-		batch = s.queue.take(batch[:0])
+		batch = w.queue.take(batch[:0])
 		if len(batch) > 0 {
-			s.commit(batch)
+			w.commit(batch)
 			continue
 		}
 		select {
-		case <-s.queue.wake:
+		case <-w.queue.wake:
 		case <-ticker.C:
-			s.maintain()
-		case <-s.stop:
-			if s.queue.len() == 0 {
+			w.maintain()
+		case <-w.stop:
+			if w.queue.len() == 0 {
 				return
 			}
 		}
@@ -47,22 +60,22 @@ func (s *Store) write(first chan<- struct{}) {
 }
 
 // maintain opens the database again after a failure, and enforces its limits.
-func (s *Store) maintain() {
+func (w *writer) maintain() {
 	now := time.Now()
 	switch {
-	case s.db == nil && now.Sub(s.opened) >= s.retry:
-		s.reopen()
-	case s.db != nil && now.Sub(s.pruned) >= pruneInterval:
-		s.pruned = now
-		if err := s.prune(now, s.clock.trusted(now, now.Sub(s.begun))); err != nil {
-			s.failed(err)
+	case w.db == nil && now.Sub(w.opened) >= w.retry:
+		w.reopen()
+	case w.db != nil && now.Sub(w.pruned) >= pruneInterval:
+		w.pruned = now
+		if err := w.prune(now, w.clock.trusted(now, now.Sub(w.begun))); err != nil {
+			w.failed(err)
 		}
 	}
 }
 
 // commit stores a batch in one transaction. If that fails, each change is tried by itself, so that one bad change costs no other.
-func (s *Store) commit(batch []job) {
-	err := s.transaction(func() error {
+func (w *writer) commit(batch []job) {
+	err := w.transaction(func() error {
 		for i := range batch {
 			if err := batch[i].apply(); err != nil {
 				return err
@@ -72,44 +85,44 @@ func (s *Store) commit(batch []job) {
 	})
 	for i := range batch {
 		result := err
-		if err != nil && len(batch) > 1 && s.db != nil {
-			result = s.transaction(batch[i].apply)
+		if err != nil && len(batch) > 1 && w.db != nil {
+			result = w.transaction(batch[i].apply)
 		}
-		s.account(&batch[i], result)
+		w.account(&batch[i], result)
 	}
-	s.queue.settle(len(batch))
+	w.queue.settle(len(batch))
 }
 
 // account counts the outcome of a change and passes it on.
-func (s *Store) account(j *job, err error) {
+func (w *writer) account(j *job, err error) {
 	switch {
 	case j.event && err == nil:
-		s.stored.Add(1)
+		w.stored.Add(1)
 	case j.event:
-		s.dropped.Add(1)
+		w.dropped.Add(1)
 	}
 	if j.done != nil {
 		j.done <- err
 	} else if err != nil && !j.event {
-		s.Logger.Debug("event store: change not stored", "error", err)
+		w.Logger.Debug("event store: change not stored", "error", err)
 	}
 }
 
 // transaction runs apply in a transaction, which is on disk when it returns nil.
-func (s *Store) transaction(apply func() error) error {
-	if s.db == nil {
-		_, err := s.reader()
+func (w *writer) transaction(apply func() error) error {
+	if w.db == nil {
+		_, err := w.reader()
 		return err
 	}
-	if err := s.db.transaction(apply); err != nil {
-		return s.failed(err)
+	if err := w.db.transaction(apply); err != nil {
+		return w.failed(err)
 	}
-	s.recovered()
+	w.recovered()
 	return nil
 }
 
 // failed decides what an error means: a damaged database is put aside, after other failures of the disk it is opened again.
-func (s *Store) failed(err error) error {
+func (w *writer) failed(err error) error {
 	var cause sqlite3.Error
 	if !errors.As(err, &cause) {
 		return err
@@ -117,30 +130,30 @@ func (s *Store) failed(err error) error {
 	err = fmt.Errorf("event store: %w", err)
 	switch cause.Code {
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
-		s.shut(err)
-		if aside := s.putAside(err); aside != nil {
-			s.setState(nil, aside)
+		w.shut(err)
+		if aside := w.putAside(err); aside != nil {
+			w.setState(nil, aside)
 			return aside
 		}
-		s.reopen()
+		w.reopen()
 	case sqlite3.ErrFull: // the file is intact
-		s.mu.Lock()
-		readers := s.readers
-		s.mu.Unlock()
-		s.setState(readers, fmt.Errorf("%w (free space, or lower events.max_mb)", err))
+		w.mu.Lock()
+		readers := w.readers
+		w.mu.Unlock()
+		w.setState(readers, fmt.Errorf("%w (free space, or lower events.max_mb)", err))
 	case sqlite3.ErrConstraint, sqlite3.ErrError, sqlite3.ErrMisuse, sqlite3.ErrRange, sqlite3.ErrTooBig: // of one change
 	default:
-		s.shut(err)
+		w.shut(err)
 	}
 	return err
 }
 
 // recovered clears the problem after a successful change.
-func (s *Store) recovered() {
-	s.mu.Lock()
-	readers, problem := s.readers, s.problem
-	s.mu.Unlock()
+func (w *writer) recovered() {
+	w.mu.Lock()
+	readers, problem := w.readers, w.problem
+	w.mu.Unlock()
 	if problem != nil {
-		s.setState(readers, nil)
+		w.setState(readers, nil)
 	}
 }

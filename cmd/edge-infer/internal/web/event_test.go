@@ -114,8 +114,9 @@ func TestTheDocumentIsWhatIsServed(t *testing.T) {
 	addRecording(t, s, "cam0", firstStart.Add(-time.Hour), time.Minute, nil)
 	var served []string
 	list := func(pattern string, _ func(http.ResponseWriter, *http.Request)) { served = append(served, pattern) }
-	server.eventRoutes(list)
-	server.recordingRoutes(list)
+	pages := &eventPages{}
+	pages.eventRoutes(list)
+	pages.recordingRoutes(list)
 	var described []string
 	for path, methods := range doc.Paths {
 		for method := range methods {

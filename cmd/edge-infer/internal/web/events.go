@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -37,25 +38,32 @@ const defaultEvents = 100
 // filterParameters are the query parameters that select events.
 var filterParameters = []string{"after", "before", "camera", "label", "zone", "attribute"}
 
+// eventPages serves the stored events and recordings.
+type eventPages struct {
+	events Events // nil if none are stored
+	logger *slog.Logger
+	limit  time.Duration // for each part of a file
+}
+
 // eventRoutes registers the routes of openapi.json.
-func (s *Server) eventRoutes(handle func(pattern string, handler func(http.ResponseWriter, *http.Request))) {
+func (p *eventPages) eventRoutes(handle func(pattern string, handler func(http.ResponseWriter, *http.Request))) {
 	handle("GET /api/openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		http.ServeFileFS(w, r, openAPI, "openapi.json")
 	})
 	list := append([]string{"limit", "cursor"}, filterParameters...)
-	handle("GET /api/events", withParameters(s.serveEvents, list...))
-	handle("GET /api/events.jsonl", withParameters(s.exportLines, filterParameters...))
-	handle("GET /api/events.csv", withParameters(s.exportCSV, filterParameters...))
-	handle("GET /api/events.coco.json", withParameters(s.exportCOCO, filterParameters...))
-	handle("GET /api/events/{id}", withParameters(s.serveEvent))
-	frame := s.eventFile("image/jpeg", func(_ context.Context, e *store.Event) (*os.File, error) { return s.Events.FrameFile(e) })
-	crop := s.eventFile("image/jpeg", func(_ context.Context, e *store.Event) (*os.File, error) { return s.Events.CropFile(e) })
-	clip := s.eventFile("", func(ctx context.Context, e *store.Event) (*os.File, error) {
+	handle("GET /api/events", withParameters(p.serveEvents, list...))
+	handle("GET /api/events.jsonl", withParameters(p.exportLines, filterParameters...))
+	handle("GET /api/events.csv", withParameters(p.exportCSV, filterParameters...))
+	handle("GET /api/events.coco.json", withParameters(p.exportCOCO, filterParameters...))
+	handle("GET /api/events/{id}", withParameters(p.serveEvent))
+	frame := p.eventFile("image/jpeg", func(_ context.Context, e *store.Event) (*os.File, error) { return p.events.FrameFile(e) })
+	crop := p.eventFile("image/jpeg", func(_ context.Context, e *store.Event) (*os.File, error) { return p.events.CropFile(e) })
+	clip := p.eventFile("", func(ctx context.Context, e *store.Event) (*os.File, error) {
 		if e.Clip == "" {
 			return nil, fs.ErrNotExist
 		}
-		return s.Events.ClipFile(ctx, e.Clip)
+		return p.events.ClipFile(ctx, e.Clip)
 	})
 	handle("GET /api/events/{id}/frame", frame)
 	handle("GET /api/events/{id}/crop", crop)
@@ -151,8 +159,8 @@ func readFilter(r *http.Request) (f store.Filter, err error) {
 var errNoEvents = errors.New("events are not stored: events.directory is off")
 
 // available reports whether events are stored, or writes an error response.
-func (s *Server) available(w http.ResponseWriter) bool {
-	if s.Events == nil {
+func (p *eventPages) available(w http.ResponseWriter) bool {
+	if p.events == nil {
 		writeError(w, http.StatusNotFound, errNoEvents)
 		return false
 	}
@@ -160,27 +168,27 @@ func (s *Server) available(w http.ResponseWriter) bool {
 }
 
 // writeStoreError writes the response for an error of the store.
-func (s *Server) writeStoreError(w http.ResponseWriter, err error) {
+func (p *eventPages) writeStoreError(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		writeError(w, http.StatusNotFound, errors.New("no such event"))
 	case errors.Is(err, store.ErrCursor):
 		writeError(w, http.StatusBadRequest, err)
 	default:
-		s.Logger.Warn("events not read for the web page", "error", err)
+		p.logger.Warn("events not read for the web page", "error", err)
 		writeError(w, http.StatusServiceUnavailable, errors.New("the event store cannot be read; see the log"))
 	}
 }
 
 // query reads the filter of a request and reserves memory for a response of items, each of so many bytes: the filter's Limit, or the given
 // number if it is not 0. It reports false after it has responded with an error.
-func (s *Server) query(w http.ResponseWriter, r *http.Request, bytes int64, items int) (f store.Filter, ok bool) {
+func (p *eventPages) query(w http.ResponseWriter, r *http.Request, bytes int64, items int) (f store.Filter, ok bool) {
 	f, err := readFilter(r)
 	if err != nil {
 		writeError(w, http.StatusBadRequest, err)
 		return f, false
 	}
-	if !s.available(w) {
+	if !p.available(w) {
 		return f, false
 	}
 	if err := reserve(w, int64(cmp.Or(items, f.Limit))*bytes); err != nil {
@@ -191,14 +199,14 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, bytes int64, item
 }
 
 // serveEvents responds with a page of events, newest first.
-func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
-	f, ok := s.query(w, r, eventMemory, 0)
+func (p *eventPages) serveEvents(w http.ResponseWriter, r *http.Request) {
+	f, ok := p.query(w, r, eventMemory, 0)
 	if !ok {
 		return
 	}
-	found, next, err := s.Events.Events(r.Context(), f)
+	found, next, err := p.events.Events(r.Context(), f)
 	if err != nil {
-		s.writeStoreError(w, err)
+		p.writeStoreError(w, err)
 		return
 	}
 	page := struct {
@@ -211,36 +219,36 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, page)
 }
 
-func (s *Server) serveEvent(w http.ResponseWriter, r *http.Request) {
-	if !s.available(w) {
+func (p *eventPages) serveEvent(w http.ResponseWriter, r *http.Request) {
+	if !p.available(w) {
 		return
 	}
-	e, err := s.Events.Event(r.Context(), r.PathValue("id"))
+	e, err := p.events.Event(r.Context(), r.PathValue("id"))
 	if err != nil {
-		s.writeStoreError(w, err)
+		p.writeStoreError(w, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, eventOf(e))
 }
 
 // eventFile serves a file of an event, with ranges. An empty type is that of the file's name.
-func (s *Server) eventFile(contentType string, open func(context.Context, *store.Event) (*os.File, error)) http.HandlerFunc {
+func (p *eventPages) eventFile(contentType string, open func(context.Context, *store.Event) (*os.File, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !s.available(w) {
+		if !p.available(w) {
 			return
 		}
-		e, err := s.Events.Event(r.Context(), r.PathValue("id"))
+		e, err := p.events.Event(r.Context(), r.PathValue("id"))
 		if err != nil {
-			s.writeStoreError(w, err)
+			p.writeStoreError(w, err)
 			return
 		}
 		file, err := open(r.Context(), e)
-		s.sendFile(w, r, contentType, file, err)
+		p.sendFile(w, r, contentType, file, err)
 	}
 }
 
 // sendFile serves a file that the store has opened, or responds with the error of that. It closes the file.
-func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, contentType string, file *os.File, err error) {
+func (p *eventPages) sendFile(w http.ResponseWriter, r *http.Request, contentType string, file *os.File, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		writeError(w, http.StatusNotFound, errors.New("there is none, or it has been removed to free space"))
 		return
@@ -251,19 +259,19 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, contentType st
 		info, err = file.Stat()
 	}
 	if err != nil {
-		s.writeStoreError(w, err)
+		p.writeStoreError(w, err)
 		return
 	}
 	if contentType != "" {
 		w.Header().Set("Content-Type", contentType)
 	}
 	w.Header().Set("Cache-Control", "private, max-age=10")
-	http.ServeContent(s.slowWriter(w), r, filepath.Base(file.Name()), info.ModTime(), file)
+	http.ServeContent(p.slowWriter(w), r, filepath.Base(file.Name()), info.ModTime(), file)
 }
 
 // slowWriter lets a response take as long as the client reads: the timeout is for each part.
-func (s *Server) slowWriter(w http.ResponseWriter) *slowWriter {
-	return &slowWriter{ResponseWriter: w, control: http.NewResponseController(w), limit: s.limits.request}
+func (p *eventPages) slowWriter(w http.ResponseWriter) *slowWriter {
+	return &slowWriter{ResponseWriter: w, control: http.NewResponseController(w), limit: p.limit}
 }
 
 type slowWriter struct {

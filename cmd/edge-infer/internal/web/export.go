@@ -16,16 +16,16 @@ import (
 
 // export calls begin once the first events are read, then each with all events that match. After the first event an error ends the
 // response early, which the client notices by the missing end of the transfer.
-func (s *Server) export(w http.ResponseWriter, r *http.Request, begin func(), each func(e *store.Event) error) bool {
-	f, ok := s.query(w, r, eventMemory, store.MaxPage)
+func (p *eventPages) export(w http.ResponseWriter, r *http.Request, begin func(), each func(e *store.Event) error) bool {
+	f, ok := p.query(w, r, eventMemory, store.MaxPage)
 	if !ok {
 		return false
 	}
 	f.Limit = store.MaxPage
 	for first := true; first || f.Cursor != ""; first = false {
-		page, next, err := s.Events.Events(r.Context(), f)
+		page, next, err := p.events.Events(r.Context(), f)
 		if err != nil && first {
-			s.writeStoreError(w, err)
+			p.writeStoreError(w, err)
 			return false
 		}
 		if err == nil && first {
@@ -47,23 +47,23 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, begin func(), ea
 }
 
 // exportLines responds with events as JSON lines.
-func (s *Server) exportLines(w http.ResponseWriter, r *http.Request) {
-	out := s.slowWriter(w)
+func (p *eventPages) exportLines(w http.ResponseWriter, r *http.Request) {
+	out := p.slowWriter(w)
 	encoder := json.NewEncoder(out)
 	begin := func() { w.Header().Set("Content-Type", "application/jsonl") }
-	s.export(w, r, begin, func(e *store.Event) error { return encoder.Encode(eventOf(e)) })
+	p.export(w, r, begin, func(e *store.Event) error { return encoder.Encode(eventOf(e)) })
 }
 
 // exportCSV responds with events as CSV. Several zones, lines or attributes are separated by semicolons.
-func (s *Server) exportCSV(w http.ResponseWriter, r *http.Request) {
-	table := csv.NewWriter(s.slowWriter(w))
+func (p *eventPages) exportCSV(w http.ResponseWriter, r *http.Request) {
+	table := csv.NewWriter(p.slowWriter(w))
 	begin := func() {
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 		_ = table.Write([]string{ // the buffer reports an error with the next row
 			"id", "camera", "label", "time", "end", "score", "x1", "y1", "x2", "y2", "zones", "lines", "attributes", "length", "frame", "clip",
 		})
 	}
-	whole := s.export(w, r, begin, func(stored *store.Event) error {
+	whole := p.export(w, r, begin, func(stored *store.Event) error {
 		e := eventOf(stored)
 		row := []string{e.ID, e.Camera, e.Label, e.Time.Format(time.RFC3339Nano), "", number(e.Score)}
 		if !e.End.IsZero() {
@@ -115,11 +115,11 @@ type (
 )
 
 // exportCOCO responds with the events that have a frame as a COCO data set: an image and an annotation for each.
-func (s *Server) exportCOCO(w http.ResponseWriter, r *http.Request) {
+func (p *eventPages) exportCOCO(w http.ResponseWriter, r *http.Request) {
 	images, annotations, categories := []cocoImage{}, []cocoAnnotation{}, []cocoCategory{}
 	known := map[string]int{}
-	out := s.slowWriter(w)
-	whole := s.export(w, r, func() {}, func(stored *store.Event) error {
+	out := p.slowWriter(w)
+	whole := p.export(w, r, func() {}, func(stored *store.Event) error {
 		out.extend() // nothing is written before the end
 		if stored.Frame == 0 {
 			return nil

@@ -48,8 +48,9 @@ func (s *Server) handler() http.Handler {
 	control("PUT /api/cameras/{camera}/analytics", withParameters(s.saveAnalytics))
 	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", withParameters(s.checkAnalytics))
 	inside.HandleFunc("GET /api/cameras/{camera}/history", withParameters(s.serveHistory, "day"))
-	s.eventRoutes(inside.HandleFunc)
-	s.recordingRoutes(inside.HandleFunc)
+	stored := &eventPages{events: s.Events, logger: s.Logger, limit: s.limits.request}
+	stored.eventRoutes(inside.HandleFunc)
+	stored.recordingRoutes(inside.HandleFunc)
 	if s.Profiling {
 		control("GET /debug/pprof/", pprof.Index)
 		control("GET /debug/pprof/profile", withoutReadDeadline(pprof.Profile))

@@ -8,15 +8,15 @@ import (
 )
 
 // recordingRoutes registers the routes of continuous recordings in openapi.json.
-func (s *Server) recordingRoutes(handle func(pattern string, handler func(http.ResponseWriter, *http.Request))) {
-	handle("GET /api/recordings", withParameters(s.serveRecordings, "limit", "cursor", "after", "before", "camera"))
-	handle("GET /api/recordings/spans", withParameters(s.serveSpans, "after", "before", "camera"))
+func (p *eventPages) recordingRoutes(handle func(pattern string, handler func(http.ResponseWriter, *http.Request))) {
+	handle("GET /api/recordings", withParameters(p.serveRecordings, "limit", "cursor", "after", "before", "camera"))
+	handle("GET /api/recordings/spans", withParameters(p.serveSpans, "after", "before", "camera"))
 	handle("GET /api/recordings/{recording}/video", func(w http.ResponseWriter, r *http.Request) {
-		if !s.available(w) {
+		if !p.available(w) {
 			return
 		}
-		file, err := s.Events.ClipFile(r.Context(), r.PathValue("recording"))
-		s.sendFile(w, r, "", file, err)
+		file, err := p.events.ClipFile(r.Context(), r.PathValue("recording"))
+		p.sendFile(w, r, "", file, err)
 	})
 }
 
@@ -39,14 +39,14 @@ type span struct {
 }
 
 // serveRecordings responds with a page of files, newest first.
-func (s *Server) serveRecordings(w http.ResponseWriter, r *http.Request) {
-	f, ok := s.query(w, r, eventMemory, 0)
+func (p *eventPages) serveRecordings(w http.ResponseWriter, r *http.Request) {
+	f, ok := p.query(w, r, eventMemory, 0)
 	if !ok {
 		return
 	}
-	found, next, err := s.Events.Recordings(r.Context(), f)
+	found, next, err := p.events.Recordings(r.Context(), f)
 	if err != nil {
-		s.writeStoreError(w, err)
+		p.writeStoreError(w, err)
 		return
 	}
 	page := struct {
@@ -63,14 +63,14 @@ func (s *Server) serveRecordings(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveSpans responds with the stretches of time that are recorded.
-func (s *Server) serveSpans(w http.ResponseWriter, r *http.Request) {
-	f, ok := s.query(w, r, spanMemory, store.MaxSpans)
+func (p *eventPages) serveSpans(w http.ResponseWriter, r *http.Request) {
+	f, ok := p.query(w, r, spanMemory, store.MaxSpans)
 	if !ok {
 		return
 	}
-	found, err := s.Events.Spans(r.Context(), f)
+	found, err := p.events.Spans(r.Context(), f)
 	if err != nil {
-		s.writeStoreError(w, err)
+		p.writeStoreError(w, err)
 		return
 	}
 	spans := make([]span, 0, len(found))

@@ -18,7 +18,6 @@ beside it in the order of their names, environment, flags, values set over MQTT.
     edge-infer config defaults >edge-infer.yaml        # a commented file with the common settings; --all for every one
     edge-infer config check edge-infer.yaml            # every error with its line
     edge-infer config show --config edge-infer.yaml --origin
-    edge-infer config migrate edge-infer.yaml          # renames keys of earlier versions
     edge-infer config schema >edge-infer.schema.json   # for editors: # yaml-language-server: $schema=edge-infer.schema.json
 
 ## Secrets

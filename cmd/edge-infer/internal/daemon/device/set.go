@@ -3,29 +3,25 @@ package device
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/engine"
-	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/internal/backoff"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
 )
 
 // Set is all devices. A camera stays on one of them as long as it captures.
 type Set struct {
-	All  []*Device // set by Open, before the first camera
-	open bool      // the frame loops may run
+	Devices      // set by Open, before the first camera
+	open    bool // the frame loops may run
 	// Stages are the times of all frame loops, set by Open.
 	Stages *stage.Times
 	// ProbeSizes returns the sizes of the cameras' images, for a network that leaves its input size open; nil if they are not known.
@@ -97,16 +93,6 @@ func (s *Set) cut(cameras []pipeline.Camera) map[*Device][]pipeline.Camera {
 	}
 	s.places = places
 	return parts
-}
-
-// Of returns the device that runs a camera, nil for none.
-func (s *Set) Of(camera string) *Device {
-	for _, d := range s.All {
-		if _, found := d.Settings(camera); found {
-			return d
-		}
-	}
-	return nil
 }
 
 // Ready prepares every frame loop for its cameras. Sinks get one frame at a time, whichever device it comes from.
@@ -185,162 +171,6 @@ func (s *Set) Arrange(ctx context.Context, cameras []pipeline.Camera) error {
 		}
 	}
 	return nil
-}
-
-// SetSettings replaces the settings of a camera. An error changes nothing.
-func (s *Set) SetSettings(camera string, settings pipeline.Settings) error {
-	if d := s.Of(camera); d != nil {
-		return d.SetSettings(camera, settings)
-	}
-	return fmt.Errorf("no camera %q", camera)
-}
-
-// EndObjects ends all objects of a camera.
-func (s *Set) EndObjects(camera string) {
-	if d := s.Of(camera); d != nil {
-		d.EndObjects(camera)
-	}
-}
-
-// Settings returns a camera's settings; false for an unknown camera.
-func (s *Set) Settings(camera string) (pipeline.Settings, bool) {
-	if d := s.Of(camera); d != nil {
-		return d.Settings(camera)
-	}
-	return pipeline.Settings{}, false
-}
-
-// SetSlowdown multiplies the interval of every camera.
-func (s *Set) SetSlowdown(factor int) {
-	for _, d := range s.All {
-		d.SetSlowdown(factor)
-	}
-}
-
-// Stats returns the counters of each camera, with rates since the previous call.
-func (s *Set) Stats() (all []pipeline.CameraStats) {
-	for _, d := range s.All {
-		all = append(all, d.Stats()...)
-	}
-	return all
-}
-
-// Totals returns the counters of each camera since it was added.
-func (s *Set) Totals() (all []pipeline.CameraStats) {
-	for _, d := range s.All {
-		totals := d.Totals()
-		if text := d.faultText(); text != "" {
-			for i := range totals {
-				totals[i].Error, totals[i].NetworkFailed = text, true
-			}
-		}
-		all = append(all, totals...)
-	}
-	return all
-}
-
-// Model returns the model of the first device that has a predictor, with the names of all devices.
-func (s *Set) Model() predict.Model {
-	first := max(0, slices.IndexFunc(s.All, func(d *Device) bool { return !d.Waits() }))
-	model := s.All[first].Running().Model()
-	var names []string
-	for _, d := range s.All {
-		if d.Waits() {
-			continue
-		}
-		if name := s.name(d); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	model.Device = strings.Join(names, "; ")
-	return model
-}
-
-// Groups returns the first device of each camera group.
-func (s *Set) Groups() (firsts []*Device) {
-	for _, d := range s.All {
-		if !slices.ContainsFunc(firsts, func(other *Device) bool { return other.group == d.group }) {
-			firsts = append(firsts, d)
-		}
-	}
-	return firsts
-}
-
-// Describe returns the model of a camera with its tiles and augmentations; empty if all cameras have the same.
-func (s *Set) Describe(camera string) string {
-	if d := s.Of(camera); d != nil && len(s.Groups()) > 1 {
-		return d.Describe()
-	}
-	return ""
-}
-
-// Configured reports whether a network is one of the set, open or not.
-func (s *Set) Configured(n *site.Network) bool {
-	return slices.ContainsFunc(s.All, func(d *Device) bool { return d.group.Network.Equal(n) })
-}
-
-// ModelOf returns the model of a network that is open, nil for another one.
-func (s *Set) ModelOf(n *site.Network) *predict.Model {
-	for _, d := range s.All {
-		if d.group.Network.Equal(n) && !d.Waits() {
-			m := d.Running().Model()
-			return &m
-		}
-	}
-	return nil
-}
-
-// Hardware returns the device that computes a camera's frames; empty for an unknown camera.
-func (s *Set) Hardware(camera string) string {
-	if d := s.Of(camera); d != nil {
-		return s.name(d)
-	}
-	return ""
-}
-
-// name returns a device name, with its number if GPUs share one name.
-func (s *Set) name(d *Device) string {
-	model := d.Running().Model()
-	if len(s.All) > 1 && model.Backend == tensorrt.Name {
-		return fmt.Sprintf("GPU %d, %s", d.options.Device, model.Device)
-	}
-	return model.Device
-}
-
-// InferenceTime returns that of the slowest device.
-func (s *Set) InferenceTime() time.Duration {
-	longest := time.Duration(0)
-	for _, d := range s.All {
-		longest = max(longest, d.InferenceTime())
-	}
-	return longest
-}
-
-// FirstFrame is when the first device inferred a frame, 0 before.
-func (s *Set) FirstFrame() time.Duration {
-	first := time.Duration(0)
-	for _, d := range s.All {
-		if t := d.FirstFrame(); t > 0 && (first == 0 || t < first) {
-			first = t
-		}
-	}
-	return first
-}
-
-// FrameMemory is how many bytes of the devices' memory the cameras hold.
-func (s *Set) FrameMemory() (bytes int64) {
-	for _, d := range s.All {
-		bytes += d.Memory.Lent()
-	}
-	return bytes
-}
-
-// Upgradable reports whether TensorRT could take over somewhere if its plan were built.
-func (s *Set) Upgradable() bool {
-	return slices.ContainsFunc(s.All, func(d *Device) bool {
-		builder := network.PredictorBuilder{Inference: d.group.Network.Inference}
-		return d.engines.quick.Load() || !d.onTensorRT() && builder.NeedsPlan(&d.options)
-	})
 }
 
 // Opened reports whether the frame loops may run.

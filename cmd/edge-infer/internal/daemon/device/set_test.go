@@ -47,7 +47,7 @@ type noSource struct{ pipeline.Source }
 func TestCamerasAreSpreadOverDevices(t *testing.T) {
 	group, other := new(site.Group), new(site.Group)
 	other.Network.Model.Path = "other.onnx"
-	l := &Set{All: []*Device{{group: group}, {group: group}, {group: other}}}
+	l := &Set{Devices: Devices{All: []*Device{{group: group}, {group: group}, {group: other}}}}
 	var cameras []pipeline.Camera
 	for range 5 {
 		camera := pipeline.Camera{Source: &noSource{}}

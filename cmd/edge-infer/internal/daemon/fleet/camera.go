@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -33,14 +34,14 @@ func (f *Fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 		at = f.devices.Choose(&c.Network)
 		captured = &capture.Camera{
 			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Signal, Logger: f.Logger,
-			KeepUnits: f.keepUnits(&c), Record: c.Record, OpenRecord: source.OpenUndecoded,
-			Lossless: f.readOnce(uri), Once: f.finite(), MaxPixels: c.MaxPixels, GPU: at.GPU(),
+			KeepUnits: keepUnits(&c, f.ClipUnits), Record: c.Record, OpenRecord: source.OpenUndecoded,
+			Lossless: readOnce(uri, f.Loop), Once: f.finite(), MaxPixels: c.MaxPixels, GPU: at.GPU(),
 			OnChange: f.cameraChanged, Child: process.CameraChild(), Gate: new(motion.Gate), SetupThread: f.Process.Capture.SetupCaptureThread,
 		}
 		if f.Loop {
 			captured.AtEnd = capture.Loop
 		}
-		f.warnUnverified(c.Name, c.URI, c.Record)
+		warnUnverified(f.Logger, c.Name, c.URI, c.Record)
 		if uri.Kind == capture.File {
 			media.WarnUnread(f.Logger.With("camera", c.Name), false, uri.Address)
 		}
@@ -64,7 +65,7 @@ func (f *Fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 			inLoop.MapStats.Labels = model.Metadata.Labels
 		}
 	}
-	inLoop.Privacy, err = f.privacy(&c, at)
+	inLoop.Privacy, err = privacy(&c, &f.devices, at)
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +79,13 @@ func (f *Fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 }
 
 // warnUnverified logs that a camera has an address whose certificate is not verified. The addresses were checked with the configuration.
-func (f *Fleet) warnUnverified(name string, addresses ...string) {
+func warnUnverified(logger *slog.Logger, name string, addresses ...string) {
 	unverified := func(address string) bool {
 		u, _ := capture.ParseURI(address)
 		return u.Certificate == "insecure"
 	}
 	if slices.ContainsFunc(addresses, unverified) {
-		f.Logger.Warn("the certificate of the camera is not verified: whoever answers in its place gets its password", "camera", name)
+		logger.Warn("the certificate of the camera is not verified: whoever answers in its place gets its password", "camera", name)
 	}
 }
 
@@ -112,14 +113,14 @@ func (f *Fleet) settings(c *site.Camera) *pipeline.Settings {
 }
 
 // privacy returns the hidden parts of a camera's images, nil for none.
-func (f *Fleet) privacy(c *site.Camera, at *device.Device) (*pipeline.Privacy, error) {
+func privacy(c *site.Camera, devices *device.Set, at *device.Device) (*pipeline.Privacy, error) {
 	if !c.Privacy.Enabled() {
 		return nil, nil
 	}
 	p := &pipeline.Privacy{Regions: c.Privacy.Regions, Labels: c.Privacy.Labels, Score: float32(c.Configured.Confidence) / 2}
 	switch model := at.Running().Model(); {
 	case len(p.Labels) == 0:
-	case f.devices.ModelOf(&c.Network) == nil && f.devices.Configured(&c.Network): // it is opened later; until then there are no images
+	case devices.ModelOf(&c.Network) == nil && devices.Configured(&c.Network): // it is opened later; until then there are no images
 		p.Labels = nil
 	case !model.Recognised.Task.FindsObjects():
 		return nil, errors.New("privacy.labels needs a model that finds objects; privacy.regions works with every model")
@@ -155,15 +156,15 @@ func (f *Fleet) cameraChanged(now capture.Stats) {
 	f.OnChange(now)
 }
 
-// readOnce reports whether a camera is a video or a directory that is read once.
-func (f *Fleet) readOnce(uri capture.URI) bool {
-	return uri.Kind == capture.File && !f.Loop && !uri.Loop
+// readOnce reports whether a camera is a video or a directory that is read once; loop is that of the run.
+func readOnce(uri capture.URI, loop bool) bool {
+	return uri.Kind == capture.File && !loop && !uri.Loop
 }
 
 // finite reports whether all cameras are files. Then an unreadable one is an error; next to a live camera it may still appear.
 func (f *Fleet) finite() bool {
 	for _, c := range f.site.Load().Cameras() {
-		if uri, err := capture.ParseURI(c.URI); err != nil || !f.readOnce(uri) {
+		if uri, err := capture.ParseURI(c.URI); err != nil || !readOnce(uri, f.Loop) {
 			return false
 		}
 	}

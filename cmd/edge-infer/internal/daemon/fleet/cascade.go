@@ -50,11 +50,3 @@ func (f *Fleet) openCascade(ctx context.Context, steps progress.Reporter) error 
 
 // videoEndLimit is how long the last frames of a video may wait for secondary networks when the run ends.
 const videoEndLimit = time.Second
-
-// closeCascade closes the secondary networks, within two seconds. The frame loops must have ended before.
-func (f *Fleet) closeCascade() error {
-	if f.cascade == nil {
-		return nil
-	}
-	return f.cascade.Close()
-}

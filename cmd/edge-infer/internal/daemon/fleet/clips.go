@@ -26,10 +26,10 @@ func (f *Fleet) Recorded() (cameras []record.Camera) {
 	return cameras
 }
 
-// keepUnits returns how long a camera keeps its access units for clips.
-func (f *Fleet) keepUnits(c *site.Camera) time.Duration {
+// keepUnits returns how long a camera keeps its access units for clips; clips is how long cameras with clips keep them.
+func keepUnits(c *site.Camera, clips time.Duration) time.Duration {
 	if !c.Clips.Any() || c.Privacy.Enabled() {
 		return 0
 	}
-	return f.ClipUnits
+	return clips
 }

@@ -127,7 +127,7 @@ func (f *Fleet) Apply(ctx context.Context, next site.Site) (kept int, err error)
 		c := &cameras[i]
 		before := was.Camera(c.Name)
 		if before != nil && before.SameCapture(c) && before.Record != c.Record {
-			f.warnUnverified(c.Name, c.Record)
+			warnUnverified(f.Logger, c.Name, c.Record)
 		}
 	}
 	return kept, nil
@@ -235,5 +235,11 @@ func (f *Fleet) Stuck() (longest time.Duration) {
 // CloseCameras ends all cameras.
 func (f *Fleet) CloseCameras() error { return f.cameras.Close() }
 
-// Close closes the networks. The cameras must be closed before.
-func (f *Fleet) Close() error { return errors.Join(f.closeCascade(), f.devices.Close()) }
+// Close closes the networks, the secondary ones within two seconds. The cameras must be closed and the frame loops have ended before.
+func (f *Fleet) Close() error {
+	var err error
+	if f.cascade != nil {
+		err = f.cascade.Close()
+	}
+	return errors.Join(err, f.devices.Close())
+}

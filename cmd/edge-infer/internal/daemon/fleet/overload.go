@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 )
 
@@ -70,18 +72,20 @@ func (o *overload) check(logger *slog.Logger, now time.Time, cameras map[string]
 }
 
 // CheckLoad logs when the networks do not keep up with the cameras, and when they do again. Watch goroutine only.
-func (f *Fleet) CheckLoad(now time.Time) { f.overload.check(f.Logger, now, f.demands()) }
+func (f *Fleet) CheckLoad(now time.Time) {
+	f.overload.check(f.Logger, now, demands(&f.devices, &f.cameras))
+}
 
 // demands returns the demand of the running cameras that drop frames.
-func (f *Fleet) demands() map[string]demand {
+func demands(devices *device.Set, cameras *camera.Set) map[string]demand {
 	all := map[string]demand{}
 	totals := map[string]pipeline.CameraStats{}
-	for _, one := range f.devices.Totals() {
+	for _, one := range devices.Totals() {
 		totals[one.Camera] = one
 	}
-	for _, c := range f.cameras.All() {
+	for _, c := range cameras.All() {
 		total, known := totals[c.Site.Name]
-		settings, set := f.devices.Settings(c.Site.Name)
+		settings, set := devices.Settings(c.Site.Name)
 		captured := c.Capture.Stats()
 		if !known || !set || !settings.Detect || captured.State != capture.Running {
 			continue

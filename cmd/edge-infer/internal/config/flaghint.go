@@ -10,59 +10,6 @@ import (
 	"github.com/edge-infer/edge-infer/internal/spelling"
 )
 
-// RenamedKey is a key of earlier configuration files and the key that replaces it. Elements of lists are written as in cameras[].
-type RenamedKey struct{ Key, Now string }
-
-// RenamedKeys lists every key that was renamed, outer keys first. Loading refuses them; config migrate rewrites them.
-func RenamedKeys() []RenamedKey {
-	return []RenamedKey{
-		{"device", NameKey},
-		{"engine.device", "engine.gpu"},
-		{"detect.labels", "detect.classes"},
-		{"detect.max", "detect.max_detections"},
-		{"look", "inference"},
-		{"look.merge", "inference.tile_merge"},
-		{"history", "events"},
-		{"web.picture_rate", "web.frame_rate"},
-		{"motion.floor_rate", "motion.min_rate"},
-		{"cameras[].motion.floor_rate", "cameras[].motion.min_rate"},
-		{RenamedWebKey, "web.listen"},
-	}
-}
-
-// RenamedWebKey is the one renamed key that is a section now: its value moves into the section.
-const RenamedWebKey = "web"
-
-// FormerVariables returns the present name of each environment variable that was renamed.
-func FormerVariables() map[string]string {
-	former := map[string]string{}
-	for once, now := range map[string]string{
-		"DEVICE_NAME": "NAME", "DEVICE": "GPU", "ONLY": "CLASSES", "CONF": "CONFIDENCE", "WEB_PICTURE_RATE": "WEB_FRAME_RATE",
-		"MOTION_FLOOR": "MOTION_MIN_RATE", "PROCESSORS": "RUNTIME_PROCESSORS", "GC_PERCENT": "RUNTIME_GC_PERCENT",
-		"MEMORY_LIMIT": "RUNTIME_MEMORY_LIMIT", "CAPTURE_CPUS": "RUNTIME_CAPTURE_CPUS", "CAPTURE_PRIORITY": "RUNTIME_CAPTURE_PRIORITY",
-	} {
-		former[variablePrefix+once] = variablePrefix + now
-	}
-	return former
-}
-
-// migrateHint returns the hint for a renamed key, and "" for any other. Indices of lists are ignored.
-func migrateHint(key string) string {
-	var plain strings.Builder
-	for part := range strings.SplitSeq(key, "[") {
-		if _, rest, indexed := strings.Cut(part, "]"); indexed {
-			part = "[]" + rest
-		}
-		plain.WriteString(part)
-	}
-	for _, former := range RenamedKeys() {
-		if former.Key == plain.String() {
-			return fmt.Sprintf(" (it is %s now: edge-infer config migrate FILE)", former.Now)
-		}
-	}
-	return ""
-}
-
 // FlagHint returns what follows the error about an unknown flag of a command: the flag of flags that was meant, or the key of a setting
 // without a flag if the command reads it from a file. It returns "" if it has no suggestion.
 func FlagHint(flags *pflag.FlagSet, name string) string {
