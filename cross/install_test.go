@@ -32,8 +32,11 @@ func releaseArchive(t *testing.T, script string) []byte {
 	packed := gzip.NewWriter(&compressed)
 	out := tar.NewWriter(packed)
 	for _, file := range []struct{ name, text string }{
-		{"bin/edge-infer", script}, {"lib/edge-infer/libonnxruntime.so.1", "runtime"}, {"share/man/man1/edge-infer.1.gz", "manual"},
-		{"doc/edge-infer-onnxruntime/copyright", "licence"}, {"etc/edge-infer.yaml", "settings"},
+		{"bin/edge-infer", script},
+		{"lib/edge-infer/libonnxruntime.so.1", "runtime"},
+		{"share/man/man1/edge-infer.1.gz", "manual"},
+		{"doc/edge-infer-onnxruntime/copyright", "licence"},
+		{"etc/edge-infer.yaml", "settings"},
 	} {
 		require.NoError(t, out.WriteHeader(&tar.Header{Name: "edge-infer-1.2.0/" + file.name, Mode: 0o755, Size: int64(len(file.text))}))
 		_, err := out.Write([]byte(file.text))
@@ -219,7 +222,8 @@ func TestInstallRefuses(t *testing.T) {
 			func(t *testing.T, r *release) {
 				require.NoError(t, os.WriteFile(filepath.Join(r.home, "file"), nil, 0o644))
 			},
-			[]string{"--prefix", "HOME/file/below"}, 1, "no permission to write to HOME/file/below: use --prefix DIR, or run this as root",
+			[]string{"--prefix", "HOME/file/below"},
+			1, "no permission to write to HOME/file/below: use --prefix DIR, or run this as root",
 		},
 		"packages without root": {nil, []string{"--package"}, 1, "packages are installed by root: use sudo, or --archive"},
 		"no checksums": {

@@ -20,8 +20,8 @@ import (
 )
 
 // Client publishes for one device: it fills the device's topics, and its Link takes them to the broker. Fill in the exported fields, Open
-// it, Run it, Close it; the fields must not change after Open. All methods may be called from any goroutine, the publishing ones at any time
-// between Open and Close, connected or not.
+// it, Run it, Close it; the fields must not change after Open. All methods may be called from any goroutine, the publishing ones at any
+// time between Open and Close, connected or not.
 type Client struct {
 	Root   string // first topic level, topic.DefaultRoot when empty
 	Device string // second topic level

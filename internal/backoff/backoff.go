@@ -1,5 +1,5 @@
-// Package backoff computes the pauses between attempts of an operation that keeps failing. Cameras, networks and the broker connection share
-// it.
+// Package backoff computes the pauses between attempts of an operation that keeps failing. Cameras, networks and the broker connection
+// share it.
 package backoff
 
 import (

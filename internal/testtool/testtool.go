@@ -43,6 +43,7 @@ var Packages = map[string]string{
 	"sleep":            essential,
 	"stdbuf":           essential,
 	"systemd-analyze":  "systemd",
+	"tar":              essential,
 	"unshare":          essential,
 }
 

@@ -640,7 +640,8 @@ func TestCameras(t *testing.T) {
 		})
 	}
 	d.Config.Cameras = nil
-	assert.Equal(t, []Check{warn("camera", "add one: --camera 0, or --camera demo to try the program", "none configured")}, d.cameras(t.Context()))
+	none := warn("camera", "add one: --camera 0, or --camera demo to try the program", "none configured")
+	assert.Equal(t, []Check{none}, d.cameras(t.Context()))
 }
 
 func TestJetson(t *testing.T) {

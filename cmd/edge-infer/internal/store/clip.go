@@ -111,8 +111,8 @@ func (w *writer) removeLinks(id string) error {
 func (s *Store) UpdateClip(ctx context.Context, clip *record.Clip) error {
 	c := *clip
 	return s.change(ctx, func() error {
-		result, err := s.writer.db.exec(`UPDATE clips SET camera = ?, events = ?, path = ?, start = ?, requested = ?, duration = ?, codec = ?, bytes = ?,
-			state = ? WHERE id = ?`, append(clipValues(&c), c.ID)...)
+		result, err := s.writer.db.exec(`UPDATE clips SET camera = ?, events = ?, path = ?, start = ?, requested = ?, duration = ?, codec = ?,
+			bytes = ?, state = ? WHERE id = ?`, append(clipValues(&c), c.ID)...)
 		if err != nil {
 			return err
 		}

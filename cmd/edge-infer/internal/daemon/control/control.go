@@ -1,4 +1,5 @@
-// Package control changes what runs: by remote commands, by reading the configuration again, and by a restart. It decides what a change takes.
+// Package control changes what runs: by remote commands, by reading the configuration again, and by a restart. It decides what a change
+// takes.
 package control
 
 import (

@@ -182,7 +182,7 @@ func TestAFailedNetworkIsOpenedAgain(t *testing.T) {
 		totals := s.Totals()
 		require.True(t, totals[0].NetworkFailed)
 		require.Contains(t, totals[0].Error, "network failed, opened again at ")
-		require.Contains(t, lastError(s, "a"), errRefused.Error())
+		require.Contains(t, s.lastError(), errRefused.Error())
 		require.False(t, totals[1].NetworkFailed)
 		require.Zero(t, totals[1].DroppedError)
 		s.refuse.Store(false)
@@ -190,7 +190,7 @@ func TestAFailedNetworkIsOpenedAgain(t *testing.T) {
 		frames = s.wait(time.Minute)
 		require.InDelta(t, 600, frames[0], 60)
 		require.False(t, s.Totals()[0].NetworkFailed)
-		require.Empty(t, lastError(s, "a"))
+		require.Empty(t, s.lastError())
 		s.stop()
 		require.NoError(t, <-s.outcome)
 	})
@@ -236,13 +236,13 @@ func TestAContradictionIsTriedAgain(t *testing.T) {
 		require.Zero(t, frames[0])
 		require.InDelta(t, 6000, frames[1], 600)
 		require.InDelta(t, 16, s.opened.Load(), 8, "pauses grow to a minute")
-		require.Contains(t, lastError(s, "a"), "network failed, opened again at ")
-		require.Contains(t, lastError(s, "a"), "model a.onnx")
+		require.Contains(t, s.lastError(), "network failed, opened again at ")
+		require.Contains(t, s.lastError(), "model a.onnx")
 		healthy.Store(true)
 		s.wait(2 * time.Minute)
 		frames = s.wait(time.Minute)
 		require.InDelta(t, 600, frames[0], 60)
-		require.Empty(t, lastError(s, "a"))
+		require.Empty(t, s.lastError())
 		s.stop()
 		require.NoError(t, <-s.outcome)
 	})
@@ -265,8 +265,8 @@ func TestAHangingNetworkIsOpenedAgain(t *testing.T) {
 		s.wait(time.Minute)
 		s.networks[0].hang.Store(&hang)
 		s.wait(10500 * time.Millisecond) // the shortest pause ends after 10.75 s
-		require.Contains(t, lastError(s, "a"), "network failed, opened again at ")
-		require.Contains(t, lastError(s, "a"), "the network hangs: a request has not returned for 10s")
+		require.Contains(t, s.lastError(), "network failed, opened again at ")
+		require.Contains(t, s.lastError(), "the network hangs: a request has not returned for 10s")
 		require.True(t, s.Totals()[0].NetworkFailed)
 		s.wait(5 * time.Second)
 		frames := s.wait(time.Minute)
@@ -279,7 +279,7 @@ func TestAHangingNetworkIsOpenedAgain(t *testing.T) {
 			s.wait(30 * time.Second)
 		}
 		require.EqualValues(t, 3, s.abandonedCalls())
-		require.Contains(t, lastError(s, "a"), "network failed, the program restarts at ")
+		require.Contains(t, s.lastError(), "network failed, the program restarts at ")
 		require.EqualValues(t, 2, s.opened.Load(), "no fourth engine")
 		require.Zero(t, restarts.Load())
 		frames = s.wait(10 * time.Minute)
@@ -338,8 +338,8 @@ func TestALostContextNeedsANewProcess(t *testing.T) {
 		s.networks[0].failing.Store(true)
 		s.wait(20 * time.Second)
 		require.Zero(t, restarts.Load())
-		require.Contains(t, lastError(s, "a"), "network failed, the program restarts at ")
-		require.Contains(t, lastError(s, "a"), "illegal address")
+		require.Contains(t, s.lastError(), "network failed, the program restarts at ")
+		require.Contains(t, s.lastError(), "illegal address")
 		require.EqualValues(t, 1, s.opened.Load(), "each attempt would fail")
 		frames := s.wait(20 * time.Second)
 		require.InDelta(t, 200, frames[1], 20)
@@ -362,7 +362,7 @@ func TestAnOpeningThatHangsIsReported(t *testing.T) {
 			}
 			s.networks[0].failing.Store(true)
 			s.wait(time.Minute)
-			require.Contains(t, lastError(s, "a"), "network failed, being opened since ")
+			require.Contains(t, s.lastError(), "network failed, being opened since ")
 			if returns {
 				close(open)
 				s.wait(time.Second)
@@ -396,12 +396,5 @@ func TestTheRunEndsWhenNoNetworkRecovers(t *testing.T) {
 	})
 }
 
-// lastError returns why the newest frame of a camera gave no result.
-func lastError(s interface{ Totals() []pipeline.CameraStats }, camera string) string {
-	for _, totals := range s.Totals() {
-		if totals.Camera == camera {
-			return totals.Error
-		}
-	}
-	return ""
-}
+// lastError returns why the newest frame of camera "a" gave no result.
+func (s *trial) lastError() string { return s.Totals()[0].Error }

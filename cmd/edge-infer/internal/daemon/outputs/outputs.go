@@ -1,5 +1,5 @@
-// Package outputs publishes results and the state of a run: over MQTT, on the page, on the terminal, as JSON lines, to the event store and to
-// other machines. It takes what it publishes from the frame loop and from a State, and knows nothing of cameras and networks.
+// Package outputs publishes results and the state of a run: over MQTT, on the page, on the terminal, as JSON lines, to the event store and
+// to other machines. It takes what it publishes from the frame loop and from a State, and knows nothing of cameras and networks.
 package outputs
 
 import (
