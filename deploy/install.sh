@@ -96,8 +96,10 @@ writable() {
 
 # place FILE DIR MODE: puts a file into a directory in one step, so that a running program keeps its old one.
 place() {
-	cp "$1" "$2/.$(basename "$1").new" && chmod "$3" "$2/.$(basename "$1").new" && mv "$2/.$(basename "$1").new" "$2/$(basename "$1")" ||
+	new=$2/.$(basename "$1").new
+	if ! cp "$1" "$new" || ! chmod "$3" "$new" || ! mv "$new" "$2/$(basename "$1")"; then
 		fail "cannot write $2/$(basename "$1")"
+	fi
 }
 
 install_packages() {
