@@ -46,6 +46,8 @@ type Client struct {
 	Changed func(camera, control, value, broker string)
 	// Controller executes remote commands; nil disables remote control.
 	Controller Controller
+	// Values keep what commands have set. With nil they are kept beside the event spool.
+	Values *RemoteValues
 
 	// Set by Open.
 	run string // makes event ids unique over restarts
@@ -82,7 +84,6 @@ func (c *Client) Open() error {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
 	c.setUp()
-	c.remoteControl.load()
 	c.discovery.load()
 	if c.Controller != nil { // without remote control the client does not subscribe to its own topics
 		c.conflict.announce()
@@ -95,6 +96,9 @@ func (c *Client) Open() error {
 
 // setUp connects the parts of the client, whose link is open.
 func (c *Client) setUp() {
+	if c.Values == nil {
+		c.Values = OpenRemoteValues(c.events.Directory, c.Logger)
+	}
 	c.outbox = outbox{
 		topics: topic.Tree{Root: c.Root, Device: c.Device}, frigate: c.Frigate, deepStream: c.DeepStream,
 		detectionsInterval: c.DetectionsInterval, countInterval: c.CountInterval,
@@ -102,9 +106,8 @@ func (c *Client) setUp() {
 	}
 	c.remoteControl = remoteControl{
 		outbox: &c.outbox, controller: c.Controller, changed: c.Changed, cameras: map[string]string{},
-		remoteValues: remoteValues{path: c.statePath(remoteName), logger: c.Logger},
+		RemoteValues: c.Values,
 	}
-	c.remoteControl.file.pause, c.remoteControl.file.run = remotePause, c.remoteControl.save
 	limit := discoveryLimit
 	if c.MaxPacket > 0 {
 		limit = min(limit, c.MaxPacket-maxDiscoveryTopic)
@@ -125,7 +128,7 @@ func (c *Client) Close() error {
 	}
 	c.close()
 	c.running.Wait()
-	c.remoteControl.file.Flush()
+	c.Values.Close()
 	c.discovery.close()
 	return c.events.Close()
 }

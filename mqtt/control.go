@@ -43,9 +43,17 @@ type Settings struct {
 	Labels    []string // nil: all
 }
 
+// texts returns the values as they are published, by control.
+func (s Settings) texts() map[string]string {
+	return map[string]string{
+		command.Detect: onOff(s.Detect), command.Threshold: string(payload.AppendDecimal(nil, s.Threshold)),
+		command.Interval: strconv.Itoa(s.Interval), command.Labels: joinLabels(s.Labels),
+	}
+}
+
 // remoteControl executes the commands of a device. Commands are executed one at a time, except restarts.
 type remoteControl struct {
-	remoteValues
+	*RemoteValues
 	outbox     *outbox
 	controller Controller                                  // nil without remote control
 	changed    func(camera, control, value, broker string) // may be nil
@@ -60,10 +68,9 @@ func (r *remoteControl) Settings(camera string, settings Settings) {
 	r.outbox.mu.Lock()
 	r.cameras[topic.Level(camera)] = camera
 	r.outbox.mu.Unlock()
-	r.setting(camera, command.Detect, onOff(settings.Detect))
-	r.setting(camera, command.Threshold, string(payload.AppendDecimal(nil, settings.Threshold)))
-	r.setting(camera, command.Interval, strconv.Itoa(settings.Interval))
-	r.setting(camera, command.Labels, joinLabels(settings.Labels))
+	for control, value := range settings.texts() {
+		r.setting(camera, control, value)
+	}
 }
 
 // setting publishes the value of a control unless the camera was removed meanwhile. Holding the lock throughout orders it before or after
@@ -99,37 +106,11 @@ func joinLabels(labels []string) string {
 	return strings.Join(labels, ",")
 }
 
-// execute calls the controller, saves the new value and publishes it.
-func (r *remoteControl) execute(cmd command.Command) error {
-	if cmd.Withdraw {
-		settings, err := r.controller.Withdraw(cmd.Camera, cmd.Control)
-		if err == nil {
-			r.ForgetRemote(cmd.Camera, cmd.Control)
-			r.Settings(cmd.Camera, settings)
-		}
-		return err
-	}
-	var err error
-	value := ""
-	switch cmd.Control {
-	case command.Detect:
-		err, value = r.controller.SetDetect(cmd.Camera, cmd.On), onOff(cmd.On)
-	case command.Threshold:
-		err, value = r.controller.SetThreshold(cmd.Camera, cmd.Threshold), string(payload.AppendDecimal(nil, cmd.Threshold))
-	case command.Interval:
-		err, value = r.controller.SetInterval(cmd.Camera, cmd.Interval), strconv.Itoa(cmd.Interval)
-	case command.Labels:
-		err, value = r.controller.SetLabels(cmd.Camera, cmd.Labels), joinLabels(cmd.Labels)
-	case command.Snapshot:
-		return r.controller.Snapshot(cmd.Camera)
-	case command.Reload:
-		return r.controller.Reload()
-	case command.Restart:
-		return r.controller.Restart()
-	}
-	if err == nil {
-		r.record(cmd)
-		r.setting(cmd.Camera, cmd.Control, value)
+// Execute carries out a command as if it had come from the broker: the value is kept and published.
+func (r *remoteControl) Execute(cmd command.Command) error {
+	published, err := r.RemoteValues.Execute(r.controller, cmd)
+	for control, value := range published {
+		r.setting(cmd.Camera, control, value)
 	}
 	return err
 }
@@ -206,7 +187,7 @@ func (r *remoteControl) keepOnly(stay map[owner]bool) {
 
 // carryOut executes a command and reports it as carried out.
 func (r *remoteControl) carryOut(broker string, m paho.Message, cmd command.Command) error {
-	err := r.execute(cmd)
+	err := r.Execute(cmd)
 	if err == nil && r.changed != nil {
 		r.changed(cmd.Camera, cmd.Control, command.Quote(string(m.Payload())), broker)
 	}

@@ -300,7 +300,7 @@ func FuzzCommand(f *testing.F) {
 		}
 		client.setUp()
 		client.remoteControl.load()
-		require.NoError(t, client.execute(c))
+		require.NoError(t, client.Execute(c))
 		require.Len(t, r.calls, 1)
 		require.True(t, c.Threshold >= 0 && c.Threshold <= 1)
 		require.True(t, c.Control != command.Interval || c.Interval >= 1 && c.Interval <= command.MaxInterval)

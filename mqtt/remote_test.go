@@ -77,7 +77,7 @@ func TestRemoteSettingsThatCannotBeRead(t *testing.T) {
 		require.NoError(t, c.Open())
 		assert.Equal(t, command.Kept{}, c.Remote("front"), text)
 		assert.Equal(t, text != "null", strings.Contains(log.String(), "remote settings of an earlier run cannot be read"), text)
-		require.NoError(t, c.execute(command.Command{Camera: "front", Control: command.Detect}))
+		require.NoError(t, c.Execute(command.Command{Camera: "front", Control: command.Detect}))
 		assert.False(t, *c.Remote("front").Detect)
 		require.NoError(t, c.Close())
 	}
@@ -89,6 +89,6 @@ func TestRemoteSettingsWithoutADisk(t *testing.T) {
 	c.Controller = &recorder{}
 	require.NoError(t, c.Open())
 	defer c.Close()
-	require.NoError(t, c.execute(command.Command{Camera: "front", Control: command.Threshold, Threshold: 0.5}))
+	require.NoError(t, c.Execute(command.Command{Camera: "front", Control: command.Threshold, Threshold: 0.5}))
 	assert.InDelta(t, 0.5, *c.Remote("front").Threshold, 0)
 }

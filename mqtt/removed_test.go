@@ -201,7 +201,7 @@ func TestACommandThatOutlastsItsCameraPublishesNothing(t *testing.T) {
 	c.Settings("front", Settings{})
 	require.NoError(t, c.Announce(&homeassistant.Announcement{}))
 	offered := c.Accounting().State.Offered
-	require.NoError(t, c.execute(command.Command{Camera: "front", Control: command.Threshold, Threshold: 0.5}))
+	require.NoError(t, c.Execute(command.Command{Camera: "front", Control: command.Threshold, Threshold: 0.5}))
 	assert.Equal(t, offered, c.Accounting().State.Offered)
 	_, known := c.cameras["front"]
 	assert.False(t, known, "no command for it is taken any more")

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -81,22 +79,11 @@ func (z *drawnZones) Save(camera string, configured, analytics zone.Config) erro
 	if err != nil {
 		return fmt.Errorf("zones: %w", err)
 	}
-	if err := createZonesDirectory(z.path); err != nil {
+	if err := createStateDirectory(z.path, "zones"); err != nil {
 		return err
 	}
 	if err := atomicfile.Write(z.path, append([]byte(drawnComment), text...), 0o640); err != nil {
 		return fmt.Errorf("zones: %w", err)
-	}
-	return nil
-}
-
-// createZonesDirectory makes the directory of the file.
-func createZonesDirectory(path string) error {
-	if path == "" {
-		return errors.New("there is no directory to save zones to: set StateDirectory= in the unit, XDG_STATE_HOME or HOME")
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("zones cannot be saved: %w", err)
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func (z *Zones) Writable() error {
 	if err := c.err(); err != nil {
 		return err
 	}
-	if err := createZonesDirectory(c.drawnPath()); err != nil {
+	if err := createStateDirectory(c.drawnPath(), "zones"); err != nil {
 		return err
 	}
 	return atomicfile.Check(c.drawnPath())
