@@ -74,14 +74,27 @@ func Parse(base, topic string, payload []byte, name func(level string) (string, 
 	case !known:
 		return Command{}, errors.New("unknown camera")
 	}
+	return c, c.readPayload(string(payload))
+}
+
+// ParseValue parses the value of one of a camera's controls, in the form of a payload; empty withdraws it.
+func ParseValue(camera, control, payload string) (Command, error) {
+	c := Command{Camera: camera, Control: control}
+	if !c.hasValue() {
+		return Command{}, fmt.Errorf("no setting %s (there are detect, threshold, interval and labels)", Quote(control))
+	}
+	return c, c.readPayload(payload)
+}
+
+// readPayload parses a payload of any content.
+func (c *Command) readPayload(payload string) error {
 	if len(payload) > MaxBytes {
-		return Command{}, fmt.Errorf("%d bytes, at most %d are read", len(payload), MaxBytes)
+		return fmt.Errorf("%d bytes, at most %d are read", len(payload), MaxBytes)
 	}
-	value := strings.TrimSpace(string(payload))
-	if !utf8.ValidString(value) {
-		return Command{}, errors.New("not UTF-8 text")
+	if !utf8.ValidString(payload) {
+		return errors.New("not UTF-8 text")
 	}
-	return c, c.read(value)
+	return c.read(strings.TrimSpace(payload))
 }
 
 // read fills in the value that the control takes.

@@ -280,7 +280,7 @@ func (r *run) open(ctx context.Context) error {
 	if err := o.OpenMQTT(&r.control); err != nil {
 		return err
 	}
-	r.control.Stored = o.Remote()
+	r.control.Stored = o.Remote
 	waits := &outputs.Waiting{Outputs: o}
 	starting := opening{service: &r.service, steps: report.Steps(r.stderr), onText: waits.SetReason}
 	defer starting.Watch()()

@@ -50,6 +50,8 @@ type Profile struct {
 	FPS      float64 `json:"fps,omitempty"`
 	// URI is the stream's address as it is written in the configuration, with references for user name and password.
 	URI string `json:"uri"`
+	// Address is the same without references, and without a login.
+	Address string `json:"-"`
 	// Suggested is set for one profile of each camera: the smallest that is wide enough for a network.
 	Suggested bool `json:"suggested"`
 	// Record is set for the largest profile, if it is larger than the suggested one.
@@ -226,7 +228,7 @@ func (c *client) mediaProfiles(ctx context.Context, media *url.URL, namespace, f
 		if video == nil || len(found) == maxProfiles {
 			continue
 		}
-		uri, err := c.streamURI(ctx, media, namespace, p.Token)
+		address, err := c.streamAddress(ctx, media, namespace, p.Token)
 		if errors.Is(err, errDenied) || ctx.Err() != nil {
 			return nil, err
 		}
@@ -235,7 +237,8 @@ func (c *client) mediaProfiles(ctx context.Context, media *url.URL, namespace, f
 			continue
 		}
 		found = append(found, Profile{
-			Name: clean(p.Name), Encoding: clean(video.Encoding), Width: video.Width, Height: video.Height, FPS: video.FPS, URI: uri,
+			Name: clean(p.Name), Encoding: clean(video.Encoding), Width: video.Width, Height: video.Height, FPS: video.FPS,
+			URI: configured(address, c.login.User != ""), Address: address,
 		})
 	}
 	if len(found) == 0 {
@@ -248,8 +251,8 @@ func (c *client) mediaProfiles(ctx context.Context, media *url.URL, namespace, f
 	return found, nil
 }
 
-// streamURI returns a profile's address for the configuration.
-func (c *client) streamURI(ctx context.Context, media *url.URL, namespace, token string) (string, error) {
+// streamAddress returns a profile's address.
+func (c *client) streamAddress(ctx context.Context, media *url.URL, namespace, token string) (string, error) {
 	const schema = "http://www.onvif.org/ver10/schema"
 	setup := `<StreamSetup><Stream xmlns="` + schema + `">RTP-Unicast</Stream><Transport xmlns="` + schema +
 		`"><Protocol>RTSP</Protocol></Transport></StreamSetup>`
@@ -265,7 +268,7 @@ func (c *client) streamURI(ctx context.Context, media *url.URL, namespace, token
 	if err != nil {
 		return "", err
 	}
-	return configured(answer.URI10+answer.URI20, media, c.login.User != "")
+	return cleanAddress(answer.URI10+answer.URI20, media)
 }
 
 // References to the credentials in a printed configuration. The program reads them from the variables of these names too.
@@ -274,9 +277,8 @@ const (
 	PasswordVariable = "CAMERA_PASSWORD"
 )
 
-// configured returns a stream's address as it is written in the configuration. It contains no credentials, no reference that the camera has
-// put there and no parameter for this program.
-func configured(text string, media *url.URL, withLogin bool) (string, error) {
+// cleanAddress returns the address of a stream that a camera gives, without credentials and without parameters for this program.
+func cleanAddress(text string, media *url.URL) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil || u.Hostname() == "" || u.Scheme != "rtsp" && u.Scheme != "rtsps" {
 		return "", errors.New("the camera gives no RTSP address")
@@ -286,18 +288,22 @@ func configured(text string, media *url.URL, withLogin bool) (string, error) {
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && (ip.IsUnspecified() || ip.IsLoopback()) {
 		u.Host = hostWithPort(media.Hostname(), u.Port())
 	}
-	address := redact.Named(strings.Map(func(r rune) rune {
+	return redact.Named(strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
 			return -1
 		}
 		return r
-	}, u.String()))
+	}, u.String())), nil
+}
+
+// configured returns an address as it is written in the configuration: no reference in it is the camera's.
+func configured(address string, withLogin bool) string {
 	address = strings.ReplaceAll(address, "${", "$${")
 	if !withLogin {
-		return address, nil
+		return address
 	}
 	scheme, rest, _ := strings.Cut(address, "://")
-	return scheme + "://${" + UserVariable + "}:${" + PasswordVariable + "}@" + rest, nil
+	return scheme + "://${" + UserVariable + "}:${" + PasswordVariable + "}@" + rest
 }
 
 // enoughWidth is the width in pixels that serves a network of 640 x 640.

@@ -316,10 +316,11 @@ func FuzzAnswers(f *testing.F) {
 				t.Fatal(at)
 			}
 		}
-		address, err := configured(uri, device, true)
+		plain, err := cleanAddress(uri, device)
 		if err != nil {
 			return
 		}
+		address := configured(plain, true)
 		r := Result{Cameras: []Camera{{Name: "x", Profiles: []Profile{{URI: address, Name: clean(uri), Suggested: true}}}}}
 		var text strings.Builder
 		if r.Print(&text) != nil || strings.Count(text.String(), "\n") != 4 {

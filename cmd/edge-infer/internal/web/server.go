@@ -81,6 +81,8 @@ type Server struct {
 	History History
 	// Zones stores what is drawn on the page. With nil the page only shows the YAML.
 	Zones Zones
+	// Cameras adds and sets cameras; nil if that is not possible.
+	Cameras Cameras
 	// Events are the stored events; nil if none are stored.
 	Events Events
 	// Units returns the newest access units of a camera, nil if it has none, for live video. Without the function all cameras are shown as
@@ -110,9 +112,10 @@ type Server struct {
 	mutex    sync.Mutex
 	listener net.Listener // replaced by Run when it fails
 
-	recent   cachedStatus
-	writable writable
-	closed   sync.Once
+	recent    cachedStatus
+	writable  writable
+	searching sync.Mutex // held by a search for cameras
+	closed    sync.Once
 }
 
 var _ pipeline.Sink = (*Server)(nil)

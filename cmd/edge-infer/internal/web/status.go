@@ -112,6 +112,7 @@ type Camera struct {
 	// Analytics are the zones and lines in force; Tracked is set if tracking is enabled.
 	Analytics zone.Config `json:"analytics"`
 	Tracked   bool        `json:"tracked"`
+	Settings  Settings    `json:"settings"`
 	Hardware  string      `json:"hardware"`        // device of the network
 	Model     string      `json:"model,omitempty"` // and its preprocessing, if cameras differ
 	// Labels and Points are the class and keypoint names of the camera's network.

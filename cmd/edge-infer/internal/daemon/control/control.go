@@ -55,7 +55,7 @@ type Control struct {
 	Fleet    Fleet
 	Outputs  Outputs
 	Run      Run
-	Stored   func(camera string) command.Kept // remotely set values of earlier runs; nil for none
+	Stored   func(camera string) command.Kept // remotely set values of this run and earlier ones; nil for none
 	End      context.CancelCauseFunc          // ends the run
 	Ended    <-chan struct{}                  // closed when the run ends
 	Started  time.Time

@@ -56,6 +56,7 @@ type Outputs struct {
 	// Set by Open; nil if not configured.
 	broker    *embedded.Broker
 	client    *mqtt.Client
+	values    *mqtt.RemoteValues // that commands have set; set by OpenMQTT
 	terminal  *report.Terminal
 	lines     *report.JSON // with JSON
 	snapshots *sink.Snapshots
@@ -68,6 +69,7 @@ type Outputs struct {
 	history   *history.Recorder
 	page      pageServer
 
+	controller   mqtt.Controller // set by OpenMQTT
 	certificates certificates
 	announced    *homeassistant.Announcement // the last one; one goroutine at a time announces
 	published    string                      // the status; watch goroutine only
@@ -94,6 +96,7 @@ func (o *Outputs) openBroker() (brokers []string, err error) {
 // OpenMQTT makes the client ready.
 func (o *Outputs) OpenMQTT(controller mqtt.Controller) error {
 	m := &o.Config.MQTT
+	o.openValues(controller)
 	if e := &o.Config.Events; e.Directory != "" && e.Directory != config.Off {
 		o.store = &store.Store{
 			Directory: e.Directory, ClipDirectory: o.Config.Clips.Directory, Days: e.Days, MaxBytes: int64(e.MaxMB) << 20, Logger: o.Logger,
@@ -111,6 +114,7 @@ func (o *Outputs) OpenMQTT(controller mqtt.Controller) error {
 	}
 	client := broker.NewClient(o.Config, brokers)
 	client.Logger = o.Logger
+	client.Values = o.values
 	client.Acknowledged = func(took time.Duration) { o.Stages.Record(stage.Acknowledgement, took) }
 	if o.store != nil {
 		client.BeforeEvent = o.store.Settle
@@ -280,6 +284,9 @@ func (o *Outputs) Close() error {
 	if o.client != nil {
 		errs = append(errs, o.client.Close())
 	}
+	if o.values != nil {
+		o.values.Close()
+	}
 	o.audit.Close()
 	if o.webhooks != nil {
 		for _, sender := range o.webhooks.Senders {
@@ -340,12 +347,13 @@ func (o *Outputs) base() *state.State {
 // Seen returns the labels of a camera that were counted often enough for an entity of their own.
 func (o *Outputs) Seen(camera string) []string { return o.seen.Of(camera) }
 
-// Remote returns what earlier runs were set to over MQTT, nil without remote control.
-func (o *Outputs) Remote() func(camera string) command.Kept {
-	if o.client == nil || o.client.Controller == nil {
-		return nil
+// Remote returns what commands have set of a camera, in this run or an earlier one; nothing where neither MQTT nor the page could change it
+// back.
+func (o *Outputs) Remote(camera string) command.Kept {
+	if (o.client == nil || o.client.Controller == nil) && o.Config.Web.Listen == config.Off {
+		return command.Kept{}
 	}
-	return o.client.Remote
+	return o.values.Remote(camera)
 }
 
 // Available publishes whether a camera delivers images.

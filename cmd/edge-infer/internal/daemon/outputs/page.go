@@ -70,6 +70,10 @@ func pageStatus(s *state.State) web.Status {
 func shownCamera(c *state.Camera) web.Camera {
 	camera := web.Camera{
 		Capture: c.Capture, Silence: c.Site.Stall, Pipeline: c.Totals, Hardware: c.Hardware, Model: c.ModelText, Tracked: c.Tracked,
+		Settings: web.Settings{
+			Detect: c.Site.Settings.Detect, Threshold: c.Site.Settings.Confidence, Interval: c.Site.Settings.Interval,
+			Labels: c.Site.Settings.Classes,
+		},
 	}
 	if c.Model != nil {
 		camera.Labels, camera.Points = c.Model.Metadata.Labels, c.Model.Recognised.KeypointNames()

@@ -110,6 +110,7 @@ func (o *Outputs) preparePage(units func(string) *capture.Ring) {
 		if o.store != nil {
 			server.Events = o.store
 		}
+		server.Cameras = o.cameras()
 		server.Zones = &zones{Zones: config.Zones{Sources: o.Settings}, reload: o.Reread}
 		return server, nil
 	}
