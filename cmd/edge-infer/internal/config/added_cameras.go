@@ -132,7 +132,7 @@ func (a *AddedCameras) load() (*layers, addedFile, error) {
 	return l, all, err
 }
 
-// Add adds a camera. It returns an error that names what is wrong with it, as for a configured one.
+// Add adds a camera, unless a run could not start with it. Its error names what is wrong, as for a configured camera.
 func (a *AddedCameras) Add(camera AddedCamera) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -152,7 +152,7 @@ func (a *AddedCameras) Add(camera AddedCamera) error {
 	}
 	l.add(camera, location{source: ofNone})
 	l.check(a.Sources.Scope)
-	if err := l.err(); err != nil {
+	if err := errors.Join(l.err(), l.CheckModel()); err != nil {
 		return err
 	}
 	all.Cameras = append(all.Cameras, camera)

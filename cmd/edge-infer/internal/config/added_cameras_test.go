@@ -27,7 +27,7 @@ func names(c *Config) (all []string) {
 
 func TestAddedCameras(t *testing.T) {
 	t.Setenv("SECRET", "leaked")
-	sources, state := addedSources(t, "cameras: [{name: gate, uri: demo}]\n")
+	sources, state := addedSources(t, "model: {path: demo}\ncameras: [{name: gate, uri: demo}]\n")
 	added := &AddedCameras{Sources: sources}
 	require.NoError(t, added.Writable())
 	require.NoError(t, added.Add(AddedCamera{Name: "yard", URI: "rtsp://viewer:pass@192.0.2.10/${SECRET}", Record: "rtsp://192.0.2.10/main"}))
@@ -47,12 +47,12 @@ func TestAddedCameras(t *testing.T) {
 	_, _, err = zones.Get("yard")
 	require.NoError(t, err, "an added camera can have zones")
 
-	require.NoError(t, os.WriteFile(sources.File, []byte("cameras: [{name: yard, uri: demo}]\n"), 0o600))
+	require.NoError(t, os.WriteFile(sources.File, []byte("model: {path: demo}\ncameras: [{name: yard, uri: demo}]\n"), 0o600))
 	c, err = sources.Load()
 	require.NoError(t, err)
 	require.Equal(t, []string{"yard"}, names(c))
 	require.Equal(t, "demo", c.Cameras[0].URI, "a configured camera takes the place of an added one")
-	require.NoError(t, os.WriteFile(sources.File, []byte("log: info\n"), 0o600))
+	require.NoError(t, os.WriteFile(sources.File, []byte("model: {path: demo}\n"), 0o600))
 	require.ErrorContains(t, added.Remove("yard"), "the last camera cannot be removed")
 	require.NoError(t, added.Add(AddedCamera{Name: "usb", URI: "/dev/video7"}))
 	require.NoError(t, added.Remove("yard"))
@@ -62,7 +62,7 @@ func TestAddedCameras(t *testing.T) {
 }
 
 func TestAddedCamerasThatAreRefused(t *testing.T) {
-	sources, state := addedSources(t, "cameras: [{name: gate, uri: demo}]\n")
+	sources, state := addedSources(t, "model: {path: demo}\ncameras: [{name: gate, uri: demo}]\n")
 	added := &AddedCameras{Sources: sources}
 	for _, test := range []struct {
 		camera AddedCamera
@@ -93,13 +93,20 @@ func TestAddedCamerasThatAreRefused(t *testing.T) {
 
 // TestCamerasOfTheCommandLineAreAll: who names cameras for one run does not want others.
 func TestCamerasOfTheCommandLineAreAll(t *testing.T) {
-	sources, _ := addedSources(t, "cameras: [{name: gate, uri: demo}]\n")
+	sources, _ := addedSources(t, "model: {path: demo}\ncameras: [{name: gate, uri: demo}]\n")
 	require.NoError(t, (&AddedCameras{Sources: sources}).Add(AddedCamera{Name: "yard", URI: "/dev/video7"}))
 	sources.Cameras = []string{"demo"}
 	c, err := sources.Load()
 	require.NoError(t, err)
 	require.Equal(t, []string{"cam0"}, names(c))
 	require.ErrorContains(t, (&AddedCameras{Sources: sources}).Writable(), "those of --camera: start it with --config FILE")
+}
+
+// TestAnAddedCameraNeedsAModel: the demo network knows nothing that a real camera shows, and the next start would be refused.
+func TestAnAddedCameraNeedsAModel(t *testing.T) {
+	sources, state := addedSources(t, "cameras: [{name: gate, uri: demo}]\n")
+	require.ErrorContains(t, (&AddedCameras{Sources: sources}).Add(AddedCamera{Name: "usb", URI: "/dev/video7"}), "no model is set")
+	require.NoFileExists(t, filepath.Join(state, "cameras.yaml"))
 }
 
 func TestWithLogin(t *testing.T) {

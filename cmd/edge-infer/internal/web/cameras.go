@@ -117,7 +117,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, what string, value any) bo
 	return false
 }
 
-// change calls do, and responds with its error or without content.
+// change calls do, and responds with its error or without content. The next status has what was changed.
 func (s *Server) change(w http.ResponseWriter, do func() error) {
 	err := errNoCameras
 	if s.Cameras != nil {
@@ -127,6 +127,7 @@ func (s *Server) change(w http.ResponseWriter, do func() error) {
 		writeError(w, http.StatusUnprocessableEntity, err)
 		return
 	}
+	s.recent.forget()
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -618,7 +618,7 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 	for i := range 4 {
 		events.Add(storedEvent(i, "belt", "bolt"))
 	}
-	server := &Server{Zones: s, History: &oneDay{}, Events: events}
+	server := &Server{Zones: s, History: &oneDay{}, Events: events, Cameras: &garage{added: []string{"dock"}}}
 	s.serve(t, server)
 	b := newBrowser(t, 390, 844)
 	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
@@ -630,6 +630,7 @@ func TestEveryPageFitsAPhone(t *testing.T) {
 		"zones":   `document.querySelector("pre")?.textContent.includes("inspection")`,
 		"events":  `document.querySelector(".tiles li") && document.querySelector(".row-of")`,
 		"history": `document.querySelector("table.day")?.textContent.includes("objects")`,
+		"cameras": `document.querySelector("button.danger:not([hidden])")`,
 		"system":  `document.querySelector("table")?.textContent.includes("belt")`,
 	} {
 		evaluate[any](b, fmt.Sprintf(`void (location.hash = %q)`, page))

@@ -199,7 +199,7 @@ func (s *stage) Status() Status {
 				Width: b.scene.Width, Height: b.scene.Height,
 			},
 			Pipeline: totals[i], Analytics: s.analytics[b.name], Tracked: b.name != bare, Hardware: b.runsOn,
-			Labels: b.labels, Points: b.points,
+			Labels: b.labels, Points: b.points, Settings: Settings{Detect: true, Threshold: 0.25, Interval: 1},
 		})
 	}
 	return status

@@ -180,6 +180,12 @@ type cachedStatus struct {
 	at     time.Time
 }
 
+func (c *cachedStatus) forget() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.at = time.Time{}
+}
+
 // status returns the current or a recently cached status, which must not be modified.
 func (s *Server) status() Status {
 	s.recent.mutex.Lock()

@@ -1,4 +1,5 @@
 import { getJSON } from "./api.js";
+import { Cameras } from "./cameras.js";
 import { Editor } from "./editor.js";
 import { Events } from "./events.js";
 import { Feed } from "./feed.js";
@@ -6,7 +7,7 @@ import { History } from "./history.js";
 import { Live } from "./live.js";
 import { System } from "./system.js";
 
-const pages = { live: Live, zones: Editor, events: Events, history: History, system: System };
+const pages = { live: Live, zones: Editor, events: Events, history: History, cameras: Cameras, system: System };
 
 // answerTime is the timeout for a status request in milliseconds.
 const answerTime = 5000;
@@ -37,6 +38,12 @@ class App {
 
   // poll refreshes the status while the page is open.
   async poll() {
+    await this.refresh();
+    setTimeout(() => (document.hidden ? this.wait() : this.poll()), pause);
+    if (!this.view && this.status) this.route();
+  }
+
+  async refresh() {
     try {
       this.status = await getJSON("/api/status", { signal: AbortSignal.timeout(answerTime) });
       document.getElementById("device").textContent = this.status.device || "edge-infer";
@@ -49,9 +56,7 @@ class App {
       this.reachable = false;
     } finally {
       this.showConnection();
-      setTimeout(() => (document.hidden ? this.wait() : this.poll()), pause);
     }
-    if (!this.view && this.status) this.route();
   }
 
   wait() {
