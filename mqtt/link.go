@@ -201,7 +201,7 @@ func (l *Link) isOpen() bool {
 // Sync waits until every event queued before the call is on disk, or returns an error.
 func (l *Link) Sync() error { return l.events.Sync() }
 
-// Accounting is one account per outgoing class.
+// Accounting counts what became of the messages, by how they are sent.
 type Accounting struct {
 	Detections ledger.Account `json:"detections"` // per-frame detections and stats: newest wins, QoS 0
 	State      ledger.Account `json:"state"`      // status, counts, settings, snapshots, discovery: newest wins, retained

@@ -86,9 +86,9 @@ internal/daemon/control: internal/boundedfile internal/config internal/diagnose 
 internal/daemon/fleet: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/config
 	internal/daemon/camera internal/daemon/device internal/media internal/network internal/pipeline internal/process internal/progress
 	internal/record internal/site internal/stage internal/state postprocess/predict postprocess/predict/cascade postprocess/zone
-internal/daemon/outputs: capture engine engine/quantize internal/accuracy internal/annotate internal/audit internal/boundedfile
-	internal/broker internal/config internal/history internal/pipeline internal/record internal/report internal/sink internal/stage
-	internal/state internal/store internal/telemetry internal/terminal internal/upload internal/web internal/webhook mqtt mqtt/address
+internal/daemon/outputs: capture mqtt/credentials engine engine/quantize internal/accuracy internal/annotate internal/audit internal/boundedfile
+	internal/broker internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink
+	internal/stage internal/state internal/store internal/telemetry internal/terminal internal/upload internal/web internal/webhook mqtt mqtt/address
 	mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/config/manual: internal/config
 internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec

@@ -9,7 +9,7 @@ import (
 
 // Messages that are sent once a second or less are encoded by encoding/json; those of frames and events append their bytes.
 
-// Header is how every message begins, see NewHeader.
+// Header holds the fields that every message begins with, see NewHeader.
 type Header struct {
 	Version int       `json:"v"`
 	Device  string    `json:"device"`

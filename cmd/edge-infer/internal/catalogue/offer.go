@@ -20,7 +20,7 @@ type Offer struct {
 	Pull  Pull // Run sets the model
 }
 
-// Answers that are kept.
+// Answers to the offer of a model, which is made once.
 const (
 	accepted = "yes"
 	declined = "no"

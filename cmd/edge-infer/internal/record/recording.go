@@ -70,7 +70,7 @@ func (r *recording) run(ctx context.Context) {
 				r.fail(err)
 			}
 			if r.over() || !r.pause(ctx, poll) {
-				r.finish()
+				r.finish(ctx)
 				return
 			}
 		}
@@ -81,7 +81,7 @@ func (r *recording) run(ctx context.Context) {
 		err := r.follow(ctx, ring, ring.ReaderAt(from))
 		switch {
 		case errors.Is(err, errOver), ctx.Err() != nil:
-			r.finish()
+			r.finish(ctx)
 			return
 		case err == nil: // the connection has ended
 			if r.video != nil {
@@ -91,7 +91,7 @@ func (r *recording) run(ctx context.Context) {
 		}
 		r.fail(err)
 		if !r.pause(ctx, retryPause) || r.over() {
-			r.finish()
+			r.finish(ctx)
 			return
 		}
 		r.requested = max(r.requested, r.last) // from the key frame before it, a little twice
@@ -336,8 +336,8 @@ func (r *recording) fail(err error) {
 	r.setState(&CameraStatus{Reason: err.Error()})
 }
 
-// finish ends the recording.
-func (r *recording) finish() {
+// finish ends the recording. One that the end of the run has cut short says nothing about its camera.
+func (r *recording) finish(ctx context.Context) {
 	if err := r.closeFile(nil); err != nil {
 		r.fail(err)
 	}
@@ -345,7 +345,7 @@ func (r *recording) finish() {
 		r.recorder.missed.Add(uint64(len(r.events)))
 	}
 	switch {
-	case r.failed:
+	case r.failed, ctx.Err() != nil && !r.recorded:
 	case r.recorded, r.continuous:
 		r.setState(&CameraStatus{})
 	default:

@@ -95,7 +95,7 @@ func TestCamerasAreChangedOnThePage(t *testing.T) {
 	b.wait(row("dock") + `?.querySelector("button.danger:not([hidden])")`)
 	require.True(t, evaluate[bool](b, row("belt")+`.querySelector("button.danger").hidden`), "a configured camera is not removed here")
 
-	evaluate[any](b, `void document.querySelector("button[aria-label='Detection of belt']").click()`)
+	evaluate[any](b, `void document.querySelector("button[aria-label='Pause detection of belt']").click()`)
 	b.wait(row("belt") + `.innerText.includes("Saved.")`)
 	require.True(t, cameras.called("set belt detect OFF"))
 	evaluate[any](b, row("belt")+`.querySelector("input[type=number]").select()`)

@@ -52,7 +52,7 @@ func (f *Fleet) Report(now *state.State, since Interval) {
 	}
 }
 
-// ReportEnd is Report at the end of the run: cameras are in the state before they were stopped.
+// ReportEnd is Report at the end of the run: it has the state that each camera was in when it was stopped.
 func (f *Fleet) ReportEnd(now *state.State) {
 	f.Report(now, Interval{})
 	for i := range now.Cameras {

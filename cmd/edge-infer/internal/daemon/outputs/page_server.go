@@ -88,7 +88,7 @@ func (p *pageServer) Reopen(was, next *config.Web) error {
 	return nil
 }
 
-// Close closes the page for good.
+// Close closes the page; it is not opened again.
 func (p *pageServer) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

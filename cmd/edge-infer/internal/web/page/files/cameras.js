@@ -124,13 +124,14 @@ class Row {
     this.state = el("span", { className: "pill" });
     this.told = el("p", { role: "status" });
     this.reason = el("p", { className: "problem" });
-    this.detect = el("button", { onclick: () => this.set("detect", this.settings.detect ? "OFF" : "ON") }, "Detection");
+    this.detect = el("button", { onclick: () => this.set("detect", this.settings.detect ? "OFF" : "ON") });
     this.threshold = this.field({ type: "number", min: 0, max: 1, step: "any" }, "threshold");
     this.interval = this.field({ type: "number", min: 1, max: 1000, step: 1 }, "interval");
     this.labels = this.field({ placeholder: "all", spellcheck: false }, "labels", (text) => text.trim() || "*");
     this.reset = el("button", { onclick: () => this.withdraw() }, "Reset");
     this.remove = el("button", { className: "danger", hidden: true, onclick: () => this.drop() }, "Remove");
-    for (const [button, text] of [[this.detect, "Detection of"], [this.reset, "Reset the settings of"], [this.remove, "Remove"]]) button.ariaLabel = `${text} ${name}`;
+    this.reset.ariaLabel = `Reset the settings of ${name}`;
+    this.remove.ariaLabel = `Remove ${name}`;
     this.element = el("section", { className: "card", "aria-label": `Camera ${name}` },
       el("div", { className: "bar" }, el("h2", {}, el("a", { href: `#live/${encodeURIComponent(name)}` }, name)), this.state, el("span", { className: "grow" }),
         this.detect, this.reset, this.remove),
@@ -149,8 +150,8 @@ class Row {
     this.state.className = `pill ${!connected || state === "failed" ? "bad" : state === "running" && this.settings.detect ? "good" : ""}`;
     this.reason.textContent = camera.capture.reason ?? "";
     this.reason.hidden = !camera.capture.reason;
-    this.detect.setAttribute("aria-pressed", this.settings.detect);
     this.detect.textContent = this.settings.detect ? "Pause" : "Resume";
+    this.detect.ariaLabel = `${this.detect.textContent} detection of ${this.name}`;
     this.show(this.threshold, String(Number(this.settings.threshold.toFixed(4))));
     this.show(this.interval, String(this.settings.interval));
     this.show(this.labels, this.settings.labels.join(", "));
