@@ -173,7 +173,7 @@ func checkAdded(address string) error {
 	case capture.RTSP, capture.HTTP, capture.Device, capture.CSI, capture.Demo:
 		return nil
 	}
-	return errors.New("files, directories and pipelines are added in the configuration file: here, give rtsp://, http://, /dev/videoN or csi://N")
+	return errors.New("give rtsp://, http://, /dev/videoN or csi://N (files, directories and pipelines are added in the configuration file)")
 }
 
 // Remove removes an added camera.

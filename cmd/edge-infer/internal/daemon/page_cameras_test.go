@@ -64,8 +64,9 @@ func TestCamerasAreChangedOnThePage(t *testing.T) {
 	}
 	p, address := start("--mqtt", "off")
 	page = address
-	require.Contains(t, send("POST", page+"api/cameras/search", `{"addresses":["`+found.Host()+`"],"user":"viewer","password":"p@ss"}`), "rtsp://")
-	require.Contains(t, send("POST", page+"api/cameras", `{"name":"yard","uri":"rtsp://127.0.0.1:9/a","user":"viewer","password":"p@ss"}`), "204")
+	const login = `"user":"viewer","password":"p@ss"}`
+	require.Contains(t, send("POST", page+"api/cameras/search", `{"addresses":["`+found.Host()+`"],`+login), "rtsp://")
+	require.Contains(t, send("POST", page+"api/cameras", `{"name":"yard","uri":"rtsp://127.0.0.1:9/a",`+login), "204")
 	require.Contains(t, send("POST", page+"api/cameras", `{"name":"files","uri":"/etc"}`), "configuration file")
 	require.Eventually(t, func() bool { return len(status()) == 2 }, programtest.Patience, 20*time.Millisecond)
 	require.NotContains(t, status()[1].Capture.URI, "viewer:")

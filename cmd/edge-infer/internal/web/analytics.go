@@ -16,18 +16,26 @@ import (
 // readAnalytics decodes and validates the zones and lines of a request body.
 func readAnalytics(body io.Reader, names zone.Names) (zone.Config, error) {
 	var c *zone.Config
-	decoder := json.NewDecoder(body)
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&c); err != nil {
+	if err := decodeOne(body, &c); err != nil {
 		return zone.Config{}, fmt.Errorf("zones: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return zone.Config{}, errors.New("zones: more than one document")
 	}
 	if c == nil { // null would remove every zone
 		return zone.Config{}, errors.New("zones: null is no document (send {} to remove every zone)")
 	}
 	return *c, c.Validate(names)
+}
+
+// decodeOne decodes a single JSON document without unknown fields.
+func decodeOne(body io.Reader, value any) error {
+	decoder := json.NewDecoder(body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(value); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one document")
+	}
+	return nil
 }
 
 // analyticsYAML returns the analytics section of a camera as YAML.

@@ -2,10 +2,8 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -103,18 +101,11 @@ func (s *Server) listCameras(w http.ResponseWriter, r *http.Request) {
 
 // readJSON decodes a request body, or writes an error response.
 func readJSON(w http.ResponseWriter, r *http.Request, what string, value any) bool {
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(value)
-	if err == nil {
-		_, err = decoder.Token()
-		if errors.Is(err, io.EOF) {
-			return true
-		}
-		err = errors.New("more than one document")
+	err := decodeOne(r.Body, value)
+	if err != nil {
+		writeError(w, http.StatusUnprocessableEntity, fmt.Errorf("%s: %w", what, err))
 	}
-	writeError(w, http.StatusUnprocessableEntity, fmt.Errorf("%s: %w", what, err))
-	return false
+	return err == nil
 }
 
 // change calls do, and responds with its error or without content. The next status has what was changed.

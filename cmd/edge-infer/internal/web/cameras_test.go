@@ -77,7 +77,10 @@ func (g *garage) Search(ctx context.Context, search Search) ([]FoundCamera, erro
 		}
 	}
 	return []FoundCamera{
-		{Name: "x1", Title: "Maker X1", Address: "http://192.0.2.10/onvif", URI: "rtsp://192.0.2.10/sub", Record: "rtsp://192.0.2.10/main", Streams: "640x360 H264"},
+		{
+			Name: "x1", Title: "Maker X1", Address: "http://192.0.2.10/onvif", URI: "rtsp://192.0.2.10/sub", Record: "rtsp://192.0.2.10/main",
+			Streams: "640x360 H264",
+		},
 		{Name: "camera", Address: "http://192.0.2.11/onvif", Reason: "it refuses the user name or password"},
 	}, nil
 }

@@ -69,7 +69,8 @@ func (c *cameras) Set(camera, setting, value string) error {
 
 // Search implements web.Cameras.
 func (c *cameras) Search(ctx context.Context, search web.Search) ([]web.FoundCamera, error) {
-	discovery := onvif.Discovery{Addresses: search.Addresses, Login: onvif.Login{User: search.User, Password: credentials.Secret(search.Password)}}
+	login := onvif.Login{User: search.User, Password: credentials.Secret(search.Password)}
+	discovery := onvif.Discovery{Addresses: search.Addresses, Login: login}
 	result, err := discovery.Run(ctx)
 	var found []web.FoundCamera
 	for i := range result.Cameras {
