@@ -47,6 +47,9 @@ func (s *Selftest) Run(ctx context.Context, each func(Check)) (Checks, error) {
 		{"image kernels", s.child("kernels", "")},
 		{"graphs", s.child("graph", "")},
 		{"zero copy", s.child("memory", "")},
+		{"memory times", s.child("memory-times", "")},
+		{"H.264 to CUDA", s.decoded("h264")},
+		{"H.265 to CUDA", s.decoded("h265")},
 		{"network in fp32", s.child(networkJob, "fp32")},
 		{"network in fp16", s.child(networkJob, "fp16")},
 		{"network in int8", s.int8},
@@ -175,6 +178,16 @@ func (s *Selftest) accelerators(ctx context.Context) []Check {
 		}
 	}
 	return checks
+}
+
+// decoded returns the part that decodes the video of a codec into the GPU's memory.
+func (s *Selftest) decoded(codec string) func(context.Context) []Check {
+	return func(ctx context.Context) []Check {
+		if skipped := s.absent(decodedJob); skipped != nil {
+			return skipped
+		}
+		return s.start(ctx, &request{Job: decodedJob, Codec: codec})
+	}
 }
 
 // streams returns the part that reads the video of a codec as from RTSP cameras.
