@@ -62,8 +62,8 @@ type Camera struct {
 	// StallTimeout is the time without a good image after which the source is closed. OpenTimeout is the same for the first image; it
 	// doubles, up to maxOpenFactor times, while the source gives none.
 	StallTimeout, OpenTimeout time.Duration
-	// Retry bounds the delay before reconnecting, 0.5 to 30 s by default. DeniedRetry applies after missing or refused credentials, 2 to 30
-	// minutes by default: cameras lock accounts after a few wrong passwords.
+	// Retry bounds the delay before reconnecting, by default 0.5 to 30 s, or to 5 s for CSI cameras. DeniedRetry applies after missing or
+	// refused credentials, by default 2 to 30 minutes: cameras lock accounts after a few wrong passwords.
 	Retry, DeniedRetry backoff.Exponential
 	AtEnd              AtEnd
 	// Lossless lets the consumer set the pace: the source waits until each frame is taken. Otherwise a finite source runs at its own rate,
@@ -137,7 +137,7 @@ func (c *Camera) prepare() {
 		if c.OpenTimeout <= 0 {
 			c.OpenTimeout = DefaultOpenTimeout
 		}
-		c.Retry = c.Retry.OrElse(backoff.Exponential{Min: 500 * time.Millisecond, Max: 30 * time.Second})
+		c.Retry = c.Retry.OrElse(backoff.Exponential{Min: 500 * time.Millisecond, Max: c.longestPause()})
 		c.DeniedRetry = c.DeniedRetry.OrElse(backoff.Exponential{Min: 2 * time.Minute, Max: 30 * time.Minute})
 		if c.Logger == nil {
 			c.Logger = slog.Default()
@@ -147,6 +147,15 @@ func (c *Camera) prepare() {
 		c.recording.camera.Store(c.newRecording(c.Record))
 		c.stats = Stats{Name: c.Name, URI: Redact(c.URI), State: Connecting, Since: time.Now()}
 	})
+}
+
+// longestPause is the longest delay before a camera is opened again. A sensor of this machine is not spared by waiting, and is to be back
+// within ten seconds when the process that reads it, or the daemon behind it, has failed several times.
+func (c *Camera) longestPause() time.Duration {
+	if u, err := ParseURI(c.URI); err == nil && u.Kind == CSI {
+		return 5 * time.Second
+	}
+	return 30 * time.Second
 }
 
 // Run captures until the context ends, Close is called or the source ends, and then returns nil. It returns an *Error for a malformed URI

@@ -33,6 +33,19 @@ func TestOpenTimeoutGrows(t *testing.T) {
 	assert.Equal(t, 1, tries.failures, "the next try comes soon")
 }
 
+// TestLongestPause: a CSI camera is opened again within ten seconds, however often it has failed.
+func TestLongestPause(t *testing.T) {
+	for uri, most := range map[string]time.Duration{"csi://0": 5 * time.Second, "rtsp://127.0.0.1/": 30 * time.Second} {
+		c := &Camera{URI: uri}
+		c.prepare()
+		for failures := range 100 {
+			assert.LessOrEqual(t, c.Retry.After(failures), most)
+		}
+		assert.GreaterOrEqual(t, c.Retry.After(100), most/2)
+		require.NoError(t, c.Close())
+	}
+}
+
 // TestWaitAfterDenialGrows: the pause after a denial is that of denials, and other failures between them do not shorten it.
 func TestWaitAfterDenialGrows(t *testing.T) {
 	c := &Camera{Retry: quick, DeniedRetry: backoff.Exponential{Min: time.Minute, Max: 4 * time.Minute}}

@@ -90,7 +90,9 @@ func (s *session) run() error {
 			err = s.arrived(c.markRunning)
 		case errors.Is(err, ErrImage):
 			err = s.damaged(err)
-			c.setStreamed(source) // the decoder may have been replaced
+			if c.setStreamed(source) { // another decoder has taken over
+				c.Logger.Warn("decoder replaced", "camera", c.Name, "decoder", c.Stats().Decoder)
+			}
 			if !source.Live() {
 				s.progress.Add(1) // a file makes progress despite damaged images
 			}

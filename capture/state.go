@@ -169,15 +169,17 @@ type streamed interface {
 	Decoder() string
 }
 
-// setStreamed records how the opened source is read and decoded. The lock must not be held.
-func (c *Camera) setStreamed(source Source) {
+// setStreamed records how the opened source is read and decoded, and reports whether that has changed. The lock must not be held.
+func (c *Camera) setStreamed(source Source) (changed bool) {
 	s, ok := source.(streamed)
 	if !ok {
-		return
+		return false
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.stats.Decoder
 	c.stats.Connection, c.stats.Decoder = s.Connection(), s.Decoder()
-	c.mu.Unlock()
+	return c.stats.Decoder != before
 }
 
 // markFailed records a failed attempt and the delay before the next.

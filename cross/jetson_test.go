@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"image/color"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,8 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/edge-infer/edge-infer/capture/rtsp/rtsptest"
 	"github.com/edge-infer/edge-infer/capture/scene"
 	"github.com/edge-infer/edge-infer/capture/source/argustest"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // machinesEnvironment names the directory of the machines that cross/camera-machine has made, RELEASE-ARCHITECTURE each; make jetson-check
@@ -78,11 +83,19 @@ func (m *jetson) compiler(t *testing.T) {
 func (m *jetson) addPlugin(t *testing.T, dispatch string) {
 	m.compiler(t)
 	buildTLS(t, m.tmp, dispatch, neededTLS, "-ftls-model=initial-exec")
+	for _, build := range []func(string, ...string) (string, error){argustest.BuildPlugin, argustest.BuildDecoder} {
+		_, err := build(m.tmp, append(m.gstreamerFlags(), "-L"+m.tmp, "-Wl,--no-as-needed", "-l:"+dispatch)...)
+		require.NoError(t, err)
+	}
+}
+
+// gstreamerFlags are the compiler's flags for a plugin.
+func (m *jetson) gstreamerFlags() []string {
 	triple := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[m.arch]
-	_, err := argustest.BuildPlugin(m.tmp, "-I=/usr/include/gstreamer-1.0", "-I=/usr/include/glib-2.0",
-		"-I=/usr/lib/"+triple+"/glib-2.0/include", "-lgstbase-1.0", "-lgstreamer-1.0", "-lgobject-2.0", "-lglib-2.0",
-		"-L"+m.tmp, "-Wl,--no-as-needed", "-l:"+dispatch)
-	require.NoError(t, err)
+	return []string{
+		"-I=/usr/include/gstreamer-1.0", "-I=/usr/include/glib-2.0", "-I=/usr/lib/" + triple + "/glib-2.0/include", "-lgstbase-1.0",
+		"-lgstreamer-1.0", "-lgobject-2.0", "-lglib-2.0",
+	}
 }
 
 // addImage makes all cameras show parts on a belt, and returns these.
@@ -225,7 +238,7 @@ func (d *detected) finds(part scene.Part) bool {
 }
 
 // event is a line of the log.
-type event struct{ Msg, Camera, Error string }
+type event struct{ Msg, Camera, Error, Decoder string }
 
 // events returns the log of a camera.
 func (d *daemon) events(camera string) (all []event) {
@@ -241,7 +254,7 @@ func (d *daemon) events(camera string) (all []event) {
 // failed reports whether a camera has failed with an error, and comesBack whether it has run again since.
 func (d *daemon) failed(camera, message, err string) (failed, comesBack bool) {
 	all := d.events(camera)
-	at := slices.Index(all, event{message, camera, err})
+	at := slices.Index(all, event{Msg: message, Camera: camera, Error: err})
 	return at >= 0, at >= 0 && slices.ContainsFunc(all[at:], func(e event) bool { return e.Msg == "camera recovered" })
 }
 
@@ -352,4 +365,81 @@ func TestJetsonStaticTLS(t *testing.T) {
 		require.NotContains(t, d.stderr.String(), refusal)
 		require.Contains(t, d.stderr.String(), "GST_ARGUS: Creating output stream")
 	})
+}
+
+// TestJetsonDecoder reads an RTSP camera. nvv4l2decoder decodes it; one that fails while it runs, or has no device, is replaced by the decoder
+// on the CPU, on the same connection and with one line in the log.
+func TestJetsonDecoder(t *testing.T) {
+	video := filepath.Join(t.TempDir(), "street.ts")
+	output, err := exec.Command(testtool.Program(t, "ffmpeg"), "-v", "error", "-f", "lavfi", "-i", "testsrc=size=640x360:rate=4", "-t", "30",
+		"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-g", "4", "-bf", "0", video).CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	onJetsons(t, func(t *testing.T, m *jetson) {
+		parts := m.addImage(t)
+		m.addPlugin(t, "libGLdispatch.so.0")
+		server := &rtsptest.Server{Files: []string{video}}
+		require.NoError(t, server.Start())
+		defer server.Close()
+		page := freeAddress(t)
+		settings := fmt.Sprintf("web: {listen: '%s'}\ncameras:\n  - {name: street, uri: '%s', stall: 60s, rate: 0.2}\n", page, server.URL(0))
+		require.NoError(t, os.WriteFile(filepath.Join(m.tmp, "config.yaml"), []byte(settings), 0o600))
+		plain := m.environment
+		for fault, decoder := range map[string]string{
+			"": "nvv4l2decoder of GStreamer", "open": "avdec_h264 of GStreamer", "fail=8": "avdec_h264 of GStreamer",
+		} {
+			m.environment = append(slices.Clone(plain), "FAKE_NVV4L2DECODER="+fault)
+			connections := server.Stats(0).Connections
+			d := m.start(t, "run", "--model", "demo", "--config", "/tmp/config.yaml", "--mqtt", "off", "--json", "--log-format", "json")
+			d.await(t, fault+": parts are found", func() bool {
+				return slices.ContainsFunc(d.images("street"), func(image detected) bool { return slices.ContainsFunc(parts, image.finds) })
+			})
+			if strings.HasPrefix(fault, "fail") {
+				d.await(t, "the decoder is replaced", func() bool { return len(d.replaced("street")) > 0 })
+				before := len(d.images("street"))
+				d.await(t, "images come after it", func() bool { return len(d.images("street")) > before })
+				lines := d.replaced("street")
+				require.Len(t, lines, 1)
+				require.Contains(t, lines[0], decoder+" (")
+				require.Contains(t, lines[0], "nvv4l2decoder: Video decoder gave an error: code 66")
+			}
+			require.Contains(t, decoderOf(t, page), decoder, fault)
+			d.stop(t)
+			require.Equal(t, connections+1, server.Stats(0).Connections)
+			require.NotContains(t, fmt.Sprint(d.events("street")), lost)
+		}
+	})
+}
+
+// replaced returns the decoders that took over from others.
+func (d *daemon) replaced(camera string) (decoders []string) {
+	for _, e := range d.events(camera) {
+		if e.Msg == "decoder replaced" {
+			decoders = append(decoders, e.Decoder)
+		}
+	}
+	return decoders
+}
+
+// freeAddress returns an address of this machine where nothing listens.
+func freeAddress(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
+
+// decoderOf returns what a page's status has of the decoder of its only camera.
+func decoderOf(t *testing.T, page string) string {
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	client := &http.Client{Jar: jar, Timeout: jetsonPatience}
+	response, err := client.Get("http://" + page + "/api/status")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	var status struct {
+		Cameras []struct{ Capture struct{ Decoder string } }
+	}
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&status))
+	require.Len(t, status.Cameras, 1)
+	return status.Cameras[0].Capture.Decoder
 }

@@ -35,6 +35,19 @@ func TestUnitsAreValid(t *testing.T) { analyze(t, "verify", "--man=no") }
 // TestUnitsAreConfined holds the exposure to 3.0 of 10, which systemd-analyze counts in tenths.
 func TestUnitsAreConfined(t *testing.T) { analyze(t, "security", "--offline=true", "--threshold=30") }
 
+// TestUnitsHaveCaches: libraries keep their files in the unit's cache directory, because an instance cannot write its home directory.
+func TestUnitsHaveCaches(t *testing.T) {
+	for _, name := range []string{"edge-infer.service", "edge-infer@.service"} {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		unit := string(text)
+		require.Contains(t, unit, "\nCacheDirectory=edge-infer\n", name)
+		for _, variable := range []string{"XDG_CACHE_HOME", "CUDA_CACHE_PATH", "GST_REGISTRY"} {
+			require.Regexp(t, `(?m)^Environment=(.* )?`+variable+`=%C/edge-infer\b`, unit, name)
+		}
+	}
+}
+
 // TestTheTemplateIsTheUnit: an instance differs in its name, its configuration and its state, and in nothing else.
 func TestTheTemplateIsTheUnit(t *testing.T) {
 	read := func(name string) string {

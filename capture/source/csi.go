@@ -43,7 +43,21 @@ func csiPipeline(u capture.URI, every bool) string {
 // argusSocket is the socket of nvargus-daemon, which reads the sensors. Another one replaces it with each restart of the daemon.
 const argusSocket = "/tmp/argus_socket"
 
-const argusHint = "check the ribbon cable, and sudo systemctl restart nvargus-daemon"
+const (
+	argusHint = "check the ribbon cable, and sudo systemctl restart nvargus-daemon"
+	siplHint  = "a camera of SIPL is read by 'gst:nvsiplsrc json-file=FILE ! nvvidconv ! video/x-raw,format=NV12'"
+)
+
+// siplSettings is the directory of a Thor with descriptions of the cameras that SIPL reads; Argus has others.
+const siplSettings = "/var/nvidia/nvcam/settings/sipl"
+
+// csiHint is what to do about a CSI camera that does not open.
+func csiHint(settings string) string {
+	if _, err := os.Stat(settings); err != nil {
+		return argusHint
+	}
+	return argusHint + "; " + siplHint
+}
 
 // openCSI opens a CSI camera. JetPack's plugin connects to nvargus-daemon when it is loaded, keeps this connection as long as the process
 // runs, and may hang when it is stopped: with options.Child each camera has a process of its own, which can be replaced.
@@ -55,7 +69,7 @@ func openCSI(ctx context.Context, u capture.URI, options settings) (capture.Sour
 	if len(options.Child) == 0 {
 		p, err := openGStreamer(ctx, u, csiPipeline(u, options.EveryFrame), options)
 		if err != nil {
-			return nil, withHint(err, argusHint)
+			return nil, withHint(err, csiHint(siplSettings))
 		}
 		return p, nil
 	}
@@ -65,7 +79,7 @@ func openCSI(ctx context.Context, u capture.URI, options settings) (capture.Sour
 	}
 	if err := c.open(); err != nil {
 		_ = c.Close()
-		return nil, withHint(err, argusHint)
+		return nil, withHint(err, csiHint(siplSettings))
 	}
 	return c, nil
 }

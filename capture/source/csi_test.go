@@ -86,6 +86,12 @@ func TestCSICameraErrors(t *testing.T) {
 	require.NoError(t, source.Close())
 }
 
+// TestCSIHint: a Thor has cameras that Argus does not read.
+func TestCSIHint(t *testing.T) {
+	assert.Equal(t, argusHint, csiHint(filepath.Join(t.TempDir(), "none")))
+	assert.Equal(t, argusHint+"; "+siplHint, csiHint(t.TempDir()))
+}
+
 // A camera with an error after the first image is opened again, as is one that falls silent.
 func TestCSICameraIsOpenedAgain(t *testing.T) {
 	inCSIChild(t)

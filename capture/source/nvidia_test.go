@@ -1,6 +1,8 @@
 package source
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,7 +56,8 @@ func TestChildJetsonDecoders(t *testing.T) {
 	server := &rtsptest.Server{Files: []string{barcodeVideo(t, "stream.ts", 1500, 160, 120, 50)}}
 	require.NoError(t, server.Start())
 	defer server.Close()
-	c := watch(t, &capture.Camera{Open: Open, URI: server.URL(0), Retry: quick})
+	var log bytes.Buffer
+	c := watch(t, &capture.Camera{Open: Open, URI: server.URL(0), Retry: quick, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	c.moves(40)
 	stats := c.Stats()
 	const none = "no NVDEC: /nonexistent.so: cannot open shared object file: No such file or directory"
@@ -77,6 +80,12 @@ func TestChildJetsonDecoders(t *testing.T) {
 		assert.NotZero(t, stats.CopiedBytes, "of the test, which reads each image")
 	}
 	require.NoError(t, c.Close())
+	// A decoder that cannot be opened is not one that has been replaced.
+	replaced := map[string]int{"fail": 2, "hang": 2}[kind]
+	assert.Equal(t, replaced, strings.Count(log.String(), `msg="decoder replaced"`), &log)
+	if replaced > 0 {
+		assert.Regexp(t, `msg="decoder replaced" camera=.* decoder="avdec_h264 of GStreamer \(`, log.String())
+	}
 	if kind == "hang" {
 		return
 	}

@@ -50,8 +50,25 @@ func (d *DeviceInfo) Sensor() bool {
 	return len(d.Formats) > 0 && !slices.ContainsFunc(d.Formats, func(f DeviceFormat) bool { return !raw(f) })
 }
 
-// SensorHint is what to use instead of a device that is a Sensor.
-const SensorHint = "this is a CSI sensor with raw Bayer images: use csi://0, or the number of the sensor"
+// jetsonSensor is how the capture driver of a Jetson names its sensors, as in "vi-output, imx219 9-0010".
+const jetsonSensor = "vi-output"
+
+// CSI returns the addresses of the CSI sensors among devices, csi://0 for the first one, by the path of the device. Argus numbers sensors in
+// the order in which the driver makes their devices.
+func CSI(all []DeviceInfo) map[string]string {
+	addresses := map[string]string{}
+	for i := range all {
+		if all[i].Sensor() || strings.HasPrefix(all[i].Name, jetsonSensor) {
+			addresses[all[i].Path] = fmt.Sprintf("csi://%d", len(addresses))
+		}
+	}
+	return addresses
+}
+
+// SensorHint is what to use instead of a device that is a Sensor. all are the machine's devices.
+func SensorHint(all []DeviceInfo, path string) string {
+	return "this is a CSI sensor with raw Bayer images: use " + CSI(all)[path]
+}
 
 // DeviceFormat is one pixel format of a V4L2 device.
 type DeviceFormat struct {
@@ -231,7 +248,7 @@ func openDevice(u capture.URI, options settings) (capture.Source, error) {
 func openHint(path string, all []DeviceInfo) string {
 	i := slices.IndexFunc(all, func(d DeviceInfo) bool { return d.Path == path && d.Sensor() })
 	if i >= 0 {
-		return SensorHint
+		return SensorHint(all, path)
 	}
 	return "see which process has it open: fuser -v " + path + "; a camera has nodes that give no image, " + deviceHint(all)
 }

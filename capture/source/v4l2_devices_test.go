@@ -66,8 +66,13 @@ func TestSensor(t *testing.T) {
 	for device, want := range map[*DeviceInfo]bool{&imx219: true, &webcam: false, &both: false, &unknown: false} {
 		assert.Equal(t, want, device.Sensor(), device.Path)
 	}
-	all := []DeviceInfo{imx219, webcam}
-	assert.Equal(t, SensorHint, openHint("/dev/video0", all))
+	closed := DeviceInfo{Path: "/dev/video4", Name: "vi-output, imx477 10-001a", Error: "permission denied"}
+	second := DeviceInfo{Path: "/dev/video5", Captures: true, Formats: formats("RG12")}
+	all := []DeviceInfo{imx219, webcam, closed, second}
+	const hint = "this is a CSI sensor with raw Bayer images: use "
+	assert.Equal(t, hint+"csi://0", openHint("/dev/video0", all))
+	assert.Equal(t, hint+"csi://2", openHint("/dev/video5", all))
+	assert.Equal(t, map[string]string{"/dev/video0": "csi://0", "/dev/video4": "csi://1", "/dev/video5": "csi://2"}, CSI(all))
 	assert.Contains(t, openHint("/dev/video1", all), "fuser -v /dev/video1")
 }
 

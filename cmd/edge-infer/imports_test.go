@@ -92,7 +92,7 @@ internal/daemon/outputs: capture mqtt/credentials engine engine/quantize interna
 	mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/config/manual: internal/config
 internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec
-	capture/rtsp/rtsptest capture/scene capture/source engine
+	capture/rtsp capture/rtsp/rtsptest capture/scene capture/source engine
 	internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime engine/preprocess engine/tensorrt internal/broker
 	internal/config internal/network internal/process internal/progress internal/telemetry internal/upload internal/web internal/webhook mqtt
 	mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone

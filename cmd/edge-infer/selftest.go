@@ -24,9 +24,10 @@ func newSelftest(stdout, stderr io.Writer) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "selftest", Short: "Test this machine's GPU, libraries, decoder, camera, sensors and service, in ten minutes", Args: noArguments,
-		Long: `Runs hardware tests, each in its own process: TensorRT's libraries, the CUDA kernels compared with the CPU, CUDA graphs, zero copy, the network
-in FP32, FP16 and INT8 compared with ONNX Runtime, DLA, RTSP cameras of H.264 and H.265 on this machine (1, 4 and 8 at once, and opened again),
-every CSI and USB camera, power sensors, the network under load, and the systemd service under its rules.
+		Long: `Runs hardware tests, each in its own process: TensorRT's libraries, the CUDA kernels compared with the CPU, CUDA graphs, zero copy, the times of
+mapped, copied and managed memory and of decoded images to CUDA memory, the network in FP32, FP16 and INT8 compared with ONNX Runtime, DLA, RTSP
+cameras of H.264 and H.265 on this machine (1, 4 and 8 at once, and opened again), every CSI and USB camera, power sensors, the network under load,
+and the systemd service under its rules.
 Each check is OK, WARN, FAIL or SKIP (hardware or program absent), with the reason. It exits with status 1 if a check fails.
 
 Engine plans are written to the cache; nothing else is changed. Stop the service first, because it uses the GPU's memory and the camera.

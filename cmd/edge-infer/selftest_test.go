@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/capture/nvdec"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 )
@@ -30,7 +31,8 @@ func TestSelftest(t *testing.T) {
 			[]string{"EDGE_INFER_LIBCUDA=/none", "EDGE_INFER_TENSORRT="},
 			nil,
 			map[string]diagnose.Status{
-				"image kernels": diagnose.Skip, "graphs": diagnose.Skip, "zero copy": diagnose.Skip, "network in fp32": diagnose.Skip,
+				"image kernels": diagnose.Skip, "graphs": diagnose.Skip, "zero copy": diagnose.Skip, "memory times": diagnose.Skip,
+				"H.264 to CUDA": diagnose.Skip, "network in fp32": diagnose.Skip,
 				"DLA": diagnose.Skip, "CSI camera": diagnose.Skip, "load": diagnose.OK,
 				"RTSP H.264, opened again": diagnose.OK, "RTSP H.265, opened again": diagnose.OK, "ONNX Runtime": diagnose.OK,
 				"model": diagnose.OK, "camera": diagnose.Skip, "MQTT broker": diagnose.Skip,
@@ -38,11 +40,12 @@ func TestSelftest(t *testing.T) {
 			"",
 		},
 		{
-			"with stand-ins", gpu,
+			"with stand-ins",
+			append(gpu, nvdec.LibraryEnvironment+"="+programtest.StandInNVDEC(t), "FAKE_NVCUVID=large"),
 			[]string{"--model", model},
 			map[string]diagnose.Status{
-				"image kernels": diagnose.OK, "graphs": diagnose.OK, "zero copy": diagnose.OK, "network in fp32": diagnose.Fail,
-				"network in int8": diagnose.Fail,
+				"image kernels": diagnose.OK, "graphs": diagnose.OK, "zero copy": diagnose.OK, "memory times": diagnose.OK,
+				"H.264 to CUDA": diagnose.OK, "H.265 to CUDA": diagnose.OK, "network in fp32": diagnose.Fail, "network in int8": diagnose.Fail,
 			},
 			"boxes of ONNX Runtime on the CPU found",
 		},
@@ -70,7 +73,9 @@ func TestSelftest(t *testing.T) {
 				require.Equal(t, status, checks[check].Status, "%s: %s", check, checks[check].Detail)
 			}
 			if test.want["zero copy"] == diagnose.OK {
-				require.Regexp(t, `letterbox of 1920x1080 NV12 mapped \d+ us, copied \d+ us$`, checks["zero copy"].Detail)
+				require.Regexp(t, `mapped \d+ us, copied \d+ us, managed \d+ us$`, checks["memory times"].Detail)
+				require.Regexp(t, `^NVDEC: 6\d images of 1280x720 NV12, median \d+ us to CUDA memory, \d+ us more to host memory$`,
+					checks["H.265 to CUDA"].Detail)
 			}
 			if test.failed != "" {
 				require.Contains(t, checks["network in fp32"].Detail, test.failed)

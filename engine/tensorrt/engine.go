@@ -230,7 +230,7 @@ func (e *Engine) describe(o *Options, facts PlanFacts) error {
 	e.mapped, why = ChooseMemory(o.Memory, device)
 	e.shared = e.mapped && device.Integrated
 	m.Reason = fmt.Sprintf("TensorRT %s on %s, %s", m.BackendVersion, m.Device, why)
-	e.log.Info("engine memory", "images_in_place", e.mapped, "tensors_in_place", e.shared, "reason", why)
+	e.log.Info("engine memory", "images_in_place", e.mapped, "outputs_in_place", e.shared, "reason", why)
 	e.model = m
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/engine/enginetest"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
 )
@@ -442,14 +443,14 @@ func TestMemoryModeIsLogged(t *testing.T) {
 	}{
 		{
 			"integrated=1", tensorrt.MemoryAuto,
-			`in_place=true tensors_in_place=true reason="mapped memory because the GPU shares the machine's memory"`,
+			`in_place=true outputs_in_place=true reason="mapped memory because the GPU shares the machine's memory"`,
 		},
 		{
 			"integrated=0", tensorrt.MemoryAuto,
-			`in_place=true tensors_in_place=false reason="images read in mapped memory, tensors copied because the GPU has its own memory"`,
+			`in_place=true outputs_in_place=false reason="images read in mapped memory, tensors copied because the GPU has its own memory"`,
 		},
-		{"integrated=0", tensorrt.MemoryMapped, `in_place=true tensors_in_place=false reason="mapped memory as configured"`},
-		{"integrated=1", tensorrt.MemoryCopy, `in_place=false tensors_in_place=false reason="copies as configured"`},
+		{"integrated=0", tensorrt.MemoryMapped, `in_place=true outputs_in_place=false reason="mapped memory as configured"`},
+		{"integrated=1", tensorrt.MemoryCopy, `in_place=false outputs_in_place=false reason="copies as configured"`},
 	} {
 		t.Setenv("FAKE_CUDA", test.cuda)
 		log, text := logger()
@@ -458,6 +459,37 @@ func TestMemoryModeIsLogged(t *testing.T) {
 		require.Contains(t, text(), test.want)
 		_, why, _ := strings.Cut(strings.TrimSuffix(test.want, `"`), `reason="`)
 		require.Equal(t, "TensorRT 10.3.0.30 on Fake GPU 0 (sm_87), "+why, e.Model().Reason)
+	}
+}
+
+// TestInputsAreCopied to the GPU's own memory even where it is the machine's: a network reads them more than once, and mapped memory is not
+// cached. Outputs, which it writes once, are mapped there.
+func TestInputsAreCopied(t *testing.T) {
+	for integrated, copies := range map[string][2]int{"integrated=1": {1, 0}, "integrated=0": {1, 1}} {
+		t.Setenv("FAKE_CUDA", integrated)
+		file := filepath.Join(t.TempDir(), "cuda.log")
+		e, err := openONNX(t, 100300, tensorrt.Options{Options: enginetest.Network(t, "tensors"), Log: quiet, NoGraph: true})
+		require.NoError(t, err)
+		in := e.Model().Inputs
+		var tensors []engine.Tensor
+		for _, input := range in {
+			size := int64(input.Type.Size())
+			for i, n := range input.Shape {
+				input.Shape[i] = max(1, n)
+				size *= input.Shape[i]
+			}
+			tensors = append(tensors, engine.Tensor{Name: input.Name, Type: input.Type, Shape: input.Shape, Data: make([]byte, size)})
+		}
+		t.Setenv("FAKE_CUDA_LOG", file)
+		require.NoError(t, e.SubmitTensors(0, tensors))
+		_, err = e.Wait(0)
+		require.NoError(t, err)
+		t.Setenv("FAKE_CUDA_LOG", "")
+		log, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, copies[0]*len(in), strings.Count(string(log), "cuMemcpyHtoDAsync_v2"), integrated)
+		assert.Equal(t, copies[1]*len(e.Model().Outputs), strings.Count(string(log), "cuMemcpyDtoHAsync_v2"), integrated)
+		require.NoError(t, e.Close())
 	}
 }
 

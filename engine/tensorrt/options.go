@@ -16,8 +16,8 @@ const (
 	// MemoryAuto is MemoryMapped, or MemoryCopy if the GPU cannot map host memory.
 	MemoryAuto MemoryMode = ""
 	// MemoryMapped lets the letterbox read images from pinned host memory: only the lines needed for the new size cross the bus. On an
-	// integrated GPU, where a copy stays within the same memory, the network's inputs and outputs are mapped too; on other GPUs they are
-	// copied asynchronously on the slot's stream, because a network reads its inputs more than once.
+	// integrated GPU the network's outputs are mapped too. Inputs, and the outputs on other GPUs, are copied asynchronously on the slot's
+	// stream, because a network reads its inputs more than once.
 	MemoryMapped MemoryMode = "mapped"
 	// MemoryCopy also copies images asynchronously on the slot's stream.
 	MemoryCopy MemoryMode = "copy"

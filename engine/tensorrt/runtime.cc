@@ -285,12 +285,12 @@ int allocateTensor(ei_slot* s, int i, ei_error* error) {
         return fail(error, EI_SHAPE, "tensor %s needs %lld bytes", t.name, static_cast<long long>(bytes));
     io.capacity = static_cast<size_t>(bytes);
     const size_t room = io.capacity < kSmallest ? kSmallest : io.capacity;
-    const bool image = i == s->options.image;
     const bool discarded = !t.input && s->options.discard;
     CUDA(cuMemHostAlloc(&io.host, room, kMapped), "allocate pinned memory");
     memset(io.host, 0, room);
     void* address = io.host;
-    s->mapped[i] = t.host || (s->options.mapped && !image && !discarded);
+    // A network reads its inputs more than once, and a GPU does not cache mapped memory.
+    s->mapped[i] = t.host || (s->options.mapped && !t.input && !discarded);
     if (!s->mapped[i]) {
         CUDA(cuMemAlloc_v2(&io.device, room), "allocate device memory");
         address = reinterpret_cast<void*>(io.device);

@@ -152,11 +152,10 @@ typedef struct ei_request {
 enum ei_wait { EI_WAIT_ADAPT = 0, EI_WAIT_SPIN = 1, EI_WAIT_BLOCK = 2 };
 
 typedef struct ei_slot_options {
-    int mapped;   // 1: inputs and outputs in mapped host memory, 0: device memory and copies
+    int mapped;   // 1: outputs in mapped host memory, 0: device memory and copies
     int graph;    // 1: replay CUDA graphs
     int wait;     // one of ei_wait
     int profile;  // optimization profile
-    int image;    // index of the image input, -1 for none
     int discard;  // 1: outputs of images stay on the device for the filter
 } ei_slot_options;
 

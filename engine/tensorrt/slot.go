@@ -33,13 +33,9 @@ type slot struct {
 func (e *Engine) openSlot(o *Options) (*slot, error) {
 	s := &slot{engine: e}
 	options := C.ei_slot_options{
-		mapped: flag(e.shared), graph: flag(!o.NoGraph), wait: o.Wait.c(), profile: C.int(o.Profile), image: -1,
+		mapped: flag(e.shared), graph: flag(!o.NoGraph), wait: o.Wait.c(), profile: C.int(o.Profile),
 	}
-	filtered := false
-	if e.model.Width > 0 {
-		options.image = C.int(e.inputIndex())
-		filtered = e.model.Filter != nil
-	}
+	filtered := e.model.Width > 0 && e.model.Filter != nil
 	options.discard = flag(filtered)
 	var ee C.ei_error
 	if C.ei_slot_open(e.handle, &options, &s.handle, &s.request, &ee) != 0 {

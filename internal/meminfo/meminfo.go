@@ -13,6 +13,8 @@ type Memory struct {
 	Available int64 `json:"available"`
 	SwapTotal int64 `json:"swap_total"`
 	SwapFree  int64 `json:"swap_free"`
+	// NvMap is what the GPU, the video engines and the cameras of a Jetson hold of it, through the driver nvmap.
+	NvMap int64 `json:"nvmap"`
 }
 
 // Read reads /proc/meminfo.
@@ -23,7 +25,7 @@ func Read() Memory {
 
 // Parse reads the contents of /proc/meminfo.
 func Parse(text []byte) Memory {
-	m := Memory{Total: -1, Available: -1, SwapTotal: -1, SwapFree: -1}
+	m := Memory{Total: -1, Available: -1, SwapTotal: -1, SwapFree: -1, NvMap: -1}
 	for line := range bytes.Lines(text) {
 		name, rest, _ := bytes.Cut(line, []byte(":"))
 		var value *int64
@@ -36,6 +38,8 @@ func Parse(text []byte) Memory {
 			value = &m.SwapTotal
 		case "SwapFree":
 			value = &m.SwapFree
+		case "NvMapMemUsed":
+			value = &m.NvMap
 		default:
 			continue
 		}

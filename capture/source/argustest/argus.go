@@ -12,18 +12,32 @@ import (
 	"github.com/edge-infer/edge-infer/engine/cuda/fake"
 )
 
-//go:embed plugin/csi.c
-var plugin []byte
+var (
+	//go:embed plugin/csi.c
+	csi []byte
+	//go:embed plugin/decoder.c
+	decoder []byte
+)
 
 // BuildPlugin compiles nvarguscamerasrc and nvvidconv with $CC into a directory, under the name of JetPack's file, and returns its path.
 // flags say where the compiler finds GStreamer. The head of plugin/csi.c lists the environment variables that direct it; the number of the
 // sensor selects what goes wrong.
 func BuildPlugin(dir string, flags ...string) (string, error) {
-	file := filepath.Join(dir, "csi.c")
-	if err := os.WriteFile(file, plugin, 0o600); err != nil {
+	return build(dir, "libgstnvarguscamerasrc.so", csi, flags)
+}
+
+// BuildDecoder compiles nvv4l2decoder, and avdec_h264 for a machine without FFmpeg, as BuildPlugin does. The head of plugin/decoder.c lists
+// the environment variables that direct it.
+func BuildDecoder(dir string, flags ...string) (string, error) {
+	return build(dir, "libgstnvvideo4linux2.so", decoder, flags)
+}
+
+func build(dir, name string, source []byte, flags []string) (string, error) {
+	file := filepath.Join(dir, name+".c")
+	if err := os.WriteFile(file, source, 0o600); err != nil {
 		return "", err
 	}
-	return fake.Compile(filepath.Join(dir, "libgstnvarguscamerasrc.so"), append([]string{file}, flags...)...)
+	return fake.Compile(filepath.Join(dir, name), append([]string{file}, flags...)...)
 }
 
 // Daemon is a stand-in for nvargus-daemon: it accepts connections and keeps them until it is stopped.

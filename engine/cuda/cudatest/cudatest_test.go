@@ -56,6 +56,30 @@ func TestCopiesThroughMappedMemory(t *testing.T) {
 	}
 }
 
+// TestManagedMemory: host and device see each other's writes.
+func TestManagedMemory(t *testing.T) {
+	d := open(t)
+	s, err := cudatest.NewStream(d)
+	require.NoError(t, err)
+	m, err := cudatest.AllocManaged(d, 1<<10)
+	require.NoError(t, err)
+	for i := range m.Data {
+		m.Data[i] = byte(i)
+	}
+	require.NoError(t, s.Copy(m.Address, m.Address+512, 16))
+	require.NoError(t, s.Fill(m.Address+1020, 0x01020304, 1))
+	require.NoError(t, s.Synchronize())
+	assert.Equal(t, m.Data[512:528], m.Data[:16])
+	assert.Equal(t, []byte{4, 3, 2, 1}, m.Data[1020:])
+	for range 2 {
+		require.NoError(t, m.Free())
+	}
+	require.NoError(t, s.Close())
+	t.Setenv("FAKE_CUDA", "fail=cuMemAllocManaged:801")
+	_, err = cudatest.AllocManaged(d, 1<<10)
+	require.ErrorContains(t, err, "cuda allocate: managed memory: ")
+}
+
 func TestEvents(t *testing.T) {
 	d := open(t)
 	s, err := cudatest.NewStream(d)

@@ -14,10 +14,10 @@ func failure(op, subject string, code int) error {
 	return &engine.Error{Op: op, Backend: "cuda", Code: code, Message: fmt.Sprintf("%s: error %d", subject, code)}
 }
 
-// wrap adds the name of the call to an error of package cu.
-func wrap(op string, err error) error {
+// wrap adds the name of the call and its subject to an error of package cu.
+func wrap(op, subject string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &engine.Error{Op: op, Backend: "cuda", Message: "event", Err: err}
+	return &engine.Error{Op: op, Backend: "cuda", Message: subject, Err: err}
 }

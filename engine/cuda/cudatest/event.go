@@ -37,7 +37,7 @@ func NewEvent(d *cuda.Device, flags EventFlags) (*Event, error) {
 	err := d.Do(func() error {
 		var err error
 		e.event, err = cu.MakeEvent(native)
-		return wrap("open", err)
+		return wrap("open", "event", err)
 	})
 	if err != nil {
 		return nil, err
@@ -47,12 +47,12 @@ func NewEvent(d *cuda.Device, flags EventFlags) (*Event, error) {
 
 // Record enqueues the event.
 func (e *Event) Record(s *Stream) error {
-	return e.device.Do(func() error { return wrap("record", e.event.Record(s.Native())) })
+	return e.device.Do(func() error { return wrap("record", "event", e.event.Record(s.Native())) })
 }
 
 // Synchronize blocks until the event has passed.
 func (e *Event) Synchronize() error {
-	return e.device.Do(func() error { return wrap("synchronize", e.event.Synchronize()) })
+	return e.device.Do(func() error { return wrap("synchronize", "event", e.event.Synchronize()) })
 }
 
 // Since returns the device time between two events. Both need Timing and must have passed. The resolution is about half a microsecond.
@@ -61,7 +61,7 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 	err := e.device.Do(func() error {
 		milliseconds, err := start.event.Elapsed(e.event)
 		elapsed = time.Duration(milliseconds * float64(time.Millisecond))
-		return wrap("time", err)
+		return wrap("time", "event", err)
 	})
 	return elapsed, err
 }
@@ -71,5 +71,5 @@ func (e *Event) Close() error {
 	if e == nil || e.event == (cu.Event{}) {
 		return nil
 	}
-	return e.device.Do(func() error { return wrap("close", cu.DestroyEvent(&e.event)) })
+	return e.device.Do(func() error { return wrap("close", "event", cu.DestroyEvent(&e.event)) })
 }

@@ -39,7 +39,7 @@ func (s *Stream) Captured() (Node, error) {
 
 // Wait makes later work of the stream wait for the event.
 func (s *Stream) Wait(e *Event) error {
-	return s.device.Do(func() error { return wrap("wait", s.Native().Wait(e.event, 0)) })
+	return s.device.Do(func() error { return wrap("wait", "event", s.Native().Wait(e.event, 0)) })
 }
 
 func (s *Stream) c() C.ei_cuda_stream {

@@ -130,7 +130,6 @@ int main(int argc, char** argv) {
     if (version.major >= 9) require(build(s, &plan, &error, true) == EI_CANCELLED, "cancelled build", error);
 
     ei_slot_options options = {};
-    options.image = -1;
     for (const int mapped : {0, 1}) {
         for (const int graph : {0, 1}) {
             options.mapped = mapped;

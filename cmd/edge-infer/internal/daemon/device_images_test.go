@@ -3,7 +3,6 @@ package daemon
 import (
 	"encoding/json"
 	"net/http"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -13,19 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture/nvdec"
 	"github.com/edge-infer/edge-infer/capture/rtsp/rtsptest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
-	"github.com/edge-infer/edge-infer/engine/cuda/fake"
-	"github.com/edge-infer/edge-infer/internal/testtool"
 )
-
-// standInNVDEC returns the path of a stand-in for NVDEC's library that decodes with FFmpeg, for the fake driver.
-func standInNVDEC(t *testing.T) string {
-	arguments := append([]string{
-		"-std=gnu11", "-fvisibility=hidden", programtest.Project("capture/nvdec/testdata/libnvcuvid.c"), programtest.FakeDriver(t),
-	}, testtool.Flags(t, "--cflags", "--libs", "libavcodec", "libavutil")...)
-	library, err := fake.Compile(filepath.Join(t.TempDir(), "libnvcuvid.so.1"), arguments...)
-	require.NoError(t, err)
-	return library
-}
 
 // TestDeviceImagesAreCopiedOnDemand: of images that NVDEC's stand-in has decoded into the GPU's memory, no byte is copied to the host while
 // nobody looks and no events are stored; an image for the page is.
@@ -36,7 +23,7 @@ func TestDeviceImagesAreCopiedOnDemand(t *testing.T) {
 	server := &rtsptest.Server{Files: []string{beltVideoOf(t, width, height)}}
 	require.NoError(t, server.Start())
 	defer server.Close()
-	p := programtest.StartWith(t, append(environment, nvdec.LibraryEnvironment+"="+standInNVDEC(t), "EDGE_INFER_EVENTS=off"),
+	p := programtest.StartWith(t, append(environment, nvdec.LibraryEnvironment+"="+programtest.StandInNVDEC(t), "EDGE_INFER_EVENTS=off"),
 		"--camera", "gate="+server.URL(0), "--model", model, "--engine", "tensorrt", "--mqtt", "off", "--web", "127.0.0.1:0")
 	page := p.PrintedAfter("web page at ")
 	type state struct {

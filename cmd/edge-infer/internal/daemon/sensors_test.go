@@ -84,6 +84,8 @@ func TestAJetsonsSensorsArePublished(t *testing.T) {
 	require.Equal(t, map[string]float64{"VDD_IN": 6.35, "VDD_CPU_GPU_CV": 2.536}, rounded(got.Power))
 	require.InDelta(t, 61.2, got.Loads["GPU"], 0.01)
 	require.InDelta(t, 100*(1-4012344.0/7802024), got.Loads["memory"], 0.01)
+	require.InDelta(t, 100*210000.0/7802024, got.Loads["memory of GPU and video"], 0.01)
+	require.InDelta(t, 40, got.Loads["fan"], 0.01)
 	require.Equal(t, "25W", got.Mode)
 	require.Empty(t, got.Throttled)
 

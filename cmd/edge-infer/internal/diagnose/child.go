@@ -79,6 +79,8 @@ func runners() map[job]runner {
 		"kernels":      selftesting((*request).kernels),
 		"graph":        selftesting((*request).graph),
 		"memory":       selftesting((*request).memory),
+		"memory-times": selftesting((*request).memoryTimes),
+		decodedJob:     selftesting((*request).decodedTimes),
 		networkJob:     selftesting((*request).network),
 		"dla":          selftesting((*request).accelerator),
 		"streams":      func(ctx context.Context, r *request, send func(any)) error { return r.streams(ctx, send) },
@@ -94,6 +96,7 @@ const (
 	modelJob   job = "model"
 	networkJob job = "network"
 	powerJob   job = "power"
+	decodedJob job = "decoded"
 )
 
 // checking adapts a job that adds checks.

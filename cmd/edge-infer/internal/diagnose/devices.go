@@ -93,7 +93,7 @@ func (d *Devices) Print(out io.Writer) error {
 	for _, camera := range d.Cameras {
 		usable, note := "yes", ""
 		if camera.Sensor() {
-			usable, note = "no", ": "+source.SensorHint
+			usable, note = "no", ": "+source.SensorHint(d.Cameras, camera.Path)
 		}
 		fmt.Fprintf(table, "camera\t%s\t\t%s %s%s\n", usable, camera.Path, camera.Name, note)
 	}

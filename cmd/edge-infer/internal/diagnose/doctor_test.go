@@ -660,7 +660,7 @@ func TestJetson(t *testing.T) {
 		"/sys/class/thermal/thermal_zone0/temp":               "51500",
 		"/sys/class/thermal/thermal_zone0/trip_point_0_type":  "passive",
 		"/sys/class/thermal/thermal_zone0/trip_point_0_temp":  "99000",
-		"/proc/meminfo":                                       "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n",
+		"/proc/meminfo":                                       "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\nNvMapMemUsed: 1572864 kB\n",
 	} {
 		put(t, d, path, content)
 	}
@@ -668,7 +668,7 @@ func TestJetson(t *testing.T) {
 	d.Config.Cameras = []config.Camera{{Name: "front", URI: "csi://0"}}
 	text, failed := printed(t, d)
 	assert.Equal(t, `OK    machine           NVIDIA Jetson Orin NX, Jetson Linux 36.4.3 (JetPack 6.2)
-WARN  memory            8.0 GiB, 4.0 GiB available, no swap
+WARN  memory            8.0 GiB, 4.0 GiB available, no swap, 1.5 GiB held by GPU, video engines and cameras
                         fix: add 4 GiB of swap, or the kernel may end the build of an engine plan: sudo fallocate -l 4G /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile
 WARN  power mode        25W; MAXN_SUPER is faster
                         fix: sudo nvpmodel -m 2, where power supply and cooling allow it

@@ -49,6 +49,9 @@ func (d *Doctor) memory(board *cuda.Jetson, reading *telemetry.Reading) Check {
 	if m.SwapTotal > 0 {
 		swap = gibibytes(m.SwapTotal) + " swap"
 	}
+	if m.NvMap >= 0 {
+		swap += ", " + gibibytes(m.NvMap) + " held by GPU, video engines and cameras"
+	}
 	c := ok(name, "%s, %s available, %s", gibibytes(m.Total), gibibytes(m.Available), swap)
 	if m.Available+max(0, m.SwapFree) < enoughMemory || board != nil && m.SwapTotal <= 0 {
 		c.Status = Warn

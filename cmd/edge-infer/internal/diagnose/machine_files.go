@@ -23,7 +23,7 @@ var machineFiles = []string{
 	"/sys/class/thermal/cooling_device*/type", "/sys/class/thermal/cooling_device*/*_state",
 	"/sys/class/hwmon/hwmon*/name", "/sys/class/hwmon/hwmon*/*_label", "/sys/class/hwmon/hwmon*/*_input", "/sys/class/hwmon/hwmon*/*_average",
 	"/sys/class/hwmon/hwmon*/*_max", "/sys/class/hwmon/hwmon*/*_crit", "/sys/class/hwmon/hwmon*/*_alarm", "/sys/class/hwmon/hwmon*/oc*",
-	"/sys/class/hwmon/hwmon*/pwm*", "/sys/class/video4linux/*/name",
+	"/sys/class/hwmon/hwmon*/pwm*", "/sys/class/hwmon/hwmon*/rpm", "/sys/class/video4linux/*/name",
 }
 
 // Limits of the files of a machine.

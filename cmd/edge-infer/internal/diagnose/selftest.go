@@ -47,6 +47,9 @@ func (s *Selftest) Run(ctx context.Context, each func(Check)) (Checks, error) {
 		{"image kernels", s.child("kernels", "")},
 		{"graphs", s.child("graph", "")},
 		{"zero copy", s.child("memory", "")},
+		{"memory times", s.child("memory-times", "")},
+		{"H.264 to CUDA", s.decoded("h264")},
+		{"H.265 to CUDA", s.decoded("h265")},
 		{"network in fp32", s.child(networkJob, "fp32")},
 		{"network in fp16", s.child(networkJob, "fp16")},
 		{"network in int8", s.int8},
@@ -177,27 +180,35 @@ func (s *Selftest) accelerators(ctx context.Context) []Check {
 	return checks
 }
 
+// decoded returns the part that decodes the video of a codec into the GPU's memory.
+func (s *Selftest) decoded(codec string) func(context.Context) []Check {
+	return func(ctx context.Context) []Check {
+		if skipped := s.absent(decodedJob); skipped != nil {
+			return skipped
+		}
+		return s.start(ctx, &request{Job: decodedJob, Codec: codec})
+	}
+}
+
 // streams returns the part that reads the video of a codec as from RTSP cameras.
 func (s *Selftest) streams(codec string) func(context.Context) []Check {
 	return func(ctx context.Context) []Check { return s.start(ctx, &request{Job: "streams", Codec: codec}) }
 }
 
-// sensors reads frames of every CSI camera, then of two at once. The capture driver of a Jetson names these V4L2 devices vi-output.
+// sensors reads frames of every CSI camera, then of two at once.
 func (s *Selftest) sensors(ctx context.Context) []Check {
-	var found []string
-	for _, d := range source.Devices() {
-		if strings.HasPrefix(d.Name, "vi-output") {
-			found = append(found, d.Name)
-		}
-	}
-	if len(found) == 0 {
+	devices := source.Devices()
+	addresses := source.CSI(devices)
+	if len(addresses) == 0 {
 		return []Check{skip("", "no CSI sensor has a device node")}
 	}
 	var checks []Check
-	for i, name := range found {
-		checks = append(checks, s.read(ctx, fmt.Sprintf("csi://%d", i), name)...)
+	for _, d := range devices {
+		if address := addresses[d.Path]; address != "" {
+			checks = append(checks, s.read(ctx, address, d.Name)...)
+		}
 	}
-	if len(found) > 1 {
+	if len(addresses) > 1 {
 		checks = append(checks, s.read(ctx, "csi://0 csi://1", "two at once")...)
 	}
 	return checks

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 	"unsafe"
 
 	"github.com/edge-infer/edge-infer/engine"
@@ -202,7 +201,6 @@ func (r *request) graph(context.Context) (string, error) {
 // memory compares images read from mapped host memory with copies in device memory.
 func (r *request) memory(context.Context) (string, error) {
 	var facts cuda.Facts
-	var times memoryTimes
 	n, name, err := r.eachImage(func(g *gpu, p *testImage) (err error) {
 		facts = g.Facts()
 		if !facts.MapsHostMemory {
@@ -225,51 +223,11 @@ func (r *request) memory(context.Context) (string, error) {
 		if err != nil {
 			return fmt.Errorf("copied: %w", err)
 		}
-		if p.Format == engine.NV12 && p.Width == 1920 {
-			times, err = g.timeMemory(p, copied.Address)
-		}
 		return err
 	})
 	kind := "own memory: images are read over the bus"
 	if facts.Integrated {
 		kind = "memory shared with the CPU: images are read in place"
 	}
-	return fmt.Sprintf("%s, %s; %d images mapped and copied; letterbox of 1920x1080 NV12 mapped %d us, copied %d us", name, kind, n,
-		times.mapped.Microseconds(), times.copied.Microseconds()), err
-}
-
-// memoryTimes are the times of a letterbox from both kinds of memory.
-type memoryTimes struct {
-	mapped time.Duration // read in place
-	copied time.Duration // copied to the GPU's memory before
-}
-
-// timeMemory measures a letterbox from mapped memory and from a copy at a device address.
-func (g *gpu) timeMemory(p *testImage, copied uint64) (t memoryTimes, err error) {
-	t.mapped, err = g.timed(func() error { return g.stream.Launch(g.kernel(p, p.source.Address, networkInput)) })
-	if err != nil {
-		return t, err
-	}
-	t.copied, err = g.timed(func() error {
-		if err := g.stream.Copy(copied, p.source.Address, len(p.source.Data)); err != nil {
-			return err
-		}
-		return g.stream.Launch(g.kernel(p, copied, networkInput))
-	})
-	return t, err
-}
-
-// timed returns the mean time of repeated work, one after another.
-func (g *gpu) timed(enqueue func() error) (time.Duration, error) {
-	const repetitions = 20
-	begun := time.Now()
-	for range repetitions {
-		if err := enqueue(); err != nil {
-			return 0, err
-		}
-		if err := g.stream.Synchronize(); err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(begun) / repetitions, nil
+	return fmt.Sprintf("%s, %s; %d images mapped and copied", name, kind, n), err
 }

@@ -28,6 +28,8 @@ type extremes struct {
 	total        int64 // memory of the machine
 	watts        float64
 	highestWatts string // rail
+	held         int64  // most memory that the GPU holds, bytes; on a Jetson with what video engines and cameras hold
+	fan          float64
 }
 
 // add takes a reading over.
@@ -49,6 +51,13 @@ func (e *extremes) add(r *telemetry.Reading) {
 			e.watts, e.highestWatts = rail.Watts, rail.Name
 		}
 	}
+	e.held = max(e.held, r.Memory.NvMap)
+	for i := range r.GPUs[:min(1, len(r.GPUs))] {
+		e.held = max(e.held, r.GPUs[i].MemoryUsed)
+	}
+	for _, f := range r.Fans {
+		e.fan = max(e.fan, f.Duty)
+	}
 	if len(r.GPUs) > 0 && r.GPUs[0].Hertz > 0 {
 		hertz := r.GPUs[0].Hertz
 		if e.slowest == 0 {
@@ -67,6 +76,9 @@ func (e *extremes) add(r *telemetry.Reading) {
 func (e *extremes) String() string {
 	const mebibyte = 1 << 20
 	parts := []string{fmt.Sprintf("least memory available %d of %d MiB", e.available/mebibyte, e.total/mebibyte)}
+	if e.held > 0 {
+		parts = append(parts, fmt.Sprintf("GPU memory %d MiB at most", e.held/mebibyte))
+	}
 	if e.fastest > 0 {
 		parts = append(parts, fmt.Sprintf("GPU clock %d to %d MHz", e.slowest/1e6, e.fastest/1e6))
 	}
@@ -75,6 +87,9 @@ func (e *extremes) String() string {
 	}
 	if e.highestWatts != "" {
 		parts = append(parts, fmt.Sprintf("%s %.1f W at most", e.highestWatts, e.watts))
+	}
+	if e.fan > 0 {
+		parts = append(parts, fmt.Sprintf("fan %.0f %% at most", e.fan))
 	}
 	throttled := "not throttled"
 	if len(e.throttled) > 0 {

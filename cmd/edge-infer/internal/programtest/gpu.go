@@ -18,6 +18,7 @@ import (
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
 	"github.com/edge-infer/edge-infer/engine/tensorrt/fake"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // FakeDriver returns the path of a fake libcuda with one GPU.
@@ -70,6 +71,17 @@ func StandInGPU(t testing.TB) (environment []string, model string) {
 		"EDGE_INFER_LIBCUDA=" + FakeDriver(t), "EDGE_INFER_TENSORRT=" + filepath.Dir(FakeTensorRT(t, 100300)),
 		"FAKE_CUDA_KERNELS=" + filepath.Join(dir, kernels), "FAKE_CUDA=capability=87",
 	}, StandInModel(t, "head")
+}
+
+// StandInNVDEC returns the path of a stand-in for NVDEC's library that decodes with FFmpeg, for the driver of StandInGPU.
+func StandInNVDEC(t testing.TB) string {
+	const name = "libnvcuvid.so.1"
+	return filepath.Join(Shared(t, "nvdec", func(dir string) error {
+		_, err := cudafake.Compile(filepath.Join(dir, name), append([]string{
+			"-std=gnu11", "-fvisibility=hidden", Project("capture/nvdec/testdata/libnvcuvid.c"), FakeDriver(t),
+		}, testtool.Flags(t, "--cflags", "--libs", "libavcodec", "libavutil")...)...)
+		return err
+	}), name)
 }
 
 // StandInModel returns a model for the machine of StandInGPU: the demo model for ONNX Runtime, and for the fake TensorRT one of its

@@ -31,6 +31,7 @@ type Reader struct {
 	rails     []rail
 	slowdowns []slowdown
 	counters  []string // of over-current events
+	fans      []fan
 	clocks    []string // directories of CPU frequency policies
 	jetson    bool
 	modes     map[int]string // of nvpmodel
@@ -68,6 +69,7 @@ func (r *Reader) Read() *Reading {
 		reading.PowerMode = r.powerMode()
 	}
 	r.readThrottling(reading)
+	r.readFans(reading)
 	return reading
 }
 
@@ -86,6 +88,7 @@ func (r *Reader) findFiles() {
 	r.findRails()
 	r.findSlowdowns()
 	r.findEventCounters()
+	r.findFans()
 	r.clocks = r.glob("/sys/devices/system/cpu/cpufreq/policy*")
 	r.modes = nil
 	if r.jetson {

@@ -48,7 +48,8 @@ func reader(t testing.TB, root string) *Reader {
 func nothing() Reading {
 	return Reading{
 		Temperatures: []Temperature{}, Rails: []Rail{}, GPUs: []GPU{}, CPU: CPU{Load: -1, Average: -1, Hertz: -1, MaxHertz: -1},
-		Memory: meminfo.Memory{Total: -1, Available: -1, SwapTotal: -1, SwapFree: -1}, EMC: EMC{-1, -1, -1}, Disk: Disk{-1, -1}, OverCurrents: -1,
+		Memory: meminfo.Memory{Total: -1, Available: -1, SwapTotal: -1, SwapFree: -1, NvMap: -1}, EMC: EMC{-1, -1, -1}, Disk: Disk{-1, -1},
+		OverCurrents: -1,
 	}
 }
 
@@ -62,7 +63,10 @@ func TestMachines(t *testing.T) {
 			r.Rails = []Rail{{"VDD_IN", 5.08 * 1.25, 5.08, 1.25}, {"VDD_CPU_GPU_CV", 5.072 * 0.5, 5.072, 0.5}}
 			r.GPUs = []GPU{{"GPU", 61.2, -1, 624750000, 306000000, 918000000, -1, -1}}
 			r.CPU = CPU{Count: 6, Load: -1, Average: 1.25, Hertz: 1344000000, MaxHertz: 1728000000, Governor: "schedutil"}
-			r.Memory = meminfo.Memory{Total: 7802024 << 10, Available: 4012344 << 10, SwapTotal: 3901008 << 10, SwapFree: 3900000 << 10}
+			r.Memory = meminfo.Memory{
+				Total: 7802024 << 10, Available: 4012344 << 10, SwapTotal: 3901008 << 10, SwapFree: 3900000 << 10, NvMap: 210000 << 10,
+			}
+			r.Fans = []Fan{{"fan", 100 * 102.0 / 255, 2310}}
 			r.PowerMode = "25W"
 			r.OverCurrents = 7
 		}},
@@ -72,7 +76,7 @@ func TestMachines(t *testing.T) {
 				{"VDD_GPU_SOC", 19.8 * 1.4, 19.8, 1.4}, {"VDD_CPU_CV", 19.8 * 0.72, 19.8, 0.72}, {"VDDQ_VDD2_1V8AO", 19.832 * 0.04, 19.832, 0.04},
 			}
 			r.GPUs = []GPU{{"GPU", 100, -1, -1, -1, -1, -1, -1}}
-			r.Memory = meminfo.Memory{Total: 31270620 << 10, Available: 28012344 << 10, SwapTotal: 15635300 << 10, SwapFree: 15635300 << 10}
+			r.Memory = meminfo.Memory{Total: 31270620 << 10, Available: 28012344 << 10, SwapTotal: 15635300 << 10, SwapFree: 15635300 << 10, NvMap: -1}
 			r.EMC = EMC{35, 3199000000, 3199000000}
 			r.PowerMode = "MAXN"
 			r.Throttled = []Slowdown{{Heat, "cpu-throttle-alert"}, {Heat, "cpufreq-cpu0"}, {OverCurrent, "VDD_GPU_SOC"}}
@@ -99,7 +103,7 @@ func TestMachines(t *testing.T) {
 				{"nvme Composite", 38.85, 0},
 			}
 			r.CPU = CPU{Count: 2, Load: -1, Average: 0.2, Hertz: 2400000000, MaxHertz: 4200000000, Governor: "powersave"}
-			r.Memory = meminfo.Memory{Total: 16303412 << 10, Available: 12012344 << 10, SwapTotal: 0, SwapFree: 0}
+			r.Memory = meminfo.Memory{Total: 16303412 << 10, Available: 12012344 << 10, SwapTotal: 0, SwapFree: 0, NvMap: -1}
 			r.Throttled = []Slowdown{{Heat, "Processor"}}
 		}},
 		{"garbage", func(r *Reading) { r.EMC.Hertz = 0 }},

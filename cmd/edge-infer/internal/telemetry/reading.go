@@ -19,6 +19,7 @@ type Reading struct {
 	Memory       meminfo.Memory `json:"memory"`
 	EMC          EMC            `json:"emc"`
 	Disk         Disk           `json:"disk"`
+	Fans         []Fan          `json:"fans,omitempty"`
 	// PowerMode is the name of nvpmodel's mode, empty on other machines than Jetsons.
 	PowerMode string `json:"power_mode,omitempty"`
 	// OverCurrents is how often a Jetson has throttled because of over-current since it was started.

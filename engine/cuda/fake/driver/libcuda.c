@@ -464,6 +464,13 @@ API int cuMemAlloc_v2(pointer *at, size_t bytes) {
     return allocate((void **)at, bytes, 'd');
 }
 
+// Managed memory is device memory whose address the host uses too.
+API int cuMemAllocManaged(pointer *at, size_t bytes, unsigned flags) {
+    ENTER("");
+    if (flags != 1 && flags != 2) return INVALID_VALUE;
+    return allocate((void **)at, bytes, 'd');
+}
+
 API int cuMemFree_v2(pointer at) {
     ENTER("");
     return release((void *)at, 'd');

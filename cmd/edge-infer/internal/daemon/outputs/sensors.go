@@ -6,7 +6,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// loads returns the load of each processor and of the memory in percent; unknown ones are omitted.
+// loads returns the load of each processor, of the memory and of fans in percent; unknown ones are omitted.
 func loads(r *telemetry.Reading) (all []payload.Reading) {
 	add := func(name string, percent float64) {
 		if percent >= 0 {
@@ -21,6 +21,12 @@ func loads(r *telemetry.Reading) (all []payload.Reading) {
 	add("emc", r.EMC.Load)
 	if r.Memory.Total > 0 && r.Memory.Available >= 0 {
 		add("memory", 100*(1-float64(r.Memory.Available)/float64(r.Memory.Total)))
+	}
+	if r.Memory.Total > 0 && r.Memory.NvMap >= 0 {
+		add("memory of GPU and video", 100*float64(r.Memory.NvMap)/float64(r.Memory.Total))
+	}
+	for _, f := range r.Fans {
+		add(f.Name, f.Duty)
 	}
 	return all
 }
