@@ -66,7 +66,7 @@ func (c *Client) Check() error {
 	if strings.ContainsAny(c.DiscoveryPrefix, "+#\x00") {
 		return fmt.Errorf("open mqtt: discovery prefix %q cannot start a topic (leave out + and #)", c.DiscoveryPrefix)
 	}
-	if err := c.check(); err != nil {
+	if err := c.Access.Check(); err != nil {
 		return fmt.Errorf("open mqtt: %w", err)
 	}
 	return nil
@@ -108,14 +108,11 @@ func (c *Client) setUp() {
 		outbox: &c.outbox, controller: c.Controller, changed: c.Changed, cameras: map[string]string{},
 		RemoteValues: c.Values,
 	}
-	limit := discoveryLimit
-	if c.MaxPacket > 0 {
-		limit = min(limit, c.MaxPacket-maxDiscoveryTopic)
-	}
 	c.discovery = discovery{
-		Discovery: homeassistant.Discovery{Prefix: c.DiscoveryPrefix, Tree: c.topics, Control: c.Controller != nil, Limit: limit},
+		Discovery: homeassistant.Discovery{Prefix: c.DiscoveryPrefix, Tree: c.topics, Control: c.Controller != nil},
 		outbox:    &c.outbox, path: c.statePath(announcedName),
 	}
+	c.discovery.setLimit(c.MaxPacket)
 	c.stale = staleTopics{outbox: &c.outbox, announced: make(chan struct{}), checked: map[string]struct{}{}}
 	c.conflict = nameConflict{outbox: &c.outbox, run: c.run}
 }

@@ -77,27 +77,27 @@ func TestOpenRefusesBadConfigurations(t *testing.T) {
 		{&Client{Device: "a/b"}, `open mqtt: device name "a/b" cannot be a topic level (leave out + / # and a leading $)`},
 		{&Client{Device: "a"}, "open mqtt: no broker address"},
 		{
-			&Client{Device: "a", Link: Link{Brokers: []string{"http://x"}}},
+			&Client{Device: "a", Link: Link{Access: Access{Brokers: []string{"http://x"}}}},
 			`open mqtt: broker "http://x": unknown scheme "http" (use tcp, tls, ws or wss)`,
 		},
 		{
-			&Client{Device: "a", DiscoveryPrefix: "ha/#", Link: Link{Brokers: []string{"x"}}},
+			&Client{Device: "a", DiscoveryPrefix: "ha/#", Link: Link{Access: Access{Brokers: []string{"x"}}}},
 			`open mqtt: discovery prefix "ha/#" cannot start a topic (leave out + and #)`,
 		},
 		{
-			&Client{Device: "a", Link: Link{Brokers: []string{"x"}, TLS: credentials.TLS{CAFile: "/nowhere/ca"}}},
+			&Client{Device: "a", Link: Link{Access: Access{Brokers: []string{"x"}, TLS: credentials.TLS{CAFile: "/nowhere/ca"}}}},
 			"open mqtt: read CA certificates: open /nowhere/ca: no such file or directory",
 		},
 		{
-			&Client{Device: "a", Link: Link{Brokers: []string{"x"}, TLS: credentials.TLS{CAFile: "client_test.go"}}},
+			&Client{Device: "a", Link: Link{Access: Access{Brokers: []string{"x"}, TLS: credentials.TLS{CAFile: "client_test.go"}}}},
 			"open mqtt: read CA certificates client_test.go: no PEM certificate in it",
 		},
 		{
-			&Client{Device: "a", Link: Link{Brokers: []string{"x"}, PasswordFile: "/nowhere/p"}},
+			&Client{Device: "a", Link: Link{Access: Access{Brokers: []string{"x"}, PasswordFile: "/nowhere/p"}}},
 			"open mqtt: read password file: open /nowhere/p: no such file or directory",
 		},
 		{
-			&Client{Device: "a", Link: Link{Brokers: []string{"x"}, TLS: credentials.TLS{KeyFile: "k"}}},
+			&Client{Device: "a", Link: Link{Access: Access{Brokers: []string{"x"}, TLS: credentials.TLS{KeyFile: "k"}}}},
 			"open mqtt: a client certificate needs its key: name both files or neither",
 		},
 	} {
@@ -267,9 +267,9 @@ func TestLoginInTheAddress(t *testing.T) {
 	require.NoError(t, b.Open())
 	defer b.Close()
 	for _, c := range []*Client{
-		{Link: Link{Brokers: []string{"tcp://edge:right@" + b.Addr()}, User: "other", Password: "wrong"}},
-		{Link: Link{Brokers: []string{"tcp://edge@" + b.Addr()}, User: "other", Password: "right"}},
-		{Link: Link{Brokers: []string{"tcp://" + b.Addr()}, User: "edge", Password: "right"}},
+		{Link: Link{Access: Access{Brokers: []string{"tcp://edge:right@" + b.Addr()}, User: "other", Password: "wrong"}}},
+		{Link: Link{Access: Access{Brokers: []string{"tcp://edge@" + b.Addr()}, User: "other", Password: "right"}}},
+		{Link: Link{Access: Access{Brokers: []string{"tcp://" + b.Addr()}, User: "edge", Password: "right"}}},
 	} {
 		c.Device, c.Logger = "gate", mqtttest.Discard()
 		stop := start(t, c)

@@ -30,6 +30,16 @@ type discovery struct {
 // maxDiscoveryTopic is an upper bound of a discovery packet's size without its payload, in bytes.
 const maxDiscoveryTopic = 1000
 
+// setLimit sets the size of messages for packets of at most so many bytes, 0 for any.
+func (d *discovery) setLimit(packet int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Limit = discoveryLimit
+	if packet > 0 {
+		d.Limit = min(discoveryLimit, packet-maxDiscoveryTopic)
+	}
+}
+
 // publish publishes the changed discovery messages. The caller holds mu.
 func (d *discovery) publish(a *homeassistant.Announcement) error {
 	d.settle()

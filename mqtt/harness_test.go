@@ -34,7 +34,7 @@ const unhindered = 30 * time.Second
 func testClient(brokers ...string) *Client {
 	return &Client{
 		Device: "gate", Link: Link{
-			Brokers: brokers, Logger: mqtttest.Discard(), ClientID: fmt.Sprintf("test-%d", time.Now().UnixNano()),
+			Access: Access{Brokers: brokers}, Logger: mqtttest.Discard(), ClientID: fmt.Sprintf("test-%d", time.Now().UnixNano()),
 			RetryMin: 20 * time.Millisecond, RetryMax: 200 * time.Millisecond, RefusedRetry: 300 * time.Millisecond,
 			ConnectTimeout: 2 * time.Second, WriteTimeout: time.Second, AckTimeout: 5 * time.Second, KeepAlive: 2 * time.Second,
 		},

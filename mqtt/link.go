@@ -20,14 +20,8 @@ import (
 // Link connects a device to its broker and sends its queues: the newest-wins messages of both qualities of service and the durable events.
 // It knows no topics. A Client embeds one and opens, runs and closes it; the exported fields must not change after Open.
 type Link struct {
-	// Brokers are tcp://, tls://, ws:// or wss:// addresses in order of preference; credentials in an address override User and Password.
-	Brokers []string
-	User    string
-	// Password, or a file that holds it and is read for each connection.
-	Password     credentials.Secret
-	PasswordFile string
-	TLS          credentials.TLS
-	ClientID     string // unique per device; made of the device name and the machine's identity when empty
+	Access          // Client.Reconnect changes it
+	ClientID string // unique per device; made of the device name and the machine's identity when empty
 
 	KeepAlive      time.Duration // 30 s
 	ConnectTimeout time.Duration // for each address, 10 s
@@ -42,8 +36,6 @@ type Link struct {
 	// and ReplayRate keep the replay of a long queue under what their default limits allow.
 	Window     int
 	ReplayRate int // replayed events per second, 2000
-	// MaxPacket limits the packets sent to a broker, in bytes; larger messages are discarded. 0 detects the broker's own limit.
-	MaxPacket int
 
 	// BeforeEvent is called before an event leaves for the broker, to store it elsewhere first; it must return soon. It may be nil.
 	BeforeEvent func()
@@ -61,6 +53,7 @@ type Link struct {
 	closing   context.Context // ends when Close is called
 	close     context.CancelFunc
 	running   sync.WaitGroup
+	changes   chan func() // that Run makes between two connections
 
 	sizes    packetLimits
 	accounts struct{ detections, state ledger.Ledger }
@@ -95,34 +88,14 @@ type device interface {
 // shutdownLimit bounds the time Run takes to send queued messages and publish "stopped" when it ends.
 const shutdownLimit = 1500 * time.Millisecond
 
-// check returns the error that open would return, except for a spool that is in use.
-func (l *Link) check() error {
-	if len(l.Brokers) == 0 {
-		return errors.New("no broker address")
-	}
-	for _, text := range l.Brokers {
-		if _, err := address.Parse(text); err != nil {
-			return err
-		}
-	}
-	if _, err := l.TLS.Load(); err != nil {
-		return err
-	}
-	_, err := credentials.ReadSecret(l.Password, l.PasswordFile)
-	return err
-}
-
 // open sets the defaults and opens the spool.
 func (l *Link) open(of device) error {
 	l.device = of
-	l.addresses = nil
-	for _, text := range l.Brokers {
-		a, err := address.Parse(text)
-		if err != nil {
-			return err
-		}
-		l.addresses = append(l.addresses, a)
+	addresses, err := l.Access.addresses()
+	if err != nil {
+		return err
 	}
+	l.addresses = addresses
 	l.KeepAlive = positive(l.KeepAlive, 30*time.Second)
 	l.ConnectTimeout = positive(l.ConnectTimeout, 10*time.Second)
 	l.WriteTimeout = positive(l.WriteTimeout, 5*time.Second)
@@ -136,6 +109,7 @@ func (l *Link) open(of device) error {
 		l.Logger = slog.Default()
 	}
 	l.qos0, l.qos1 = newMailboxQueue(), newMailboxQueue()
+	l.changes = make(chan func())
 	l.reasons = map[string]string{}
 	l.sizes.MaxPacket = l.MaxPacket
 	l.events = &spool.Spool{Config: l.Spool, Logger: l.Logger, Notify: l.qos1.Signal}
@@ -169,6 +143,29 @@ func (l *Link) Run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(l.closing, cancel)()
 
+	for ctx.Err() == nil {
+		period, end := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			l.stayConnected(period)
+		}()
+		var change func()
+		select {
+		case <-ctx.Done():
+		case change = <-l.changes:
+		}
+		end()
+		<-ended
+		if change != nil {
+			change()
+		}
+	}
+	return nil
+}
+
+// stayConnected connects, reconnects and sends until ctx ends.
+func (l *Link) stayConnected(ctx context.Context) {
 	t := retryState{blocked: make([]time.Time, len(l.addresses))}
 	for ctx.Err() == nil {
 		pause := l.attempt(ctx, &t)
@@ -177,7 +174,6 @@ func (l *Link) Run(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
-	return nil
 }
 
 // abandonLimit is how long Abandon waits for the disk.

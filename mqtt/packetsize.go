@@ -10,7 +10,7 @@ import (
 // packetLimits detects the largest packet that each broker accepts. MQTT 3.1.1 cannot report it, and a broker closes the connection on a
 // larger packet without a reason: packets as large as the smallest on which it did so twice are discarded.
 type packetLimits struct {
-	MaxPacket int // configured limit in bytes, 0 for none; set before use
+	MaxPacket int // configured limit in bytes, 0 for none; set before use, or by SetMaximum
 
 	mu      sync.Mutex
 	brokers map[string]*brokerLimit
@@ -78,6 +78,13 @@ func (l *packetLimits) Limit(broker string, now time.Time) int {
 		}
 	}
 	return limit
+}
+
+// SetMaximum sets the configured limit, 0 for none.
+func (l *packetLimits) SetMaximum(bytes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.MaxPacket = bytes
 }
 
 // Confirm records that a broker accepted a packet of this size.

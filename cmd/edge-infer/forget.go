@@ -8,6 +8,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 )
 
 // forgotten is what config forget-discovery did.
@@ -39,7 +40,7 @@ the device's daemon first, otherwise it publishes them again.
 			if err != nil {
 				return err
 			}
-			cleared, err := broker.Forget(command.Context(), c)
+			cleared, err := broker.Forget(command.Context(), site.ResolveOutputs(c))
 			if err != nil {
 				return err
 			}

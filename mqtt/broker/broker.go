@@ -42,6 +42,7 @@ type Broker struct {
 	pace     *pace // of copies of messages
 	own      atomic.Pointer[[]string]
 	address  string
+	closed   atomic.Bool
 }
 
 // Stats holds counters since Open and current values.
@@ -89,6 +90,7 @@ func (b *Broker) check() (password, address string, encryption *tls.Config, err 
 }
 
 func (b *Broker) open() error {
+	b.closed.Store(false)
 	if b.Logger == nil {
 		b.Logger = slog.Default()
 	}
@@ -208,7 +210,7 @@ func (b *Broker) Trust(identifiers ...string) { b.own.Store(&identifiers) }
 
 // Stats returns the broker's counters, zero before Open and after Close.
 func (b *Broker) Stats() Stats {
-	if b.server == nil {
+	if b.server == nil || b.closed.Load() {
 		return Stats{}
 	}
 	s := b.listener.stats()
@@ -223,12 +225,10 @@ func (b *Broker) Stats() Stats {
 
 // Close closes all connections. It is idempotent and safe before Open.
 func (b *Broker) Close() error {
-	if b.server == nil {
+	if b.server == nil || b.closed.Swap(true) {
 		return nil
 	}
-	server := b.server
-	b.server = nil
-	if err := server.Close(); err != nil {
+	if err := b.server.Close(); err != nil {
 		return fmt.Errorf("close embedded broker: %w", err)
 	}
 	return nil

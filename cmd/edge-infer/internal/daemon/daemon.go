@@ -26,6 +26,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
@@ -166,14 +167,13 @@ func (r *run) wire(c *config.Config, read control.Files, out *report.Output, scr
 	f.Logger = r.logger
 	f.Process = process.Apply(c.Runtime, r.Root, r.logger)
 	f.Images = aspect.Open(c.State)
-	f.ClipUnits = fleet.KeepUnits(&c.Clips)
 	f.OnChange = r.cameraChanged
 	f.Restart = func() { r.control.End(ErrRestart) }
 	f.Restarts = restarts()
 
 	o := &r.outputs
-	o.Config = c
-	o.Settings = &r.Settings
+	o.Settings = site.ResolveOutputs(c)
+	o.Sources = &r.Settings
 	o.Version = r.Version
 	o.Root = r.Root
 	o.JSON = r.JSON
@@ -245,7 +245,7 @@ func (r *run) run(ctx context.Context, cancel context.CancelCauseFunc, hangup <-
 	rest.Go(func() { r.watch(watch) })
 	rest.Go(func() { r.monitor.Run(watch) })
 	r.outputs.Run(watch, &rest, cancel)
-	if r.outputs.Config.Engine.Backend == config.Auto && f.Upgradable() {
+	if r.control.Config().Engine.Backend == config.Auto && f.Upgradable() {
 		rest.Go(func() { f.Upgrade(ctx) })
 	}
 	_ = r.service.Ready()

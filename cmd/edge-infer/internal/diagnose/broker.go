@@ -11,6 +11,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
 
@@ -24,7 +25,7 @@ func (d *Doctor) broker(ctx context.Context) []Check {
 	case config.Embedded:
 		return []Check{embedded(name, m.Listen)}
 	}
-	client := broker.NewClient(d.Config, m.Brokers())
+	client := broker.NewClient(site.ResolveOutputs(d.Config), m.Brokers())
 	client.ConnectTimeout, client.Spool, client.Logger = d.Timeout, spool.Config{}, slog.New(slog.DiscardHandler)
 	if err := client.Open(); err != nil {
 		return []Check{fail(name, "correct the mqtt settings", "%v", err)}

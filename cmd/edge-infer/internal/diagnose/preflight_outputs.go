@@ -14,6 +14,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
 	"github.com/edge-infer/edge-infer/internal/boundedfile"
@@ -34,7 +35,7 @@ func (p *Preflight) mqtt() (mistakes []error) {
 	if len(brokers) == 0 {
 		return mistakes
 	}
-	if err := broker.NewClient(p.Config, brokers).Check(); err != nil && len(mistakes) == 0 { // both read the same files
+	if err := broker.NewClient(site.ResolveOutputs(p.Config), brokers).Check(); err != nil && len(mistakes) == 0 { // both read the same files
 		mistakes = append(mistakes, err)
 	}
 	return mistakes
@@ -113,10 +114,11 @@ func (p *Preflight) cameras() (mistakes []error) {
 
 // webhooks checks that the signing secrets can be read and used.
 func (p *Preflight) webhooks() (mistakes []error) {
-	for i := range p.Config.Webhooks {
-		err := webhook.New(p.Config, &p.Config.Webhooks[i]).CheckSecret()
+	settings := site.ResolveOutputs(p.Config)
+	for i := range settings.Webhooks {
+		err := webhook.New(settings, &settings.Webhooks[i]).CheckSecret()
 		if err != nil {
-			mistakes = append(mistakes, fmt.Errorf("webhook %s: %w", p.Config.Webhooks[i].Name, err))
+			mistakes = append(mistakes, fmt.Errorf("webhook %s: %w", settings.Webhooks[i].Name, err))
 		}
 	}
 	return mistakes

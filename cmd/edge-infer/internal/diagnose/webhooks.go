@@ -4,14 +4,16 @@ import (
 	"context"
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
 )
 
 // webhooks checks the signing secret of each webhook, that its receiver accepts connections, and what runs of the daemon have recorded. It
 // sends no event.
 func (d *Doctor) webhooks(ctx context.Context) (checks []Check) {
-	for i := range d.Config.Webhooks {
-		checks = append(checks, d.webhook(ctx, webhook.New(d.Config, &d.Config.Webhooks[i])))
+	settings := site.ResolveOutputs(d.Config)
+	for i := range settings.Webhooks {
+		checks = append(checks, d.webhook(ctx, webhook.New(settings, &settings.Webhooks[i])))
 	}
 	return checks
 }

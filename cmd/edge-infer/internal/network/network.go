@@ -73,7 +73,7 @@ func Decoding(g *site.Group) predict.Decoding {
 
 // Files returns the files of all configured networks: models by path or catalogue name, their preprocessing files whether they exist or
 // not, files of class names, and plugins.
-func Files(c *config.Config) (paths []string) {
+func Files(s *site.Site) (paths []string) {
 	add := func(model, labels string) {
 		if model != "" {
 			paths = append(paths, model, engine.PreprocessFile(model))
@@ -82,17 +82,16 @@ func Files(c *config.Config) (paths []string) {
 			paths = append(paths, labels)
 		}
 	}
-	add(c.Model.Path, c.Model.Labels)
-	for _, model := range c.Inference.Ensemble {
-		add(model, "")
-	}
-	for i := range c.Cascade {
-		add(c.Cascade[i].Model, c.Cascade[i].Labels)
-	}
-	for i := range c.Cameras {
-		if m := c.Cameras[i].Model; m != nil {
-			add(m.Path, m.Labels)
+	for i := range s.Groups {
+		n := &s.Groups[i].Network
+		add(n.Model.Path, n.Model.Labels)
+		for _, model := range n.Inference.Ensemble {
+			add(model, "")
 		}
+		paths = append(paths, n.Engine.Plugins...)
 	}
-	return append(paths, c.Engine.Plugins...)
+	for i := range s.Cascade {
+		add(s.Cascade[i].Model, s.Cascade[i].Labels)
+	}
+	return paths
 }

@@ -61,8 +61,16 @@ func RTSPServer(t testing.TB, port int, file string) (kill func()) {
 }
 
 // Subscribe runs mosquitto_sub on a topic filter and returns its lines, each with topic and payload.
-func Subscribe(t testing.TB, port int, topic string) <-chan string {
-	client := exec.Command(testtool.Program(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-q", "1", "-v", "-t", topic)
+func Subscribe(t testing.TB, port int, topic string) <-chan string { return subscribe(t, port, topic) }
+
+// SubscribeAs is Subscribe with a user and a password.
+func SubscribeAs(t testing.TB, port int, topic, user, password string) <-chan string {
+	return subscribe(t, port, topic, "-u", user, "-P", password)
+}
+
+func subscribe(t testing.TB, port int, topic string, login ...string) <-chan string {
+	arguments := append([]string{"-h", "127.0.0.1", "-p", fmt.Sprint(port), "-q", "1", "-v", "-t", topic}, login...)
+	client := exec.Command(testtool.Program(t, "mosquitto_sub"), arguments...)
 	stdout, err := client.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, client.Start())

@@ -38,7 +38,7 @@ const (
 // demand is what a camera's events want to be recorded. The frame goroutine adds to it, the camera's recording takes it.
 type demand struct {
 	settings atomic.Pointer[Camera]
-	after    time.Duration
+	after    time.Duration // mu is held
 	wake     chan struct{} // holds a token after an event
 
 	mu     sync.Mutex
@@ -61,6 +61,13 @@ type object struct {
 type ending struct {
 	id    string
 	until int64
+}
+
+// setAfter changes how long is recorded after an event.
+func (d *demand) setAfter(after time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.after = after
 }
 
 // add takes over the events of a frame.

@@ -387,7 +387,7 @@ func (ringless) Ring() *capture.Ring { return nil }
 func TestFrameAllocatesNothing(t *testing.T) {
 	c := &simulated{name: "gate"}
 	c.ring.Store(&capture.Ring{})
-	r := &Recorder{Index: newIndex(), Before: time.Second}
+	r := &Recorder{Index: newIndex(), Settings: Settings{Before: time.Second}}
 	r.Open([]Camera{{Name: "gate", Source: c}, {Name: "usb", Source: ringless{}}})
 	defer r.Close()
 	frame := &capture.Frame{Width: 64, Height: 48, Stride: 3 * 64, Format: engine.BGR, Data: make([]byte, 3*64*48)}

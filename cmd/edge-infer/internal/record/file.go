@@ -30,6 +30,7 @@ type writer struct {
 	clip     *Clip
 	file     file
 	size     int64 // of what is whole
+	sync     bool  // see Settings
 }
 
 // openWriter adds the clip's row and then creates its file with the header.
@@ -44,13 +45,13 @@ func openWriter(ctx context.Context, r *Recorder, clip *Clip, header []byte) (*w
 	if err := r.Index.OpenClip(ctx, clip); err != nil {
 		return nil, err
 	}
-	w := &writer{recorder: r, clip: clip}
+	w := &writer{recorder: r, clip: clip, sync: r.current().Sync}
 	r.quota.add(clip)
 	w.file, err = r.create(r.file(clip))
 	if err == nil {
 		err = w.write(ctx, append(header, row...))
 	}
-	if err == nil && r.Sync {
+	if err == nil && w.sync {
 		err = atomicfile.SyncDir(filepath.Dir(r.file(clip)))
 	}
 	if err != nil {
@@ -68,7 +69,7 @@ func (w *writer) write(ctx context.Context, data []byte) error {
 	if _, err := w.file.Write(data); err != nil {
 		return err
 	}
-	if w.recorder.Sync {
+	if w.sync {
 		if err := w.file.Sync(); err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (w *writer) close(ctx context.Context, failure error) error {
 		} else {
 			err = w.file.Sync()
 		}
-		if err == nil && !w.recorder.Sync {
+		if err == nil && !w.sync {
 			err = atomicfile.SyncDir(filepath.Dir(path))
 		}
 		_ = w.file.Close()

@@ -17,7 +17,7 @@ import (
 
 // TestClipsHidePrivateParts: the images that clips of a camera without packets are made of.
 func TestClipsHidePrivateParts(t *testing.T) {
-	r := &Recorder{Directory: t.TempDir(), Index: newIndex(), Before: time.Second, Logger: slog.New(slog.DiscardHandler)}
+	r := &Recorder{Directory: t.TempDir(), Index: newIndex(), Settings: Settings{Before: time.Second}, Logger: slog.New(slog.DiscardHandler)}
 	source := &simulated{name: "gate"}
 	r.Open([]Camera{{Name: "gate", Source: source}})
 	defer r.Close()

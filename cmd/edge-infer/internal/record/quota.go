@@ -127,6 +127,13 @@ func (q *quota) expire(ctx context.Context, before time.Time) {
 	}
 }
 
+// setLimit changes how many bytes all clips may have. The next write makes room.
+func (q *quota) setLimit(bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.maxBytes = bytes
+}
+
 // clear forgets all clips.
 func (q *quota) clear() {
 	q.mu.Lock()

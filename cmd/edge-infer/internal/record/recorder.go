@@ -18,13 +18,8 @@ import (
 type Recorder struct {
 	Directory string
 	Index     Index
-	// Before and After are how much of the time around an event is recorded. Cooldown is the time after a clip in which an event begins no
-	// other one.
-	Before, After, Cooldown time.Duration
-	MaxBytes                int64         // of all clips
-	MaxAge                  time.Duration // 0 for any
-	Sync                    bool          // each fragment is on the disk when it is written; otherwise only whole clips are
-	Logger                  *slog.Logger
+	Settings  // after Open, Set changes them
+	Logger    *slog.Logger
 
 	// Replaced by tests.
 	now    func() int64 // CLOCK_MONOTONIC
@@ -52,13 +47,44 @@ type Recorder struct {
 	slowestWrite                        atomic.Int64
 }
 
+// Settings are the values of a Recorder that may change while it records.
+type Settings struct {
+	// Before and After are how much of the time around an event is recorded. Cooldown is the time after a clip in which an event begins no
+	// other one.
+	Before, After, Cooldown time.Duration
+	MaxBytes                int64         // of all clips
+	MaxAge                  time.Duration // 0 for any
+	Sync                    bool          // each fragment is on the disk when it is written; otherwise only whole clips are
+}
+
 var _ pipeline.Sink = (*Recorder)(nil)
 
 // slack is how much later than their event units are copied: frames wait for the network, and the disk for others.
 const slack = 5 * time.Second
 
 // KeepUnits returns how long cameras must keep access units, see capture.Options.
-func (r *Recorder) KeepUnits() time.Duration { return r.Before + slack }
+func (r *Recorder) KeepUnits() time.Duration { return r.current().KeepUnits() }
+
+// KeepUnits returns how long cameras must keep access units, see capture.Options.
+func (s Settings) KeepUnits() time.Duration { return s.Before + slack }
+
+// Set changes the settings, also of recordings in progress. A longer Before is in force once the sources keep access units for so long.
+func (r *Recorder) Set(next Settings) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Settings = next
+	r.quota.setLimit(next.MaxBytes)
+	for _, c := range *r.cameras.Load() {
+		c.setAfter(next.After)
+	}
+}
+
+// current returns the settings.
+func (r *Recorder) current() Settings {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Settings
+}
 
 // Open makes the recorder ready. It does not touch the disk.
 func (r *Recorder) Open(cameras []Camera) {
@@ -307,10 +333,10 @@ type CameraStatus struct {
 // Status returns the state. It may be called from any goroutine.
 func (r *Recorder) Status() Status {
 	r.mu.Lock()
-	reason := r.failure
+	reason, limit := r.failure, r.MaxBytes
 	r.mu.Unlock()
 	s := Status{
-		Reason: reason, MaxBytes: r.MaxBytes, Cameras: map[string]CameraStatus{},
+		Reason: reason, MaxBytes: limit, Cameras: map[string]CameraStatus{},
 		Recorded: r.clips.Load(), Failures: r.failures.Load(), Missed: r.missed.Load(), Suppressed: r.suppressed.Load(),
 		Slowest: time.Duration(r.slowestWrite.Load()),
 	}

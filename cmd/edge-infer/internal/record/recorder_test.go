@@ -71,7 +71,7 @@ func (c *simulated) keyFrames() int {
 func newSimulation(t *testing.T, directory string, cameras []*simulated) *simulation {
 	s := &simulation{t: t, index: newIndex(), start: time.Now(), cameras: cameras, offsets: []time.Duration{0}}
 	s.recorder = &Recorder{
-		Directory: directory, Index: s.index, Before: 5 * time.Second, After: 8 * time.Second, MaxBytes: 1 << 40,
+		Directory: directory, Index: s.index, Settings: Settings{Before: 5 * time.Second, After: 8 * time.Second, MaxBytes: 1 << 40},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		now:    func() int64 { return 1 + int64(time.Since(s.start)) },
 	}

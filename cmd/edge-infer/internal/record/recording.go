@@ -51,11 +51,12 @@ func (c *camera) record(ctx context.Context) {
 	if begin == 0 {
 		return
 	}
-	if pause := c.recorder.Cooldown; pause > 0 && c.lastEnd > 0 && begin < c.lastEnd+int64(pause) {
+	settings := c.recorder.current()
+	if pause := settings.Cooldown; pause > 0 && c.lastEnd > 0 && begin < c.lastEnd+int64(pause) {
 		c.recorder.suppressed.Add(uint64(len(events)))
 		return
 	}
-	r := &recording{camera: c, condition: &c.clips, events: events, requested: begin - int64(c.recorder.Before)}
+	r := &recording{camera: c, condition: &c.clips, events: events, requested: begin - int64(settings.Before)}
 	r.run(ctx)
 	c.lastEnd = c.recorder.now()
 }

@@ -190,9 +190,9 @@ func (r *Recorder) expire(ctx context.Context) {
 	offset := r.offset()
 	for {
 		now := r.offset()
-		if r.MaxAge > 0 && (now-offset).Abs() < clockJump {
-			r.quota.expire(ctx, r.wall().Add(-r.MaxAge))
-			r.removeLost(ctx)
+		if age := r.current().MaxAge; age > 0 && (now-offset).Abs() < clockJump {
+			r.quota.expire(ctx, r.wall().Add(-age))
+			r.removeLost(ctx, age)
 		}
 		offset = now
 		select {
@@ -203,10 +203,10 @@ func (r *Recorder) expire(ctx context.Context) {
 	}
 }
 
-// removeLost removes old rows without a file.
-func (r *Recorder) removeLost(ctx context.Context) {
+// removeLost removes rows without a file that are older than age.
+func (r *Recorder) removeLost(ctx context.Context, age time.Duration) {
 	var old []string
-	before := r.wall().Add(-r.MaxAge)
+	before := r.wall().Add(-age)
 	err := r.Index.Clips(ctx, func(clip *Clip) bool {
 		if clip.State == Lost && clip.Start.Before(before) {
 			old = append(old, clip.ID)

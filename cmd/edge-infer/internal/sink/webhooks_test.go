@@ -19,7 +19,9 @@ func hooks(t testing.TB) *Webhooks {
 	s := &webhook.Sender{Name: "away", URL: "http://127.0.0.1:1", Logger: mqtttest.Discard()}
 	require.NoError(t, s.Open())
 	t.Cleanup(func() { _ = s.Close() })
-	return &Webhooks{Senders: []*webhook.Sender{s}}
+	w := &Webhooks{}
+	w.Set([]*webhook.Sender{s})
+	return w
 }
 
 func withEvent(kind zone.Kind) *pipeline.Result {
@@ -35,7 +37,7 @@ func TestEventsReachWebhooks(t *testing.T) {
 	w.Frame(withEvent(zone.New))
 	w.Frame(withEvent(zone.Update))
 	w.Frame(&pipeline.Result{Camera: "untracked"})
-	assert.EqualValues(t, 1, w.Senders[0].Status().Queued, "updates are left out")
+	assert.EqualValues(t, 1, w.Senders()[0].Status().Queued, "updates are left out")
 }
 
 func TestWebhooksWithoutEventsNoAllocations(t *testing.T) {

@@ -7,24 +7,28 @@ import (
 	"strings"
 )
 
-// Action is how a running camera or group changes to another site, in ascending order of disruption.
+// Action is how a running camera, group or output changes to other settings, in ascending order of disruption.
 type Action uint8
 
 // The actions.
 const (
 	Keep      Action = iota
 	Tune             // new values between two frames; everything goes on
+	Reopen           // the output is closed and opened again, everything else goes on
 	Rearrange        // the camera is taken into the frame loop, changed in it, or taken out
 	Restart          // the process starts again
 )
 
 // String is the action's name.
-func (a Action) String() string { return [...]string{"keep", "tune", "rearrange", "restart"}[a] }
+func (a Action) String() string {
+	return [...]string{"keep", "tune", "reopen", "rearrange", "restart"}[a]
+}
 
-// Change is the change of one camera or group.
+// Change is the change of one camera, group or output.
 type Change struct {
-	Camera string // empty for a group or the whole site
+	Camera string // empty for a group, an output or the whole site
 	Group  []string
+	Output string
 	Action Action
 	Reason string // empty for Keep
 }
@@ -33,6 +37,8 @@ type Change struct {
 func (c Change) String() string {
 	subject := "camera " + c.Camera
 	switch {
+	case c.Output != "":
+		subject = c.Output
 	case c.Camera == "" && len(c.Group) > 0:
 		subject = "cameras " + strings.Join(c.Group, ", ")
 	case c.Camera == "":
@@ -144,7 +150,7 @@ func (c *Camera) placed() Camera {
 	p := *c
 	p.Settings = Settings{}
 	p.Record = ""
-	p.Clips = Clips{Enabled: c.Clips.Any()}
+	p.Clips = Clips{Enabled: c.Clips.Any(), Before: c.Clips.Before}
 	p.Configured = Settings{Confidence: c.Configured.Confidence}
 	return p
 }
@@ -155,7 +161,7 @@ func (c *Camera) SamePlace(other *Camera) bool { return reflect.DeepEqual(c.plac
 // SameCapture reports whether the images of the camera can go on being captured for the other one. Its recorded stream may differ.
 func (c *Camera) SameCapture(other *Camera) bool {
 	return c.Name == other.Name && c.URI == other.URI && c.Stall == other.Stall &&
-		c.MaxPixels == other.MaxPixels && c.Clips.Any() == other.Clips.Any() && c.Privacy.Enabled() == other.Privacy.Enabled() &&
+		c.MaxPixels == other.MaxPixels && c.Clips.Any() == other.Clips.Any() && c.Clips.Before == other.Clips.Before && c.Privacy.Enabled() == other.Privacy.Enabled() &&
 		c.Network.Equal(&other.Network)
 }
 

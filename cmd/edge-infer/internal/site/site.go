@@ -82,6 +82,8 @@ type Clips struct {
 	Enabled        bool     // of events
 	Classes, Zones []string // empty for all
 	Continuous     bool     // of everything
+	// Before is how much of the time before an event is recorded: the camera keeps that of its video. 0 if nothing is recorded.
+	Before time.Duration
 }
 
 // Any reports whether anything of the camera is recorded.
@@ -205,6 +207,9 @@ func clips(c *config.Config, camera *config.Camera) Clips {
 	to := Clips{Enabled: c.ClipsEnabled(camera)}
 	if own := camera.Clips; own != nil {
 		to.Classes, to.Zones, to.Continuous = own.Classes, own.Zones, own.Continuous
+	}
+	if to.Any() {
+		to.Before = c.Clips.Before
 	}
 	return to
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
@@ -276,7 +277,7 @@ func TestRecordedCameras(t *testing.T) {
 	}
 	none, clips := resolve(nil), resolve(&config.CameraClips{Enabled: pointer(true)})
 	continuous, both := resolve(&config.CameraClips{Continuous: true}), resolve(&config.CameraClips{Enabled: pointer(true), Continuous: true})
-	assert.Equal(t, Clips{Continuous: true}, continuous.Clips)
+	assert.Equal(t, Clips{Continuous: true, Before: 5 * time.Second}, continuous.Clips)
 	for _, test := range []struct {
 		before, next *Camera
 		action       Action

@@ -50,7 +50,8 @@ func (w *writer) prune(now time.Time, trusted bool) error {
 
 // pruneOld removes what is older than Days.
 func (w *writer) pruneOld(now time.Time) error {
-	cutoff := now.AddDate(0, 0, -w.Days)
+	days, _ := w.limits()
+	cutoff := now.AddDate(0, 0, -days)
 	if _, err := w.removeEvents(cutoff.UnixMicro(), ageBatch); err != nil {
 		return err
 	}
@@ -65,31 +66,32 @@ func (w *writer) pruneOld(now time.Time) error {
 
 // pruneLarge enforces MaxBytes. Images go first, oldest first; the rows of events have half of the space.
 func (w *writer) pruneLarge(now time.Time) error {
+	_, maxBytes := w.limits()
 	for {
 		size, used, err := w.databaseSize()
 		if err != nil {
 			return err
 		}
-		if used <= w.MaxBytes/2 {
-			return w.limitImages(size)
+		if used <= maxBytes/2 {
+			return w.limitImages(maxBytes - size)
 		}
 		n, err := w.removeEvents(now.AddDate(100, 0, 0).UnixMicro(), sizeBatch)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return w.limitImages(size)
+			return w.limitImages(maxBytes - size)
 		}
 	}
 }
 
-// limitImages removes the oldest images beyond the space that the database leaves and beyond the disk's reserve.
-func (w *writer) limitImages(database int64) error {
+// limitImages removes the oldest images beyond a number of bytes and beyond the disk's reserve.
+func (w *writer) limitImages(bytes int64) error {
 	free, err := freeSpace(w.Directory)
 	if err != nil {
 		return err
 	}
-	return w.removeImages(max(min(w.MaxBytes-database, w.images+free-reserve), 0))
+	return w.removeImages(max(min(bytes, w.images+free-reserve), 0))
 }
 
 // databaseSize returns the size of the database's file and how much of it is in use, in bytes.

@@ -30,10 +30,10 @@ type Store struct {
 	// ClipDirectory is the directory that the paths of clips are relative to; empty if no clips are recorded.
 	ClipDirectory string
 	// Days is the age at which events and counts are removed, MaxBytes the size of database and images together above which the oldest are.
-	// Zero means the default.
+	// Zero means the default. After Open, SetLimits changes them.
 	Days     int
 	MaxBytes int64
-	// Uploads selects the files to upload, see NextUpload.
+	// Uploads selects the files to upload, see NextUpload. After Open, SetUploads changes it.
 	Uploads UploadKinds
 	Logger  *slog.Logger
 
@@ -71,8 +71,7 @@ const openLimit = 5 * time.Second
 // Open starts the writer and waits a moment until the database is open. A database that cannot be opened is logged and tried again: it
 // costs stored events and nothing else.
 func (s *Store) Open() {
-	s.Days = cmp.Or(s.Days, DefaultDays)
-	s.MaxBytes = cmp.Or(s.MaxBytes, int64(DefaultMaxMB<<20))
+	s.SetLimits(s.Days, s.MaxBytes)
 	s.retry = cmp.Or(s.retry, reopenPause)
 	s.writer = writer{Store: s, begun: time.Now()}
 	s.queue.init()
@@ -97,6 +96,34 @@ func (s *Store) Stats() Stats {
 		stats.Error = s.problem.Error()
 	}
 	return stats
+}
+
+// SetLimits changes Days and MaxBytes. They are enforced within a minute.
+func (s *Store) SetLimits(days int, maxBytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Days, s.MaxBytes = cmp.Or(days, DefaultDays), cmp.Or(maxBytes, int64(DefaultMaxMB<<20))
+}
+
+// SetUploads changes which files are uploaded. Those that wait already stay in the queue.
+func (s *Store) SetUploads(kinds UploadKinds) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Uploads = kinds
+}
+
+// limits returns Days and MaxBytes.
+func (s *Store) limits() (days int, maxBytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Days, s.MaxBytes
+}
+
+// uploads returns Uploads.
+func (s *Store) uploads() UploadKinds {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Uploads
 }
 
 // closeLimit bounds how long Close waits for the disk.

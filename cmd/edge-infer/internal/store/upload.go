@@ -36,7 +36,8 @@ type UploadKinds struct{ Clips, Snapshots bool }
 
 // queueUpload adds a file, in a transaction of the writer. A file that is queued already, or being uploaded, is uploaded again.
 func (w *writer) queueUpload(kind UploadKind, id, camera string) error {
-	if kind == UploadClip && !w.Uploads.Clips || kind == UploadSnapshot && !w.Uploads.Snapshots {
+	kinds := w.uploads()
+	if kind == UploadClip && !kinds.Clips || kind == UploadSnapshot && !kinds.Snapshots {
 		return nil
 	}
 	_, err := w.db.exec(`INSERT OR REPLACE INTO uploads (kind, id, camera) VALUES (?, ?, ?)`, string(kind), id, camera)
@@ -45,7 +46,7 @@ func (w *writer) queueUpload(kind UploadKind, id, camera string) error {
 
 // queueInterrupted adds the snapshots of events that did not end, as repair is about to end them.
 func (w *writer) queueInterrupted() error {
-	if !w.Uploads.Snapshots {
+	if !w.uploads().Snapshots {
 		return nil
 	}
 	_, err := w.db.exec(`INSERT OR REPLACE INTO uploads (kind, id, camera) SELECT ?, id, camera FROM events WHERE ended = 0 AND frame > 0`,

@@ -55,6 +55,8 @@ type Sender struct {
 	events *spool.Spool
 	wake   chan struct{} // holds a token when there may be an event
 	client *http.Client
+	before *Sender     // whose queue it takes over; nil for none, and once Run has begun
+	left   atomic.Bool // another sender takes over the queue
 
 	asking atomic.Bool // Links or Image has not returned
 
@@ -96,6 +98,25 @@ func ParseSecret(secret string) (*standardwebhooks.Webhook, error) {
 
 // Open opens the queue. It returns an error only if another process uses it; an unusable directory costs the queue's durability.
 func (s *Sender) Open() error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	s.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
+	s.wake = make(chan struct{}, 1)
+	queue := s.Spool
+	if queue == (spool.Config{Directory: queue.Directory}) {
+		queue.MaxBytes, queue.MaxMessages, queue.MaxAge = maxBytes, maxMessages, maxAge
+	}
+	s.events = &spool.Spool{Config: queue, Logger: s.Logger, Notify: s.notify}
+	if err := s.events.Open(); err != nil {
+		return fmt.Errorf("open webhook %s: %w", s.Name, err)
+	}
+	s.begin(readState(queue.Directory))
+	return nil
+}
+
+// prepare sets what is derived from the fields, except for the queue.
+func (s *Sender) prepare() error {
 	request, err := http.NewRequest(http.MethodPost, s.URL, nil)
 	if err != nil {
 		return fmt.Errorf("open webhook %s: its url cannot be read", s.Name)
@@ -107,20 +128,6 @@ func (s *Sender) Open() error {
 		s.Logger = slog.Default()
 	}
 	s.Logger = s.Logger.With("webhook", s.Name)
-	s.run = strconv.FormatInt(time.Now().UnixMicro(), 36)
-	s.wake = make(chan struct{}, 1)
-	queue := s.Spool
-	if queue == (spool.Config{Directory: queue.Directory}) {
-		queue.MaxBytes, queue.MaxMessages, queue.MaxAge = maxBytes, maxMessages, maxAge
-	}
-	s.events = &spool.Spool{Config: queue, Logger: s.Logger, Notify: s.notify}
-	if err := s.events.Open(); err != nil {
-		return fmt.Errorf("open webhook %s: %w", s.Name, err)
-	}
-	s.state = readState(queue.Directory)
-	if s.state.Gone != s.receiver() {
-		s.state.Gone = ""
-	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxConnsPerHost = 1
 	s.client = &http.Client{
@@ -152,11 +159,25 @@ func (s *Sender) Event(e *payload.Event) {
 	})
 }
 
-// Run delivers until ctx ends, and what is queued for a moment longer. It must be called once.
+// begin sets the stored state. That of another receiver does not disable this one.
+func (s *Sender) begin(stored state) {
+	if stored.Gone != s.receiver() {
+		stored.Gone = ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = stored
+}
+
+// Run delivers until ctx ends, and what is queued for a moment longer unless another sender takes over the queue. It must be called once.
 func (s *Sender) Run(ctx context.Context) error {
+	s.inherit()
 	defer s.client.CloseIdleConnections()
 	d := delivery{Sender: s}
 	for d.next(ctx) && ctx.Err() == nil {
+	}
+	if s.left.Load() {
+		return nil
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer cancel()

@@ -35,8 +35,12 @@ type Fleet interface {
 type Outputs interface {
 	// Snapshot requests an image of a camera.
 	Snapshot(camera string) error
-	// ReopenPage serves the page with other settings. An error changes nothing.
-	ReopenPage(was, next *config.Web) error
+	// Files returns the files that the outputs read when they are opened.
+	Files(*site.Outputs) []string
+	// Compare returns what a change takes of each output.
+	Compare(*site.OutputChange) site.Changes
+	// Reload puts the next settings in force, which take no restart. An error changes nothing.
+	Reload(context.Context, *site.OutputChange) error
 }
 
 // Run follows what comes into force.
@@ -61,8 +65,8 @@ type Control struct {
 	Started  time.Time
 	Logger   *slog.Logger
 
-	files Files // that the configuration names, as they were opened
-	page  Files // of the page, as they were opened; changing is held
+	files       Files // of the networks, as they were opened
+	outputFiles Files // of the outputs, as they were opened; changing is held
 
 	asked    chan struct{}                // holds a token when the configuration is to be read again
 	read     Files                        // of config; reload goroutine only
@@ -79,8 +83,7 @@ type Control struct {
 func (c *Control) Begin(first *config.Config, read Files) {
 	c.config = first
 	c.read = read
-	c.files = filesOf(first)
-	c.page = pageFiles(first)
+	c.files, c.outputFiles = c.filesOf(first)
 	c.asked = make(chan struct{}, 1)
 }
 

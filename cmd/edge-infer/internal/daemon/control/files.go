@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
@@ -22,7 +21,7 @@ func stamp(path string) (s version) {
 	return s
 }
 
-// Files are the versions of those that are read when a run opens, and not again later: the MQTT client reads its own for each connection.
+// Files are the versions of files that are read when a part of a run opens, and not again later.
 type Files map[string]version
 
 // ConfigurationFiles are the versions of those that the settings come from.
@@ -35,25 +34,11 @@ func ConfigurationFiles(s *config.Sources) Files {
 	return all
 }
 
-func filesOf(c *config.Config) Files {
-	paths := network.Files(c)
-	if m := &c.MQTT; m.URL == config.Embedded {
-		paths = append(paths, m.PasswordFile, m.CA, m.Certificate, m.Key)
-	}
-	return stamps(paths...)
-}
-
-// pageFiles are those that the page reads when it is opened.
-func pageFiles(c *config.Config) Files {
-	return stamps(c.Web.TokenFile, c.Web.PasswordFile, c.Web.Certificate, c.Web.Key)
-}
-
-func stamps(paths ...string) Files {
+// stamps returns the versions of files.
+func stamps(paths []string) Files {
 	all := Files{}
 	for _, path := range paths {
-		if path != "" {
-			all[path] = stamp(path)
-		}
+		all[path] = stamp(path)
 	}
 	return all
 }

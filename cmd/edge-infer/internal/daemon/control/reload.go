@@ -78,8 +78,8 @@ func (c *Control) AskReload() {
 // reload is a configuration that was read, from then until it is in force or refused. The zero value is none.
 type reload struct {
 	config *config.Config // nil if it has an error
-	files  Files
-	page   Files // of the page
+	files  Files          // of the networks
+	output Files          // of the outputs
 	cancel context.CancelFunc
 	end    chan reloadEnd // receives one value
 }
@@ -96,11 +96,10 @@ func (c *Control) begin(ctx context.Context, before *reload, background *sync.Wa
 	next, err := c.Load()
 	r := &reload{config: next, end: make(chan reloadEnd, 1)}
 	if err == nil {
-		r.files = filesOf(next)
-		r.page = pageFiles(next)
+		r.files, r.output = c.filesOf(next)
 	}
 	if before.config != nil {
-		if err == nil && r.files.same(before.files) && r.page.same(before.page) && reflect.DeepEqual(next, before.config) {
+		if err == nil && r.files.same(before.files) && r.output.same(before.output) && reflect.DeepEqual(next, before.config) {
 			return before
 		}
 		c.Logger.Info("a later reload replaces one that has not ended")
@@ -134,7 +133,7 @@ func (c *Control) renew(ctx context.Context, r *reload) (restart bool, err error
 	c.changing.Lock() // a reload that is replaced changes nothing from now on
 	takes := c.takes(r)
 	c.changing.Unlock()
-	if takes.restart == "" && !takes.page {
+	if takes.restart == "" && takes.outputs < site.Reopen {
 		return false, c.adopt(ctx, r)
 	}
 	c.Logger.Info("a changed configuration is being checked, meanwhile everything goes on as before")
@@ -154,16 +153,17 @@ func (c *Control) renew(ctx context.Context, r *reload) (restart bool, err error
 
 // effort is what it takes to put a configuration in force, besides new values for cameras and networks.
 type effort struct {
-	page    bool   // the page is opened again
-	restart string // why this process cannot go on; empty if it can
-	reasons string // of networks and cameras
+	outputs site.Action // the most that one of the outputs takes
+	restart string      // why this process cannot go on; empty if it can
+	reasons string      // of networks, cameras and outputs
 }
 
 // takes decides what a configuration takes; nothing else does. The lock changing is held.
 func (c *Control) takes(r *reload) effort {
 	was, remote := c.inForce()
-	changes := site.Diff(c.Fleet.Site(), site.Resolve(r.config, remote))
-	all := effort{page: was.Web != r.config.Web || !c.page.same(r.page), reasons: strings.Join(changes.Reasons(site.Restart), "; ")}
+	outputs := c.Outputs.Compare(c.outputChange(was, r))
+	changes := append(site.Diff(c.Fleet.Site(), site.Resolve(r.config, remote)), outputs...)
+	all := effort{outputs: outputs.Action(), reasons: strings.Join(changes.Reasons(site.Restart), "; ")}
 	switch {
 	case changes.Action() == site.Restart || !reflect.DeepEqual(restartPart(was), restartPart(r.config)):
 		all.restart = "configuration changed beyond cameras and thresholds"
@@ -171,6 +171,21 @@ func (c *Control) takes(r *reload) effort {
 		all.restart = "files that the configuration names have changed"
 	}
 	return all
+}
+
+// outputChange returns what a reload changes of the outputs. The lock changing is held.
+func (c *Control) outputChange(was *config.Config, r *reload) *site.OutputChange {
+	before := c.outputFiles
+	return &site.OutputChange{
+		Was: site.ResolveOutputs(was), Next: site.ResolveOutputs(r.config),
+		Renewed: func(path string) bool { return before[path] != r.output[path] },
+	}
+}
+
+// filesOf returns the versions of the files of networks and of outputs. Remotely set values name none.
+func (c *Control) filesOf(next *config.Config) (networks, outputs Files) {
+	all := site.Resolve(next, nil)
+	return stamps(network.Files(&all)), stamps(c.Outputs.Files(site.ResolveOutputs(next)))
 }
 
 // adopt puts a configuration in force that needs no restart, unless ctx has ended.
@@ -182,8 +197,8 @@ func (c *Control) adopt(ctx context.Context, r *reload) error {
 		return err
 	}
 	was, _ := c.inForce()
-	page := c.takes(r).page
-	if reflect.DeepEqual(was, next) && !page {
+	outputs := c.takes(r).outputs > site.Keep
+	if reflect.DeepEqual(was, next) && !outputs {
 		c.Logger.Info("configuration unchanged")
 		return nil
 	}
@@ -191,13 +206,13 @@ func (c *Control) adopt(ctx context.Context, r *reload) error {
 	if err != nil {
 		return err
 	}
-	if page { // last: another reload may end ctx before, and nobody sees a page that goes back
-		if err := c.Outputs.ReopenPage(&was.Web, &next.Web); err != nil {
+	if outputs { // last: another reload may end ctx before, and nobody sees a page that goes back
+		if err := c.Outputs.Reload(ctx, c.outputChange(was, r)); err != nil {
 			_, back := c.apply(context.WithoutCancel(ctx), was)
 			return errors.Join(err, back)
 		}
 	}
-	c.page = r.page
+	c.outputFiles = r.output
 	c.Run.Adopted(next)
 	c.Logger.Info("configuration changed", "cameras", len(next.Cameras), "undisturbed", kept)
 	return nil
@@ -211,9 +226,10 @@ func (c *Control) preflight(ctx context.Context, next *config.Config) error {
 		return err
 	}
 	was, remote := c.inForce()
+	resolved := site.Resolve(next, remote)
 	check := diagnose.Preflight{
 		Config: next, Running: was, Program: []string{program, diagnose.Command},
-		Renewed: slices.ContainsFunc(network.Files(next), c.files.renewed), Remote: remote,
+		Renewed: slices.ContainsFunc(network.Files(&resolved), c.files.renewed), Remote: remote,
 	}
 	if c.Fleet.Site().Track {
 		check.Names = c.Fleet.Names
@@ -275,7 +291,12 @@ func restartPart(c *config.Config) config.Config {
 	part.Motion = config.Motion{}
 	part.Thermal = config.Thermal{}
 	part.Log = ""
-	part.Web = config.Web{}       // the page is reopened
+	part.Web = config.Web{} // of the outputs, which compare their own
+	part.Webhooks = nil
+	part.MQTT = config.MQTT{}
+	part.Upload = config.Upload{}
+	part.Events = config.Events{}
+	part.Clips = config.Clips{}   // and of cameras
 	part.Bundle = config.Bundle{} // which commands read, not the daemon
 	part.Detect = config.Detect{Masks: c.Detect.Masks, MapSide: c.Detect.MapSide, DepthUnit: c.Detect.DepthUnit}
 	return part

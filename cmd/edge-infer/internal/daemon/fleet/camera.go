@@ -34,7 +34,7 @@ func (f *Fleet) newCamera(c site.Camera, running *capture.Camera) (*camera.Camer
 		at = f.devices.Choose(&c.Network)
 		captured = &capture.Camera{
 			Name: c.Name, URI: c.URI, Open: source.Open, Alloc: at.Memory.Alloc, StallTimeout: c.Stall, Notify: at.Notify.Signal, Logger: f.Logger,
-			KeepUnits: keepUnits(&c, f.ClipUnits), Record: c.Record, OpenRecord: source.OpenUndecoded,
+			KeepUnits: keepUnits(&c), Record: c.Record, OpenRecord: source.OpenUndecoded,
 			Lossless: readOnce(uri, f.Loop), Once: f.finite(), MaxPixels: c.MaxPixels, GPU: at.GPU(),
 			OnChange: f.cameraChanged, Child: process.CameraChild(), Gate: new(motion.Gate), SetupThread: f.Process.Capture.SetupCaptureThread,
 		}

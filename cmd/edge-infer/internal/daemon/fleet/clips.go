@@ -3,16 +3,9 @@ package fleet
 import (
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 )
-
-// KeepUnits returns how long cameras with clips keep their access units.
-func KeepUnits(c *config.Clips) time.Duration {
-	r := record.Recorder{Before: c.Before}
-	return r.KeepUnits()
-}
 
 // Recorded returns the cameras that are recorded.
 func (f *Fleet) Recorded() (cameras []record.Camera) {
@@ -26,10 +19,10 @@ func (f *Fleet) Recorded() (cameras []record.Camera) {
 	return cameras
 }
 
-// keepUnits returns how long a camera keeps its access units for clips; clips is how long cameras with clips keep them.
-func keepUnits(c *site.Camera, clips time.Duration) time.Duration {
+// keepUnits returns how long a camera keeps its access units for clips.
+func keepUnits(c *site.Camera) time.Duration {
 	if !c.Clips.Any() || c.Privacy.Enabled() {
 		return 0
 	}
-	return clips
+	return record.Settings{Before: c.Clips.Before}.KeepUnits()
 }

@@ -31,14 +31,13 @@ import (
 // Fleet is the cameras and the predictors of their groups: it opens, changes, upgrades and closes them.
 type Fleet struct {
 	// Set before Open.
-	Loop      bool // files start again at their end
-	Process   *process.Runtime
-	Logger    *slog.Logger
-	OnChange  func(capture.Stats) // a camera has entered another state; called from its goroutine
-	Restart   func()              // asks for a new process
-	Restarts  int                 // how many there were
-	Images    *aspect.Cache       // sizes of the cameras' images
-	ClipUnits time.Duration       // how long cameras with clips keep their access units
+	Loop     bool // files start again at their end
+	Process  *process.Runtime
+	Logger   *slog.Logger
+	OnChange func(capture.Stats) // a camera has entered another state; called from its goroutine
+	Restart  func()              // asks for a new process
+	Restarts int                 // how many there were
+	Images   *aspect.Cache       // sizes of the cameras' images
 
 	cameras     camera.Set
 	devices     device.Set

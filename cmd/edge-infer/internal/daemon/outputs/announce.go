@@ -3,7 +3,7 @@ package outputs
 import (
 	"reflect"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/mqtt/homeassistant"
@@ -11,7 +11,7 @@ import (
 
 // AnnounceChanges announces what a State announces if that differs from the last announcement.
 func (o *Outputs) AnnounceChanges(s *state.State) error {
-	if o.client == nil || reflect.DeepEqual(discovery(s, o.Config), o.announced) {
+	if o.client == nil || reflect.DeepEqual(discovery(s, o.inForce()), o.announced) {
 		return nil
 	}
 	return o.Announce(s)
@@ -28,15 +28,15 @@ func (o *Outputs) Announce(s *state.State) error {
 			o.client.Settings(c.Site.Name, state.RemoteSettings(c.Site.Settings))
 		}
 	}
-	o.announced = discovery(s, o.Config)
-	announcement := discovery(s, o.Config)
+	o.announced = discovery(s, o.inForce())
+	announcement := discovery(s, o.inForce())
 	announcement.Manufacturer, announcement.Model = hardware(o.Root)
 	return o.client.Announce(announcement)
 }
 
 // discovery returns what a State announces, apart from the machine.
-func discovery(s *state.State, c *config.Config) *homeassistant.Announcement {
-	announcement := &homeassistant.Announcement{Version: s.Version, Labels: c.MQTT.DiscoveryLabels}
+func discovery(s *state.State, o *site.Outputs) *homeassistant.Announcement {
+	announcement := &homeassistant.Announcement{Version: s.Version, Labels: o.MQTT.DiscoveryLabels}
 	if s.Outputs.Page != "" {
 		announcement.URL = reachable(s.Outputs.Page)
 	}
@@ -54,7 +54,7 @@ func discovery(s *state.State, c *config.Config) *homeassistant.Announcement {
 	}
 	for i := range s.Cameras {
 		if camera := &s.Cameras[i]; !camera.Leaving {
-			announcement.Cameras = append(announcement.Cameras, announced(camera, c.Detect.DepthUnit))
+			announcement.Cameras = append(announcement.Cameras, announced(camera, o.DepthUnit))
 		}
 	}
 	return announcement

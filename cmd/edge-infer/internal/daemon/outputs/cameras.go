@@ -113,7 +113,7 @@ func (o *Outputs) execute(cmd command.Command) error {
 // cameras returns what the page changes cameras with.
 func (o *Outputs) cameras() web.Cameras {
 	return &cameras{
-		added: config.AddedCameras{Sources: o.Settings}, execute: o.execute, reload: o.Reread,
+		added: config.AddedCameras{Sources: o.Sources}, execute: o.execute, reload: o.Reread,
 		forget: func(camera string) { o.values.ForgetRemote(camera) },
 	}
 }
@@ -121,5 +121,5 @@ func (o *Outputs) cameras() web.Cameras {
 // openValues reads what commands of earlier runs have set.
 func (o *Outputs) openValues(controller mqtt.Controller) {
 	o.controller = controller
-	o.values = mqtt.OpenRemoteValues(o.Config.MQTT.Spool, o.Logger)
+	o.values = mqtt.OpenRemoteValues(o.Settings.MQTT.Spool, o.Logger)
 }

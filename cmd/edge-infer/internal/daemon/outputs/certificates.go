@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
@@ -22,18 +22,28 @@ type certificates struct {
 	all   []state.Certificate
 }
 
-func (l *certificates) name(c *config.Config) {
-	l.files[0].use, l.files[0].path = "page", c.Web.Certificate
-	l.files[1].use, l.files[1].path = "mqtt", c.MQTT.Certificate
-	l.files[2].use, l.files[2].path = "mqtt authority", c.MQTT.CA
+// What certificates are for, by their place in certificates.files.
+const (
+	pageCertificate = iota
+	brokerCertificate
+	brokerAuthority
+)
+
+func (l *certificates) name(o *site.Outputs) {
+	for i, use := range [...]string{"page", "mqtt", "mqtt authority"} {
+		l.files[i].use = use
+	}
+	l.set(pageCertificate, o.Web.Certificate)
+	l.set(brokerCertificate, o.MQTT.Certificate)
+	l.set(brokerAuthority, o.MQTT.CA)
 }
 
-// setPage replaces the page's certificate.
-func (l *certificates) setPage(path string) {
+// set replaces a certificate, which is read anew.
+func (l *certificates) set(at int, path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.files[0].path = path
-	l.at = time.Time{} // read anew
+	l.files[at].path = path
+	l.at = time.Time{}
 }
 
 func (l *certificates) read() []state.Certificate {

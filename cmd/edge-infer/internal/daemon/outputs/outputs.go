@@ -16,19 +16,17 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/annotate"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/audit"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/history"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/mqtt/command"
@@ -39,8 +37,8 @@ import (
 // Outputs are the outputs of a run. OpenMQTT comes first, then Open, Run, CloseViews and Close.
 type Outputs struct {
 	// Set before the first call.
-	Config   *config.Config // as it was at the start; what reloads change of it is in the site
-	Settings *config.Sources
+	Settings *site.Outputs   // of the start, see inForce
+	Sources  *config.Sources // that zones are saved in
 	Version  string
 	Root     string // of the paths of procfs and sysfs
 	JSON     bool   // detections are written as JSON lines
@@ -54,7 +52,7 @@ type Outputs struct {
 	Stages   *stage.Times        // set when the networks are open
 
 	// Set by Open; nil if not configured.
-	broker    *embedded.Broker
+	broker    atomic.Pointer[embedded.Broker] // a reload replaces it
 	client    *mqtt.Client
 	values    *mqtt.RemoteValues // that commands have set; set by OpenMQTT
 	terminal  *report.Terminal
@@ -63,13 +61,15 @@ type Outputs struct {
 	store     *store.Store     // set by OpenMQTT, open from Open on
 	recorder  *record.Recorder // of clips; nil without a store
 	recording *annotate.Recording
-	uploader  *upload.Uploader // nil without a server
-	audit     audit.Log        // set by OpenMQTT
-	webhooks  *sink.Webhooks
+	uploads   uploads
+	audit     audit.Log // set by OpenMQTT
+	webhooks  webhooks
 	history   *history.Recorder
 	page      pageServer
 
 	controller   mqtt.Controller // set by OpenMQTT
+	background   background
+	reloaded     atomic.Pointer[site.Outputs] // the settings in force; nil before the first reload
 	certificates certificates
 	announced    *homeassistant.Announcement // the last one; one goroutine at a time announces
 	published    string                      // the status; watch goroutine only
@@ -78,71 +78,23 @@ type Outputs struct {
 	closed       atomic.Bool // by Close
 }
 
-// openBroker opens the embedded broker, if configured, once. It returns the addresses of the brokers to connect to.
-func (o *Outputs) openBroker() (brokers []string, err error) {
-	m := &o.Config.MQTT
-	if m.URL != config.Embedded {
-		return m.Brokers(), nil
-	}
-	if o.broker == nil {
-		if o.broker, err = broker.Open(m, o.Logger); err != nil {
-			o.broker = nil
-			return nil, err
-		}
-	}
-	return []string{o.broker.URL()}, nil
-}
-
 // OpenMQTT makes the client ready.
 func (o *Outputs) OpenMQTT(controller mqtt.Controller) error {
-	m := &o.Config.MQTT
 	o.openValues(controller)
-	if e := &o.Config.Events; e.Directory != "" && e.Directory != config.Off {
-		o.store = &store.Store{
-			Directory: e.Directory, ClipDirectory: o.Config.Clips.Directory, Days: e.Days, MaxBytes: int64(e.MaxMB) << 20, Logger: o.Logger,
-			Uploads: uploads(&o.Config.Upload),
-		}
-	}
+	o.store = newStore(o)
 	o.audit.Logger = o.Logger
-	if o.Config.State != "" {
-		o.audit.Path = filepath.Join(o.Config.State, "audit.jsonl")
+	if o.Settings.State != "" {
+		o.audit.Path = filepath.Join(o.Settings.State, "audit.jsonl")
 	}
-	o.certificates.name(o.Config)
-	brokers, err := o.openBroker()
-	if err != nil || len(brokers) == 0 {
-		return err
-	}
-	client := broker.NewClient(o.Config, brokers)
-	client.Logger = o.Logger
-	client.Values = o.values
-	client.Acknowledged = func(took time.Duration) { o.Stages.Record(stage.Acknowledgement, took) }
-	if o.store != nil {
-		client.BeforeEvent = o.store.Settle
-	}
-	if o.broker != nil {
-		client.TLS.Insecure = true // it is this very process
-	}
-	if m.Discovery {
-		client.DiscoveryPrefix = broker.DiscoveryPrefix
-	}
-	if m.Control {
-		client.Controller = controller
-		client.Changed = o.changed
-	}
-	if err := client.Open(); err != nil {
-		return err
-	}
-	if o.broker != nil {
-		o.broker.Trust(client.Identifiers()...)
-	}
-	o.client = client
-	return nil
+	o.certificates.name(o.Settings)
+	o.webhooks.outputs, o.uploads.outputs = o, o
+	return o.openClient(controller)
 }
 
 // Open makes the other outputs ready. units returns the newest access units of a camera, nil if it has none.
 func (o *Outputs) Open(cameras []pipeline.Camera, recorded []record.Camera, units func(string) *capture.Ring) error {
 	if o.JSON {
-		o.lines = report.NewJSON(o.Out, o.Config.Name)
+		o.lines = report.NewJSON(o.Out, o.Settings.Device)
 	} else {
 		o.terminal = report.NewTerminal(o.Screen)
 	}
@@ -161,11 +113,11 @@ func (o *Outputs) Open(cameras []pipeline.Camera, recorded []record.Camera, unit
 		o.history.Store = o.store
 	}
 	o.openClips(recorded)
-	if err := errors.Join(o.openRecording(cameras), o.openUpload(), o.openWebhooks()); err != nil {
+	if err := errors.Join(o.openRecording(cameras), o.uploads.Open(), o.webhooks.Open()); err != nil {
 		return err
 	}
 	o.preparePage(units)
-	return o.page.Open(&o.Config.Web)
+	return o.page.Open(&o.Settings.Web)
 }
 
 // Sinks returns the outputs that take results.
@@ -174,11 +126,10 @@ func (o *Outputs) Sinks() []pipeline.Sink {
 	if o.terminal != nil {
 		sinks = append(sinks, o.terminal)
 	}
-	detect := &o.Config.Detect
 	publisher := &sink.Publisher{
-		Client: o.client, JSON: o.lines, Masks: report.MaskForm(detect.Masks), Maps: report.Maps{Side: detect.MapSide, Unit: detect.DepthUnit},
-		Seen: &o.seen, Module: payload.AnalyticsModule{ID: cmp.Or(o.Config.Model.Path, "demo"), Version: o.Version},
-		RepeatInterval: o.Config.MQTT.CountInterval,
+		Client: o.client, JSON: o.lines, Masks: report.MaskForm(o.Settings.Masks), Maps: report.Maps{Side: o.Settings.MapSide, Unit: o.Settings.DepthUnit},
+		Seen: &o.seen, Module: payload.AnalyticsModule{ID: cmp.Or(o.Settings.Model, "demo"), Version: o.Version},
+		RepeatInterval: o.Settings.MQTT.CountInterval,
 	}
 	stored := sink.Stored{Then: []pipeline.Sink{publisher}}
 	if o.store != nil {
@@ -193,9 +144,7 @@ func (o *Outputs) Sinks() []pipeline.Sink {
 	if o.recorder != nil {
 		sinks = append(sinks, o.recorder)
 	}
-	if o.webhooks != nil {
-		sinks = append(sinks, o.webhooks)
-	}
+	sinks = append(sinks, &o.webhooks.sink)
 	if o.recording != nil {
 		sinks = append(sinks, o.recording)
 	}
@@ -212,32 +161,13 @@ func (o *Outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context
 			}
 		})
 	}
+	o.background.Run(ctx, group, failed)
 	work(o.history.Run)
 	if o.recorder != nil {
 		work(o.recorder.Run)
 	}
-	o.page.Run(func(server *web.Server) (stop func()) {
-		serving, cancel := context.WithCancel(ctx)
-		ended := make(chan struct{})
-		work(func(context.Context) error {
-			defer close(ended)
-			return server.Run(serving)
-		})
-		return func() {
-			cancel()
-			<-ended
-		}
-	})
 	if o.client != nil {
 		work(o.client.Run)
-	}
-	if o.uploader != nil {
-		work(o.uploader.Run)
-	}
-	if o.webhooks != nil {
-		for _, sender := range o.webhooks.Senders {
-			work(sender.Run)
-		}
 	}
 }
 
@@ -261,7 +191,7 @@ func (o *Outputs) Account(s *state.State) error {
 	case o.unread:
 		return nil
 	case o.lines != nil:
-		return json.NewEncoder(o.Out).Encode(map[string]any{"v": 1, "device": o.Config.Name, "stats": totals(s, time.Now())})
+		return json.NewEncoder(o.Out).Encode(map[string]any{"v": 1, "device": o.Settings.Device, "stats": totals(s, time.Now())})
 	case o.terminal != nil:
 		return summary(s, time.Now()).Print(o.Out)
 	}
@@ -288,13 +218,9 @@ func (o *Outputs) Close() error {
 		o.values.Close()
 	}
 	o.audit.Close()
-	if o.webhooks != nil {
-		for _, sender := range o.webhooks.Senders {
-			errs = append(errs, sender.Close())
-		}
-	}
-	if o.broker != nil {
-		errs = append(errs, o.broker.Close())
+	errs = append(errs, o.webhooks.Close())
+	if b := o.broker.Load(); b != nil {
+		errs = append(errs, b.Close())
 	}
 	if o.store != nil {
 		errs = append(errs, o.store.Close())
@@ -312,8 +238,8 @@ func (o *Outputs) State() *state.State {
 		health := o.client.Health()
 		now.MQTT = &health
 	}
-	if o.broker != nil {
-		stats := o.broker.Stats()
+	if b := o.broker.Load(); b != nil {
+		stats := b.Stats()
 		now.Embedded = &stats
 	}
 	if o.store != nil {
@@ -324,15 +250,8 @@ func (o *Outputs) State() *state.State {
 		status := o.recorder.Status()
 		now.Clips = &status
 	}
-	if o.webhooks != nil {
-		for _, sender := range o.webhooks.Senders {
-			now.Webhooks = append(now.Webhooks, sender.Status())
-		}
-	}
-	if o.uploader != nil {
-		status := o.uploader.Status()
-		now.Upload = &status
-	}
+	now.Webhooks = o.webhooks.Status()
+	now.Upload = o.uploads.Status()
 	if o.lines != nil {
 		now.LinesDropped = o.lines.Dropped()
 	}
@@ -341,7 +260,7 @@ func (o *Outputs) State() *state.State {
 
 // base returns a State with what is known before anything is open.
 func (o *Outputs) base() *state.State {
-	return &state.State{Device: o.Config.Name, Version: o.Version, Started: o.Started}
+	return &state.State{Device: o.Settings.Device, Version: o.Version, Started: o.Started}
 }
 
 // Seen returns the labels of a camera that were counted often enough for an entity of their own.
@@ -350,7 +269,7 @@ func (o *Outputs) Seen(camera string) []string { return o.seen.Of(camera) }
 // Remote returns what commands have set of a camera, in this run or an earlier one; nothing where neither MQTT nor the page could change it
 // back.
 func (o *Outputs) Remote(camera string) command.Kept {
-	if (o.client == nil || o.client.Controller == nil) && o.Config.Web.Listen == config.Off {
+	if (o.client == nil || o.client.Controller == nil) && o.Settings.Web.Listen == config.Off {
 		return command.Kept{}
 	}
 	return o.values.Remote(camera)

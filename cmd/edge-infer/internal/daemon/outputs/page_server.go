@@ -1,6 +1,7 @@
 package outputs
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 )
 
@@ -17,8 +19,8 @@ type pageServer struct {
 
 	mu     sync.Mutex // held while it is opened, reopened or closed
 	make   func(*config.Web) (*web.Server, error)
-	serve  func(*web.Server) (stop func()) // nil before Outputs.Run
-	stop   func()                          // lets open requests end; nil while nothing is served
+	start  func(run func(context.Context) error) (stop func())
+	stop   func() // lets open requests end; nil while nothing is served
 	closed bool
 }
 
@@ -56,20 +58,8 @@ func (p *pageServer) listen(settings *config.Web) error {
 		return err
 	}
 	p.now.Store(server)
-	if p.serve != nil {
-		p.stop = p.serve(server)
-	}
+	p.stop = p.start(server.Run)
 	return nil
-}
-
-// Run has serve run the page, also each later one.
-func (p *pageServer) Run(serve func(*web.Server) (stop func())) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.serve = serve
-	if server := p.now.Load(); server != nil {
-		p.stop = serve(server)
-	}
 }
 
 // Reopen replaces the page. After an error it is as before, unless its address was taken meanwhile.
@@ -99,8 +89,33 @@ func (p *pageServer) Close() error {
 	return nil
 }
 
+// pageOutput is the page as reloads see it.
+type pageOutput struct{ of *Outputs }
+
+// Compare implements output.
+func (p pageOutput) Compare(change *site.OutputChange) site.Change {
+	return unlike("web", change.Was.Web != change.Next.Web || renewed(p, change), site.Reopen, "")
+}
+
+// Files implements output.
+func (p pageOutput) Files(settings *site.Outputs) []string {
+	w := &settings.Web
+	return []string{w.TokenFile, w.PasswordFile, w.Certificate, w.Key}
+}
+
+// Reload implements output.
+func (p pageOutput) Reload(_ context.Context, change *site.OutputChange) error {
+	if err := p.of.page.Reopen(&change.Was.Web, &change.Next.Web); err != nil {
+		return err
+	}
+	p.of.certificates.set(pageCertificate, change.Next.Web.Certificate)
+	p.of.Logger.Info("web page opened again", "page", p.of.page.URL())
+	return nil
+}
+
 // preparePage tells the page how a server is made.
 func (o *Outputs) preparePage(units func(string) *capture.Ring) {
+	o.page.start = o.background.Start
 	o.page.make = func(settings *config.Web) (*web.Server, error) {
 		server, err := o.server(settings)
 		if err != nil {
@@ -111,19 +126,9 @@ func (o *Outputs) preparePage(units func(string) *capture.Ring) {
 			server.Events = o.store
 		}
 		server.Cameras = o.cameras()
-		server.Zones = &zones{Zones: config.Zones{Sources: o.Settings}, reload: o.Reread}
+		server.Zones = &zones{Zones: config.Zones{Sources: o.Sources}, reload: o.Reread}
 		return server, nil
 	}
-}
-
-// ReopenPage serves the page with other settings. After an error it is served as before.
-func (o *Outputs) ReopenPage(was, next *config.Web) error {
-	if err := o.page.Reopen(was, next); err != nil {
-		return err
-	}
-	o.certificates.setPage(next.Certificate)
-	o.Logger.Info("web page opened again", "page", o.page.URL())
-	return nil
 }
 
 // server returns a web server with these settings.
@@ -134,6 +139,6 @@ func (o *Outputs) server(w *config.Web) (*web.Server, error) {
 	}
 	return &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: o.Config.State, Audit: &o.audit, Logger: o.Logger, FrameRate: w.FrameRate, MaxBytes: int64(w.MemoryMB) << 20,
+		Directory: o.Settings.State, Audit: &o.audit, Logger: o.Logger, FrameRate: w.FrameRate, MaxBytes: int64(w.MemoryMB) << 20,
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/mqtt/address"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -45,7 +46,7 @@ func (o *Outputs) PrintStart(s *state.State) {
 		}
 		o.Logger.Debug("model", "path", m.Path, "images", predict.Describe(m).Preprocessing, "outputs", m.Recognised.String())
 	}
-	fmt.Fprintf(o.Screen, "broker %s\n", o.describeBroker())
+	fmt.Fprintf(o.Screen, "broker %s\n", o.describeBroker(&o.Settings.MQTT))
 }
 
 // oneLineOf describes one of several networks.
@@ -98,12 +99,12 @@ func shortened(text string, width int) string {
 }
 
 // describeBroker returns the brokers without passwords, or how to watch the embedded one.
-func (o *Outputs) describeBroker() string {
-	if b := o.broker; b != nil {
-		return "embedded, " + broker.SubscribeCommand(b.Addr(), o.Config.Name)
+func (o *Outputs) describeBroker(m *config.MQTT) string {
+	if b := o.broker.Load(); b != nil {
+		return "embedded, " + broker.SubscribeCommand(b.Addr(), o.Settings.Device)
 	}
 	var all []string
-	for _, text := range o.Config.MQTT.Brokers() {
+	for _, text := range m.Brokers() {
 		if parsed, err := address.Parse(text); err == nil {
 			all = append(all, parsed.String())
 		}

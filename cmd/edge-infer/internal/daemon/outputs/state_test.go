@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
@@ -39,10 +40,10 @@ type documents struct {
 
 func render(t *testing.T, s *state.State) documents {
 	now := time.Unix(1<<31, 0)
-	c := config.Default()
-	c.Detect.DepthUnit, c.MQTT.DiscoveryLabels = "m", []string{"person"}
+	c := site.ResolveOutputs(config.Default())
+	c.DepthUnit, c.MQTT.DiscoveryLabels = "m", []string{"person"}
 	var out bytes.Buffer
-	o := &Outputs{Config: c, Screen: terminal.Over(&out, &out), Logger: slog.New(slog.DiscardHandler)}
+	o := &Outputs{Settings: c, Screen: terminal.Over(&out, &out), Logger: slog.New(slog.DiscardHandler)}
 	o.PrintStart(s)
 	text, err := json.Marshal(totals(s, now))
 	require.NoError(t, err)

@@ -56,11 +56,11 @@ func (w *Waiting) begin() {
 		}
 		return server, err
 	}
-	w.page.serve = func(server *web.Server) (stop func()) {
-		w.parts.Go(func() { logError(server.Run(ctx)) })
+	w.page.start = func(run func(context.Context) error) (stop func()) {
+		w.parts.Go(func() { logError(run(ctx)) })
 		return nil // Close ends it
 	}
-	logError(w.page.Open(&w.Outputs.Config.Web))
+	logError(w.page.Open(&w.Outputs.Settings.Web))
 	if err := w.openMQTT(); err != nil {
 		logError(err)
 	} else if w.client != nil {
@@ -73,10 +73,10 @@ func (w *Waiting) openMQTT() error {
 	if err != nil || len(brokers) == 0 {
 		return err
 	}
-	client := broker.NewClient(w.Outputs.Config, brokers)
+	client := broker.NewClient(w.Outputs.Settings, brokers)
 	client.Spool.Directory = "" // events are the run's
 	client.Logger = w.Outputs.Logger
-	client.TLS.Insecure = client.TLS.Insecure || w.Outputs.broker != nil
+	client.TLS.Insecure = client.TLS.Insecure || w.Outputs.broker.Load() != nil
 	if err := client.Open(); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (w *Waiting) State() *state.State {
 func (w *Waiting) state() *state.State {
 	now := w.Outputs.base()
 	now.Opening = w.text
-	now.Model.Path = w.Outputs.Config.Model.Path
+	now.Model.Path = w.Outputs.Settings.Model
 	if w.client != nil {
 		health := w.client.Health()
 		now.Outputs.MQTT = &health
