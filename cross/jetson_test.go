@@ -367,8 +367,8 @@ func TestJetsonStaticTLS(t *testing.T) {
 	})
 }
 
-// TestJetsonDecoder reads an RTSP camera. nvv4l2decoder decodes it; one that fails while it runs, or has no device, is replaced by the decoder
-// on the CPU, on the same connection and with one line in the log.
+// TestJetsonDecoder reads an RTSP camera, which nvv4l2decoder decodes. Without a device the CPU does; an element that fails while it runs
+// is replaced on the same connection and with one line in the log.
 func TestJetsonDecoder(t *testing.T) {
 	video := filepath.Join(t.TempDir(), "street.ts")
 	output, err := exec.Command(testtool.Program(t, "ffmpeg"), "-v", "error", "-f", "lavfi", "-i", "testsrc=size=640x360:rate=4", "-t", "30",

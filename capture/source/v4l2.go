@@ -53,8 +53,8 @@ func (d *DeviceInfo) Sensor() bool {
 // jetsonSensor is how the capture driver of a Jetson names its sensors, as in "vi-output, imx219 9-0010".
 const jetsonSensor = "vi-output"
 
-// CSI returns the addresses of the CSI sensors among devices, csi://0 for the first one, by the path of the device. Argus numbers sensors in
-// the order in which the driver makes their devices.
+// CSI returns the addresses of the CSI sensors among devices, csi://0 for the first one, by the path of the device. Argus numbers sensors
+// in the order in which the driver makes their devices.
 func CSI(all []DeviceInfo) map[string]string {
 	addresses := map[string]string{}
 	for i := range all {

@@ -20,8 +20,8 @@ import (
 	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
-// restartsEnvironment is how many times TestRestartsOfACSICamera ends a camera's process; few without it. With it the test also measures the
-// rate of the other camera, for which the machine must have nothing else to do.
+// restartsEnvironment is how many times TestRestartsOfACSICamera ends a camera's process; few without it. With it the test also measures
+// the rate of the other camera, for which the machine must have nothing else to do.
 const restartsEnvironment = "EDGE_INFER_CSI_RESTARTS"
 
 const (

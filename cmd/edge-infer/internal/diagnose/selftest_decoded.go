@@ -65,8 +65,8 @@ func (r *request) decodedTimes(ctx context.Context) (detail string, err error) {
 			return "", fmt.Errorf("%s, after %d images: %w", name, len(m.toGPU), err)
 		}
 	}
-	return fmt.Sprintf("%s: %d images of %dx%d NV12, median %d us to CUDA memory, %d us more to host memory", name, len(m.toGPU), m.width, m.height,
-		median(m.toGPU).Microseconds(), median(m.toHost).Microseconds()), nil
+	return fmt.Sprintf("%s: %d images of %dx%d NV12, median %d us to CUDA memory, %d us more to host memory", name, len(m.toGPU), m.width,
+		m.height, median(m.toGPU).Microseconds(), median(m.toHost).Microseconds()), nil
 }
 
 // openDeviceDecoder opens the first decoder that leaves images in the GPU's memory: NVDEC, or that of an Orin or Xavier.

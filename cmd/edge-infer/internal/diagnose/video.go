@@ -106,7 +106,8 @@ func (d *Doctor) devices() []Check {
 				warn("video device", deviceRemedy(device.Error), "%s: %s", strings.TrimSpace(device.Path+" "+device.Name), device.Error)))
 		case device.Sensor():
 			checks = append(checks, failIf(slices.Contains(used, device.Path),
-				warn("video device", source.SensorHint(found, device.Path), "%s: %s", strings.TrimSpace(device.Path+" "+device.Name), formatList(device.Formats))))
+				warn("video device", source.SensorHint(found, device.Path), "%s: %s", strings.TrimSpace(device.Path+" "+device.Name),
+					formatList(device.Formats))))
 		case device.Captures:
 			checks = append(checks, ok("video device", "%s: %s", strings.TrimSpace(device.Path+" "+device.Name), formatList(device.Formats)))
 		}

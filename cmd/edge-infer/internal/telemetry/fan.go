@@ -15,7 +15,8 @@ type fan struct{ duty, rpm string }
 // fullDuty is the greatest value of a pwm file.
 const fullDuty = 255
 
-// findFans lists the fans of the kernel's driver pwm-fan, which Jetsons and other boards have. A Jetson's tachometer is a device of its own.
+// findFans lists the fans of the kernel's driver pwm-fan, which Jetsons and other boards have. A Jetson's tachometer is a device of its
+// own.
 func (r *Reader) findFans() {
 	r.fans = nil
 	tachometers := r.glob("/sys/class/hwmon/hwmon*/rpm")

@@ -76,7 +76,9 @@ func TestMachines(t *testing.T) {
 				{"VDD_GPU_SOC", 19.8 * 1.4, 19.8, 1.4}, {"VDD_CPU_CV", 19.8 * 0.72, 19.8, 0.72}, {"VDDQ_VDD2_1V8AO", 19.832 * 0.04, 19.832, 0.04},
 			}
 			r.GPUs = []GPU{{"GPU", 100, -1, -1, -1, -1, -1, -1}}
-			r.Memory = meminfo.Memory{Total: 31270620 << 10, Available: 28012344 << 10, SwapTotal: 15635300 << 10, SwapFree: 15635300 << 10, NvMap: -1}
+			r.Memory = meminfo.Memory{
+				Total: 31270620 << 10, Available: 28012344 << 10, SwapTotal: 15635300 << 10, SwapFree: 15635300 << 10, NvMap: -1,
+			}
 			r.EMC = EMC{35, 3199000000, 3199000000}
 			r.PowerMode = "MAXN"
 			r.Throttled = []Slowdown{{Heat, "cpu-throttle-alert"}, {Heat, "cpufreq-cpu0"}, {OverCurrent, "VDD_GPU_SOC"}}
