@@ -64,7 +64,7 @@ internal/atomicfile:
 internal/audit:
 internal/backoff:
 internal/boundedfile:
-internal/broker: internal/config mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
+internal/broker: internal/config internal/site mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/bundle: internal/boundedfile internal/labelfile engine engine/onnx engine/quantize engine/tensorrt internal/atomicfile internal/catalogue
 	internal/progress
 internal/catalogue: engine internal/atomicfile internal/progress
@@ -76,7 +76,7 @@ internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/prep
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
 internal/daemon: capture internal/annotate internal/aspect internal/atomicfile internal/config internal/daemon/control
-	internal/daemon/fleet internal/daemon/outputs internal/pipeline internal/process internal/progress internal/report internal/state
+	internal/daemon/fleet internal/daemon/outputs internal/pipeline internal/process internal/progress internal/report internal/site internal/state
 	internal/telemetry internal/terminal systemd
 internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
@@ -87,7 +87,7 @@ internal/daemon/fleet: capture capture/motion capture/source engine engine/quant
 	internal/daemon/camera internal/daemon/device internal/media internal/network internal/pipeline internal/process internal/progress
 	internal/record internal/site internal/stage internal/state postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/daemon/outputs: capture mqtt/credentials engine engine/quantize internal/accuracy internal/annotate internal/audit internal/boundedfile
-	internal/broker internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink
+	internal/broker internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink internal/site
 	internal/stage internal/state internal/store internal/telemetry internal/terminal internal/upload internal/web internal/webhook mqtt mqtt/address
 	mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/config/manual: internal/config
@@ -144,7 +144,7 @@ internal/web: internal/boundedfile capture internal/access internal/audit intern
 	internal/pipeline internal/stage internal/store
 	internal/web/live internal/upload internal/webhook postprocess/zone
 internal/upload: internal/boundedfile internal/backoff internal/config internal/httperror internal/store mqtt/spool
-internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror mqtt/credentials mqtt/payload mqtt/spool
+internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror internal/site mqtt/credentials mqtt/payload mqtt/spool
 internal/web/live: capture internal/inflight internal/jpegimage internal/mp4 internal/pipeline internal/report internal/stage mqtt/payload postprocess
 	postprocess/zone
 internal/labelfile: engine internal/yamldepth
@@ -257,6 +257,32 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 		}
 		if len(p.CgoFiles) > 0 {
 			require.Contains(t, cgo, from, "C belongs to a few rooms only")
+		}
+	}
+}
+
+// TestFewReadTheWholeConfiguration: what runs is resolved once, by package site. Below it nothing knows the whole configuration but control,
+// which loads it; commands other than run, and the packages that they share with it, have no site.
+func TestFewReadTheWholeConfiguration(t *testing.T) {
+	readers := map[string]bool{}
+	err := filepath.WalkDir("internal", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if regexp.MustCompile(`\bconfig\.Config\b`).Match(text) {
+			readers[path] = true
+		}
+		return err
+	})
+	require.NoError(t, err)
+	for path := range readers {
+		switch dir := strings.TrimPrefix(filepath.Dir(path), "internal/"); dir {
+		case "config/manual", "site", "daemon", "diagnose", "network":
+		case "accuracy", "bench", "infer", "repository", "serve": // other commands
+		default:
+			require.Contains(t, []string{"internal/daemon/control/control.go", "internal/daemon/control/reload.go"}, path,
+				"%s reads the whole configuration: take the settings from package site", path)
 		}
 	}
 }

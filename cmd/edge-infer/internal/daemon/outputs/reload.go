@@ -46,8 +46,17 @@ func (o *Outputs) Compare(change *site.OutputChange) (all site.Changes) {
 
 // Reload puts the next settings in force, which must take no restart. After an error, or when ctx ends meanwhile, those before are in force.
 func (o *Outputs) Reload(ctx context.Context, change *site.OutputChange) error {
+	if err := reload(ctx, o.list(), change); err != nil {
+		return err
+	}
+	o.reloaded.Store(change.Next)
+	return nil
+}
+
+// reload puts the next settings of outputs in force, in their order. After an error it takes back what it has done.
+func reload(ctx context.Context, all []output, change *site.OutputChange) error {
 	var done []output
-	for _, output := range o.list() {
+	for _, output := range all {
 		if output.Compare(change).Action == site.Keep {
 			continue
 		}
@@ -63,7 +72,6 @@ func (o *Outputs) Reload(ctx context.Context, change *site.OutputChange) error {
 		}
 		done = append(done, output)
 	}
-	o.reloaded.Store(change.Next)
 	return nil
 }
 
