@@ -76,8 +76,8 @@ internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/prep
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
 internal/daemon: capture internal/annotate internal/aspect internal/atomicfile internal/config internal/daemon/control
-	internal/daemon/fleet internal/daemon/outputs internal/pipeline internal/process internal/progress internal/report internal/site internal/state
-	internal/telemetry internal/terminal systemd
+	internal/daemon/fleet internal/daemon/outputs internal/pipeline internal/process internal/progress internal/report internal/site
+	internal/state internal/telemetry internal/terminal systemd
 internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
 	internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage internal/state postprocess/predict

@@ -94,7 +94,7 @@ func (r *reconfigured) status() (s outputsStatus) {
 	return s
 }
 
-// reload has these outputs come into force and returns the error of the reload, empty for none. The camera goes on meanwhile and afterwards.
+// reload has these outputs come into force and returns the error of the reload, empty for none. The camera goes on meanwhile and later.
 func (r *reconfigured) reload(outputs string) string {
 	r.t.Helper()
 	require.NoError(r.t, os.WriteFile(r.path, []byte(oneCamera+outputs), 0o600))
@@ -304,7 +304,7 @@ func (r *receiver) numbers() (all []int) {
 	return all
 }
 
-// TestWebhooksChangeWhileEventsWait: the events that wait for a receiver go to the one that takes its place; another webhook is undisturbed,
+// TestWebhooksChangeWhileEventsWait: the events that wait for a receiver go to the one in its place; another webhook is undisturbed,
 // a third one is added and removed.
 func TestWebhooksChangeWhileEventsWait(t *testing.T) {
 	t.Parallel()
@@ -418,7 +418,8 @@ func TestOutputsReopenedLeakNothing(t *testing.T) {
 	}
 	before := reopen(6)
 	after := reopen(50)
-	for deadline := time.Now().Add(programtest.Patience); after.goroutines > before.goroutines || after.files > before.files; after = r.held() {
+	deadline := time.Now().Add(programtest.Patience)
+	for ; after.goroutines > before.goroutines || after.files > before.files; after = r.held() {
 		require.True(t, time.Now().Before(deadline), "before %v, after %v\nbefore: %s\nafter: %s", before, after, before.stacks, after.stacks)
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -99,8 +99,9 @@ func TestCrashChild(t *testing.T) {
 	progress, err := os.OpenFile(filepath.Join(directory, "progress"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	require.NoError(t, err)
 	recorder := &Recorder{
-		Directory: filepath.Join(directory, "clips"), Index: index, Settings: Settings{Before: time.Second, After: time.Second, MaxBytes: 1 << 40, Sync: true},
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Directory: filepath.Join(directory, "clips"), Index: index,
+		Settings: Settings{Before: time.Second, After: time.Second, MaxBytes: 1 << 40, Sync: true},
+		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	var cameras []Camera
 	var rings []*simulated
@@ -290,7 +291,8 @@ func TestSweep(t *testing.T) {
 	video := write(t, encode(t, "libx264", 2, time.Second, "-vf", "scale=64:48"))
 	directory := t.TempDir()
 	index := newIndex()
-	r := &Recorder{Directory: directory, Index: index, Settings: Settings{MaxBytes: 1 << 30}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	r := &Recorder{Directory: directory, Index: index, Settings: Settings{MaxBytes: 1 << 30}, Logger: logger}
 	r.Open(nil)
 	defer r.Close()
 	require.NoError(t, r.prepare(t.Context()))

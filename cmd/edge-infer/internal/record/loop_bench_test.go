@@ -210,8 +210,9 @@ func runTurn(b *testing.B, units []capture.Unit, beside load) turn {
 	s := &store.Store{Directory: filepath.Join(directory, "events"), Logger: quiet}
 	snapshots := &sink.Snapshots{Logger: quiet, Store: s}
 	r := &record.Recorder{
-		Directory: filepath.Join(directory, "clips"), Index: s, Settings: record.Settings{Before: 5 * time.Second, After: 10 * time.Second, MaxBytes: 1 << 40, Sync: true},
-		Logger: quiet,
+		Directory: filepath.Join(directory, "clips"), Index: s,
+		Settings: record.Settings{Before: 5 * time.Second, After: 10 * time.Second, MaxBytes: 1 << 40, Sync: true},
+		Logger:   quiet,
 	}
 	if *loopDisk > 0 {
 		r.SlowDisk(*loopDisk)

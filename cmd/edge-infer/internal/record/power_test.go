@@ -92,7 +92,9 @@ func openPower(disk, progress string) (*store.Store, *record.Recorder) {
 	}
 	s.Open()
 	r := &record.Recorder{
-		Directory: filepath.Join(disk, "clips"), Index: s, Settings: record.Settings{Before: time.Second, After: time.Second, MaxBytes: 1 << 40, Sync: sync}, Logger: quiet,
+		Directory: filepath.Join(disk, "clips"), Index: s,
+		Settings: record.Settings{Before: time.Second, After: time.Second, MaxBytes: 1 << 40, Sync: sync},
+		Logger:   quiet,
 	}
 	return s, r
 }

@@ -23,7 +23,8 @@ func TestRepeatedEventsAreMarked(t *testing.T) {
 	require.NoError(t, broker.Open())
 	t.Cleanup(func() { broker.Close() })
 	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/house/gate/events")
-	client := &mqtt.Client{Device: "house", Link: mqtt.Link{Access: mqtt.Access{Brokers: []string{broker.URL()}}, Logger: slog.New(slog.DiscardHandler)}}
+	access := mqtt.Access{Brokers: []string{broker.URL()}}
+	client := &mqtt.Client{Device: "house", Link: mqtt.Link{Access: access, Logger: slog.New(slog.DiscardHandler)}}
 	require.NoError(t, client.Open())
 	ended := make(chan error, 1)
 	go func() { ended <- client.Run(t.Context()) }()
@@ -78,7 +79,8 @@ func TestActiveObjectsAreCounted(t *testing.T) {
 	t.Cleanup(func() { broker.Close() })
 	sub := mqtttest.Subscribe(t, broker.URL(), "frigate/#")
 	client := &mqtt.Client{
-		Device: "house", Frigate: "frigate", Link: mqtt.Link{Access: mqtt.Access{Brokers: []string{broker.URL()}}, Logger: slog.New(slog.DiscardHandler)},
+		Device: "house", Frigate: "frigate",
+		Link: mqtt.Link{Access: mqtt.Access{Brokers: []string{broker.URL()}}, Logger: slog.New(slog.DiscardHandler)},
 	}
 	require.NoError(t, client.Open())
 	ended := make(chan error, 1)
@@ -126,7 +128,8 @@ func TestLabelsHaveTopicsOfTheirOwn(t *testing.T) {
 	t.Cleanup(func() { broker.Close() })
 	sub := mqtttest.Subscribe(t, broker.URL(), "edge-infer/house/gate/#", "frigate/#")
 	client := &mqtt.Client{
-		Device: "house", Frigate: "frigate", Link: mqtt.Link{Access: mqtt.Access{Brokers: []string{broker.URL()}}, Logger: slog.New(slog.DiscardHandler)},
+		Device: "house", Frigate: "frigate",
+		Link: mqtt.Link{Access: mqtt.Access{Brokers: []string{broker.URL()}}, Logger: slog.New(slog.DiscardHandler)},
 	}
 	require.NoError(t, client.Open())
 	ended := make(chan error, 1)

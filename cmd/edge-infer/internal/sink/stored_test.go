@@ -19,7 +19,8 @@ func (f frames) Frame(in *pipeline.Result) { f(in) }
 
 // TestEventsAreStoredBeforeTheyArePublished: the client has none of a frame's events when the store gets them.
 func TestEventsAreStoredBeforeTheyArePublished(t *testing.T) {
-	client := &mqtt.Client{Device: "house", Link: mqtt.Link{Access: mqtt.Access{Brokers: []string{"mqtt://127.0.0.1:1"}}, Logger: slog.New(slog.DiscardHandler)}}
+	access := mqtt.Access{Brokers: []string{"mqtt://127.0.0.1:1"}}
+	client := &mqtt.Client{Device: "house", Link: mqtt.Link{Access: access, Logger: slog.New(slog.DiscardHandler)}}
 	require.NoError(t, client.Open())
 	stored := 0
 	store := frames(func(in *pipeline.Result) {

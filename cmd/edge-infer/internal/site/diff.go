@@ -161,7 +161,8 @@ func (c *Camera) SamePlace(other *Camera) bool { return reflect.DeepEqual(c.plac
 // SameCapture reports whether the images of the camera can go on being captured for the other one. Its recorded stream may differ.
 func (c *Camera) SameCapture(other *Camera) bool {
 	return c.Name == other.Name && c.URI == other.URI && c.Stall == other.Stall &&
-		c.MaxPixels == other.MaxPixels && c.Clips.Any() == other.Clips.Any() && c.Clips.Before == other.Clips.Before && c.Privacy.Enabled() == other.Privacy.Enabled() &&
+		c.MaxPixels == other.MaxPixels && c.Clips.Any() == other.Clips.Any() && c.Clips.Before == other.Clips.Before &&
+		c.Privacy.Enabled() == other.Privacy.Enabled() &&
 		c.Network.Equal(&other.Network)
 }
 

@@ -1,8 +1,8 @@
 package webhook
 
-// HandOver makes next, which is not open, the successor of an open sender for the same events: it takes over the queue, so that nothing
-// that is or will be queued by either is lost. The caller ends Run of the sender, which leaves the queue as it is, then runs next and closes
-// that alone. An error changes nothing.
+// HandOver makes next, which is not open, the successor of an open sender: it takes over the queue, so that nothing that either has queued
+// or will queue is lost. The caller ends Run of the sender, which leaves the queue as it is, then runs next and closes next alone. An error
+// changes nothing.
 func (s *Sender) HandOver(next *Sender) error {
 	if err := next.prepare(); err != nil {
 		return err

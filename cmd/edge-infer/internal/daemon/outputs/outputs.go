@@ -127,7 +127,8 @@ func (o *Outputs) Sinks() []pipeline.Sink {
 		sinks = append(sinks, o.terminal)
 	}
 	publisher := &sink.Publisher{
-		Client: o.client, JSON: o.lines, Masks: report.MaskForm(o.Settings.Masks), Maps: report.Maps{Side: o.Settings.MapSide, Unit: o.Settings.DepthUnit},
+		Client: o.client, JSON: o.lines, Masks: report.MaskForm(o.Settings.Masks),
+		Maps: report.Maps{Side: o.Settings.MapSide, Unit: o.Settings.DepthUnit},
 		Seen: &o.seen, Module: payload.AnalyticsModule{ID: cmp.Or(o.Settings.Model, "demo"), Version: o.Version},
 		RepeatInterval: o.Settings.MQTT.CountInterval,
 	}

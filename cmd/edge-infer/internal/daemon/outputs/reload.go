@@ -44,7 +44,7 @@ func (o *Outputs) Compare(change *site.OutputChange) (all site.Changes) {
 	return all
 }
 
-// Reload puts the next settings in force, which must take no restart. After an error, or when ctx ends meanwhile, those before are in force.
+// Reload puts the next settings in force, which must take no restart. After an error, or if ctx ends meanwhile, those before are in force.
 func (o *Outputs) Reload(ctx context.Context, change *site.OutputChange) error {
 	if err := reload(ctx, o.list(), change); err != nil {
 		return err
