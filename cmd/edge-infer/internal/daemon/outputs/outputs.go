@@ -28,6 +28,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/verify"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
@@ -65,6 +66,7 @@ type Outputs struct {
 	uploader  *upload.Uploader // nil without a server
 	audit     audit.Log        // set by OpenMQTT
 	webhooks  *sink.Webhooks
+	gate      *verify.Gate // nil if no service verifies events
 	history   *history.Recorder
 	page      pageServer
 
@@ -142,7 +144,13 @@ func (o *Outputs) Open(cameras []pipeline.Camera, recorded []record.Camera, unit
 	} else {
 		o.terminal = report.NewTerminal(o.Screen)
 	}
+	if err := o.openGate(); err != nil {
+		return err
+	}
 	snapshots := &sink.Snapshots{Logger: o.Logger}
+	if o.gate != nil {
+		snapshots.Holder = o.gate
+	}
 	if o.client != nil {
 		snapshots.Publisher = o.client
 	}
@@ -176,21 +184,17 @@ func (o *Outputs) Sinks() []pipeline.Sink {
 		Seen: &o.seen, Module: payload.AnalyticsModule{ID: cmp.Or(o.Config.Model.Path, "demo"), Version: o.Version},
 		RepeatInterval: o.Config.MQTT.CountInterval,
 	}
-	stored := sink.Stored{Then: []pipeline.Sink{publisher}}
 	if o.store != nil {
 		publisher.Store = o.store
-		stored.Store = o.store
 	}
-	if o.client != nil || o.store != nil {
-		stored.Then = append(stored.Then, o.snapshots)
+	ordered := sink.Ordered{o.events(publisher), publisher}
+	if o.client != nil || o.store != nil || o.gate != nil {
+		ordered = append(ordered, o.snapshots)
 	}
-	sinks = append(sinks, stored)
+	sinks = append(sinks, ordered)
 	sinks = append(sinks, &o.page)
 	if o.recorder != nil {
 		sinks = append(sinks, o.recorder)
-	}
-	if o.webhooks != nil {
-		sinks = append(sinks, o.webhooks)
 	}
 	if o.recording != nil {
 		sinks = append(sinks, o.recording)
@@ -235,6 +239,9 @@ func (o *Outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context
 			work(sender.Run)
 		}
 	}
+	if o.gate != nil {
+		work(o.gate.Run)
+	}
 }
 
 // CloseViews ends what people and programs read while the run lasts. The cameras may still run.
@@ -276,6 +283,9 @@ func (o *Outputs) Close() error {
 	var errs []error
 	if o.recording != nil {
 		errs = append(errs, o.recording.Close())
+	}
+	if o.gate != nil {
+		errs = append(errs, o.gate.Close())
 	}
 	if o.client != nil {
 		errs = append(errs, o.client.Close())
@@ -321,6 +331,10 @@ func (o *Outputs) State() *state.State {
 		for _, sender := range o.webhooks.Senders {
 			now.Webhooks = append(now.Webhooks, sender.Status())
 		}
+	}
+	if o.gate != nil {
+		status := o.gate.Status()
+		now.Verify = &status
 	}
 	if o.uploader != nil {
 		status := o.uploader.Status()

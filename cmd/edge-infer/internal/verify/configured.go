@@ -1,0 +1,26 @@
+package verify
+
+import (
+	"path/filepath"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
+	"github.com/edge-infer/edge-infer/mqtt/credentials"
+	"github.com/edge-infer/edge-infer/mqtt/spool"
+)
+
+// New returns the gate of the configured service, nil if there is none. Its journal is in the state directory, if there is one.
+func New(c *config.Config) *Gate {
+	v := &c.Verify
+	if v.URL == "" {
+		return nil
+	}
+	g := &Gate{
+		Endpoint: webhook.Endpoint{URL: v.URL, Secret: credentials.Secret(v.Secret), SecretFile: v.SecretFile},
+		Device:   c.Name, Timeout: v.Timeout, Cameras: v.Cameras, Labels: v.Labels, Drop: v.Otherwise == config.Drop,
+	}
+	if c.State != "" {
+		g.Journal = spool.Config{Directory: filepath.Join(c.State, "verify")}
+	}
+	return g
+}
