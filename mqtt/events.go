@@ -13,8 +13,14 @@ func (c *Client) Event(e *payload.Event) string {
 	number := c.events.Offer(c.feed(e.Camera).events, func(buf []byte, number uint64) []byte {
 		return e.AppendJSON(buf, c.Device, c.run, number)
 	})
+	if e.ID != "" {
+		return e.ID
+	}
 	return c.run + "-" + strconv.FormatUint(number, 10)
 }
+
+// SyncEvents returns when the events that were queued are on disk or delivered.
+func (c *Client) SyncEvents() error { return c.events.Sync() }
 
 // Stats publishes the statistics of the last interval with this client's accounting, QoS 0.
 func (c *Client) Stats(stats *payload.Stats) {

@@ -88,14 +88,14 @@ internal/daemon/fleet: capture capture/motion capture/source engine engine/quant
 	internal/record internal/site internal/stage internal/state postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/daemon/outputs: capture mqtt/credentials engine engine/quantize internal/accuracy internal/annotate internal/audit internal/boundedfile
 	internal/broker internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink internal/site
-	internal/stage internal/state internal/store internal/telemetry internal/terminal internal/upload internal/web internal/webhook mqtt mqtt/address
+	internal/stage internal/state internal/store internal/telemetry internal/terminal internal/upload internal/verify internal/web internal/webhook mqtt mqtt/address
 	mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/config/manual: internal/config
 internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec
 	capture/rtsp capture/rtsp/rtsptest capture/scene capture/source engine
 	internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime engine/preprocess engine/tensorrt internal/broker
-	internal/config internal/network internal/process internal/progress internal/telemetry internal/upload internal/web internal/webhook mqtt
-	mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
+	internal/config internal/network internal/process internal/progress internal/telemetry internal/upload internal/verify internal/web
+	internal/webhook mqtt mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
 internal/crashtest:
 internal/testtool:
 internal/httperror:
@@ -132,7 +132,7 @@ internal/redact:
 internal/spelling:
 internal/stage:
 internal/state: capture engine/quantize engine/standby engine/triton internal/pipeline internal/record internal/site internal/stage
-	internal/store internal/telemetry internal/upload internal/webhook mqtt mqtt/broker postprocess/predict postprocess/predict/cascade
+	internal/store internal/telemetry internal/upload internal/verify internal/webhook mqtt mqtt/broker postprocess/predict postprocess/predict/cascade
 	postprocess/zone
 internal/store: internal/atomicfile internal/history internal/pipeline internal/record postprocess postprocess/zone
 internal/telemetry: engine/cuda internal/meminfo
@@ -142,9 +142,10 @@ internal/terminal:
 internal/tritoncheck:
 internal/web: internal/boundedfile capture internal/access internal/audit internal/backoff internal/history internal/inflight
 	internal/pipeline internal/stage internal/store
-	internal/web/live internal/upload internal/webhook postprocess/zone
+	internal/web/live internal/upload internal/verify internal/webhook postprocess/zone
 internal/upload: internal/boundedfile internal/backoff internal/config internal/httperror internal/store mqtt/spool
 internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror internal/site mqtt/credentials mqtt/payload mqtt/spool
+internal/verify: internal/backoff internal/config internal/sink internal/site internal/webhook mqtt/credentials mqtt/payload mqtt/spool
 internal/web/live: capture internal/inflight internal/jpegimage internal/mp4 internal/pipeline internal/report internal/stage mqtt/payload postprocess
 	postprocess/zone
 internal/labelfile: engine internal/yamldepth

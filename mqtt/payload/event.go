@@ -7,6 +7,7 @@ import (
 
 // Event is the payload of <camera>/events. Zero fields are omitted.
 type Event struct {
+	ID string // of an event that has one before it is queued; empty for the queue's
 	// Type is new, update or end of a track; enter, leave or loiter in a zone; cross of a line.
 	Type     string
 	Camera   string
@@ -41,6 +42,8 @@ type Event struct {
 	Embedding []byte
 	// Repeated is set if an event of the same type, label, zone and line was published shortly before.
 	Repeated bool
+	// Verified is whether a verification service has confirmed the object; nil if none was asked.
+	Verified *bool
 }
 
 // Ground is how an object moves on the ground.
@@ -60,12 +63,10 @@ func (g *Ground) append(buf []byte) []byte {
 	return buf
 }
 
-// AppendJSON appends the payload to buf and returns it. The run and the number of the event in it make its id.
+// AppendJSON appends the payload to buf and returns it. The run and the number of the event in it make the id of an event without one.
 func (e *Event) AppendJSON(buf []byte, device, run string, number uint64) []byte {
 	buf = append(buf, Version+`"id":"`...)
-	buf = append(buf, run...)
-	buf = append(buf, '-')
-	buf = strconv.AppendUint(buf, number, 10)
+	buf = e.appendID(buf, run, number)
 	buf = append(buf, `","type":`...)
 	buf = AppendString(buf, e.Type)
 	buf = append(buf, `,"device":`...)
@@ -135,7 +136,24 @@ func (e *Event) AppendJSON(buf []byte, device, run string, number uint64) []byte
 	if e.Ground != nil {
 		buf = e.Ground.append(buf)
 	}
-	return append(appendEmbedding(appendAttributes(appendRepeated(buf, e.Repeated), e.Attributes), e.Embedding), '}')
+	buf = appendVerified(appendRepeated(buf, e.Repeated), e.Verified)
+	return append(appendEmbedding(appendAttributes(buf, e.Attributes), e.Embedding), '}')
+}
+
+// appendID appends the id that the event has, or that of a queue's run and number.
+func (e *Event) appendID(buf []byte, run string, number uint64) []byte {
+	if e.ID != "" {
+		return append(buf, e.ID...)
+	}
+	return strconv.AppendUint(append(append(buf, run...), '-'), number, 10)
+}
+
+// appendVerified appends the field verified, or nothing.
+func appendVerified(buf []byte, verified *bool) []byte {
+	if verified == nil {
+		return buf
+	}
+	return strconv.AppendBool(append(buf, `,"verified":`...), *verified)
 }
 
 // appendRepeated appends the field repeated, or nothing.

@@ -27,6 +27,7 @@ type Config struct {
 	Clips     Clips            `yaml:"clips"`
 	Webhooks  []Webhook        `yaml:"webhooks"`
 	Upload    Upload           `yaml:"upload"`
+	Verify    Verify           `yaml:"verify"`
 	Bundle    Bundle           `yaml:"bundle"`
 	Web       Web              `yaml:"web"`
 	Motion    Motion           `yaml:"motion"`
@@ -217,6 +218,7 @@ func Default() *Config {
 		Events:    Events{Days: 31, MaxMB: 1024},
 		Clips:     defaultClips(),
 		Upload:    Upload{Clips: true, Snapshots: true},
+		Verify:    Verify{Timeout: 2 * time.Second, Cameras: []string{}, Labels: []string{}, Otherwise: Publish},
 		Bundle:    Bundle{Keys: []string{}},
 		Web:       Web{Listen: Off, FrameRate: 12, MemoryMB: 32},
 		Motion:    Motion{Sensitivity: defaultSensitivity, MinRate: defaultMinRate},

@@ -396,6 +396,21 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Web.FrameRate = 49 }, `web.frame_rate "49" must be 1 to 48`},
 		{func(c *Config) { c.Web.Key = "k" }, `web.certificate and web.key: one needs the other`},
 		{func(c *Config) { c.Web.User = "me" }, `web.user and web.password_file: one needs the other`},
+		{
+			func(c *Config) { c.Verify.URL = "http://a" },
+			`verify.url needs verify.secret_file, a file: echo "whsec_$(openssl rand -base64 32)"`,
+		},
+		{
+			func(c *Config) { c.Verify.URL, c.Verify.SecretFile, c.Detect.Track = "http://a", "f", false },
+			"verify.url: events need tracked objects, so detect.track must be true",
+		},
+		{func(c *Config) { c.Verify.URL = "hunt" }, `verify.url "***" must be an address that begins with https:// or http://`},
+		{
+			func(c *Config) { c.Verify.Secret = "hunt" },
+			`verify.secret "***" must be whsec_ and the base64 of 24 to 64 bytes: echo "whsec_$(openssl rand -base64 32)"`,
+		},
+		{func(c *Config) { c.Verify.Timeout = 60e9 }, `verify.timeout "1m0s" must be 100ms to 30s`},
+		{func(c *Config) { c.Verify.Otherwise = "keep" }, `verify.otherwise "keep" must be publish or drop`},
 		{func(c *Config) { c.Web.PasswordFile = "f" }, `web.user and web.password_file: one needs the other`},
 		{
 			func(c *Config) { c.Web.User, c.Web.PasswordFile, c.Web.TokenFile = "me", "f", "t" },

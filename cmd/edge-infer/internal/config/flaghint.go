@@ -19,11 +19,12 @@ func FlagHint(flags *pflag.FlagSet, name string) string {
 			names = append(names, flag.Name)
 		}
 	})
-	if key, variable := keyWithoutFlag(flags, name); key != "" {
+	words := spelling.Flags()
+	similar := words.SuggestAll(name, names)
+	if key, variable := keyWithoutFlag(flags, name, len(similar) == 0); key != "" {
 		return fmt.Sprintf(" (set %s in the file of --config%s)", key, variable)
 	}
-	words := spelling.Flags()
-	for _, near := range words.SuggestAll(name, names) {
+	for _, near := range similar {
 		flag, value, _ := strings.Cut(near, " ")
 		if strings.Contains(flags.Lookup(flag).Usage, value) { // --format of another command has other values
 			return fmt.Sprintf(", did you mean --%s?", near)
@@ -36,15 +37,16 @@ func FlagHint(flags *pflag.FlagSet, name string) string {
 }
 
 // keyWithoutFlag returns the key of a setting without a flag that an unknown flag is named after, if a command with these flags reads it,
-// and the mention of its variable if it has one.
-func keyWithoutFlag(flags *pflag.FlagSet, name string) (key, variable string) {
+// and the mention of its variable if it has one. With short, the key without its section is enough.
+func keyWithoutFlag(flags *pflag.FlagSet, name string, short bool) (key, variable string) {
 	file := flags.Lookup("config")
 	if file == nil {
 		return "", ""
 	}
 	scope := Scope(file.Annotations[scopeAnnotation])
 	for _, s := range settings(Default()) {
-		if s.flag == "" && scope.has(s.section()) && (name == dashed(s.key) || name == dashed(strings.TrimPrefix(s.key, s.section()+"."))) {
+		named := name == dashed(s.key) || short && name == dashed(strings.TrimPrefix(s.key, s.section()+"."))
+		if s.flag == "" && scope.has(s.section()) && named {
 			return s.key, ", or " + s.variable()
 		}
 	}

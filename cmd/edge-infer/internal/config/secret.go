@@ -76,13 +76,19 @@ func (s *Sources) Secrets(c *Config) []string {
 	}
 	r := resolver{Lookup: s.lookup(), Secret: add}
 	_ = r.Resolve(s.merged().Config) // c was resolved before
-	files := []string{c.MQTT.PasswordFile, c.Remote.TokenFile, c.Remote.PasswordFile, c.Web.TokenFile, c.Web.PasswordFile}
+	files := []string{
+		c.MQTT.PasswordFile, c.Remote.TokenFile, c.Remote.PasswordFile, c.Web.TokenFile, c.Web.PasswordFile, c.Verify.SecretFile,
+	}
+	receivers := []string{c.Verify.URL}
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]
 		files = append(files, w.SecretFile)
+		receivers = append(receivers, w.URL)
 		add(w.Secret)
-		add(w.URL)
-		if u, err := url.Parse(w.URL); err == nil && len(u.RequestURI()) >= minSecretPath {
+	}
+	for _, address := range receivers {
+		add(address)
+		if u, err := url.Parse(address); err == nil && len(u.RequestURI()) >= minSecretPath {
 			add(strings.TrimPrefix(u.RequestURI(), "/"))
 		}
 	}
@@ -99,7 +105,7 @@ func (s *Sources) Secrets(c *Config) []string {
 			}
 		}
 	}
-	for _, value := range []string{c.MQTT.Password, c.Remote.Token, c.Remote.Password} {
+	for _, value := range []string{c.MQTT.Password, c.Remote.Token, c.Remote.Password, c.Verify.Secret} {
 		add(value)
 	}
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {

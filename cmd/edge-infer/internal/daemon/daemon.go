@@ -264,6 +264,7 @@ func (r *run) run(ctx context.Context, cancel context.CancelCauseFunc, hangup <-
 	cancel(nil)
 	f.StopCameras()
 	_ = r.ending.part("cameras", partLimit, func() error { <-f.CamerasEnded(); return nil })
+	_ = r.ending.part("events that wait for verification", partLimit, func() error { return r.outputs.Finish(r.ending.asked) })
 	stopWatching()
 	_ = r.ending.part("background work", partLimit, func() error { rest.Wait(); return nil })
 	return cmp.Or(f.Outcome(err), silent)

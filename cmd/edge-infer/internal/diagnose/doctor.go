@@ -65,6 +65,7 @@ func (d *Doctor) Run(ctx context.Context, each func(Check)) Checks {
 		"try --engine onnxruntime; where a large model is slow, give --timeout 10m")...)
 	add(d.broker(ctx)...)
 	add(d.webhooks(ctx)...)
+	add(d.verify(ctx)...)
 	add(d.upload(ctx)...)
 	return all.checks
 }

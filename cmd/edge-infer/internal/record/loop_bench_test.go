@@ -244,9 +244,9 @@ func runTurn(b *testing.B, units []capture.Unit, beside load) turn {
 		sources = append(sources, c)
 		cameras = append(cameras, record.Camera{Name: name, Source: c})
 	}
-	p.Sinks = []pipeline.Sink{sink.Stored{Then: []pipeline.Sink{&sink.Publisher{}}}, seen}
+	p.Sinks = []pipeline.Sink{&sink.Publisher{}, seen}
 	if beside != nothing {
-		p.Sinks = []pipeline.Sink{sink.Stored{Store: s, Then: []pipeline.Sink{&sink.Publisher{}, snapshots}}, r, seen}
+		p.Sinks = []pipeline.Sink{sink.Ordered{&sink.Events{To: []sink.Output{sink.Storing{Store: s}}}, snapshots}, r, seen}
 		s.Open()
 	}
 	snapshots.Open(p.Cameras)

@@ -161,7 +161,7 @@ func publish(t *testing.T, s *store.Store, r *record.Recorder, camera string, o 
 		Camera: camera, Captured: capture.Monotonic(), Labels: []string{"person"}, Tracker: new(pipeline.Tracker),
 		Events: &zone.Result{Events: []zone.Event{{Kind: kind, Object: o, Zone: -1, Line: -1}}},
 	}
-	s.Frame(in)
+	s.Add(store.EventOf(in, &in.Events.Events[0]))
 	r.Frame(in)
 	s.Settle()
 	if stats := s.Stats(); stats.Error == "" && stats.Queued == 0 && stats.Dropped == 0 {

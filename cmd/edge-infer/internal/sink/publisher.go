@@ -16,7 +16,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// Publisher publishes each frame's detections to the broker and as JSON lines. Frame goroutine only.
+// Publisher publishes each frame's detections and counts to the broker and as JSON lines, as a pipeline.Sink, and events to the broker, as
+// an Output. The two may be called by different goroutines.
 type Publisher struct {
 	Client *mqtt.Client // nil when MQTT is off
 	JSON   *report.JSON // nil without JSON lines
@@ -33,9 +34,12 @@ type Publisher struct {
 	// RepeatInterval is how long after an event others of its type, label, zone and line are marked as repeated.
 	RepeatInterval time.Duration
 
+	// Frame only
 	message payload.Detections
 	details report.Details
 	encoded []byte
+
+	// Event only
 	// published is when the latest event that is no repetition was published
 	published map[eventKind]time.Time
 	// objects as last published in Frigate's events, by identity
@@ -75,7 +79,7 @@ func (p *Publisher) Frame(in *pipeline.Result) {
 	}
 	if p.Client != nil {
 		if in.Events != nil {
-			p.publishEvents(in)
+			p.publishCounts(in)
 		}
 		if p.Seen != nil && in.Tracker != nil {
 			p.Seen.Frame(in.Camera, in.Captured, in.Tracker.Counts(), in.Labels)
@@ -105,12 +109,9 @@ func (p *Publisher) Frame(in *pipeline.Result) {
 	}
 }
 
-// publishEvents publishes events and the counters that have changed.
-func (p *Publisher) publishEvents(in *pipeline.Result) {
+// publishCounts publishes the counters that have changed.
+func (p *Publisher) publishCounts(in *pipeline.Result) {
 	configuration := &in.Tracker.Config
-	for i := range in.Events.Events {
-		p.event(in, configuration, &in.Events.Events[i])
-	}
 	for _, change := range in.Events.Changes {
 		label := postprocess.Label(in.Labels, change.Class)
 		switch change.Counter {
@@ -137,15 +138,19 @@ func sum(counts []int) (total int) {
 	return total
 }
 
-func (p *Publisher) event(in *pipeline.Result, configuration *zone.Config, e *zone.Event) {
-	message := eventOf(in, e, &p.details)
-	message.Repeated = e.Kind != zone.Update && p.isRepeated(&message)
+// Event implements Output.
+func (p *Publisher) Event(e *Event) {
+	if p.Client == nil {
+		return
+	}
+	message := e.Message
+	message.Repeated = message.Type != string(zone.Update) && p.isRepeated(&message)
 	id := p.Client.Event(&message)
 	if p.Client.DeepStream != "" && p.Client.DeepStreamFull {
 		p.Client.DeepStreamEvent(&message, id, &p.Module)
 	}
 	if p.Client.Frigate != "" {
-		p.frigate(in, configuration, e, &message)
+		p.frigate(e)
 	}
 }
 
@@ -168,20 +173,21 @@ func (p *Publisher) isRepeated(e *payload.Event) bool {
 }
 
 // frigate publishes the event in Frigate's format, which has three types and the object before and after.
-func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *zone.Event, message *payload.Event) {
+func (p *Publisher) frigate(e *Event) {
+	message := &e.Message
 	now := payload.Tracked{
-		Object: message.Object, Camera: in.Camera, Label: message.Label, Time: message.Time, Start: message.Start, End: message.End,
-		Score: message.Score, TopScore: message.TopScore, Box: message.Box, Width: in.Width, Height: in.Height, Zones: message.Zones,
-		Entered: message.Entered, Stationary: message.Stationary, Attributes: slices.Clone(message.Attributes),
+		Object: message.Object, Camera: message.Camera, Label: message.Label, Time: message.Time, Start: message.Start, End: message.End,
+		Score: message.Score, TopScore: message.TopScore, Box: message.Box, Width: e.Width, Height: e.Height, Zones: message.Zones,
+		Entered: message.Entered, Stationary: message.Stationary, Attributes: message.Attributes,
 	}
 	if p.Store != nil {
-		now.Snapshot = !e.Object.Best.Time.IsZero()
-		now.Clip = p.Store.HasClip(in.Camera, message.Object)
+		now.Snapshot = e.Snapshot
+		now.Clip = p.Store.HasClip(message.Camera, message.Object)
 	}
-	kind, key := "update", in.Camera+"/"+message.Object
+	kind, key := "update", message.Camera+"/"+message.Object
 	before, known := p.frigateObjects[key]
 	switch {
-	case e.Kind == zone.End:
+	case message.Type == string(zone.End):
 		kind = "end"
 	case !known:
 		kind = "new"
@@ -197,10 +203,13 @@ func (p *Publisher) frigate(in *pipeline.Result, configuration *zone.Config, e *
 		delete(p.frigateObjects, key)
 	}
 	for _, label := range []string{topic.CountLabel(now.Label), topic.Total} {
-		p.Client.FrigateActive(in.Camera, "", label, p.active(in.Camera, "", label))
-		for _, zone := range configuration.Zones {
-			if slices.Contains(before.Zones, zone.Name) || slices.Contains(now.Zones, zone.Name) {
-				p.Client.FrigateActive(in.Camera, zone.Name, label, p.active(in.Camera, zone.Name, label))
+		p.Client.FrigateActive(now.Camera, "", label, p.active(now.Camera, "", label))
+		for _, zone := range before.Zones {
+			p.Client.FrigateActive(now.Camera, zone, label, p.active(now.Camera, zone, label))
+		}
+		for _, zone := range now.Zones {
+			if !slices.Contains(before.Zones, zone) {
+				p.Client.FrigateActive(now.Camera, zone, label, p.active(now.Camera, zone, label))
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func TestRepeatedEventsAreMarked(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 
-	p := &Publisher{Client: client, RepeatInterval: 10 * time.Second}
+	p := &Events{To: []Output{&Publisher{Client: client, RepeatInterval: 10 * time.Second}}}
 	follower := &pipeline.Tracker{Config: zone.Config{Zones: []zone.Zone{{Name: "yard"}, {Name: "road"}}}}
 	begin := time.Unix(2e9, 0)
 	events := []struct {
@@ -90,7 +90,7 @@ func TestActiveObjectsAreCounted(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 
-	p := &Publisher{Client: client}
+	p := &Events{To: []Output{&Publisher{Client: client}}}
 	follower := &pipeline.Tracker{Config: zone.Config{Zones: []zone.Zone{{Name: "yard"}, {Name: "road"}}}}
 	start := time.Unix(2e9, 0)
 	happen := func(kind zone.Kind, track uint64, class int, stationary bool, zones ...int) {
@@ -138,7 +138,8 @@ func TestLabelsHaveTopicsOfTheirOwn(t *testing.T) {
 		require.NoError(t, client.Close())
 		require.NoError(t, <-ended)
 	})
-	p, start := &Publisher{Client: client}, time.Unix(2e9, 0)
+	publisher, start := &Publisher{Client: client}, time.Unix(2e9, 0)
+	p := Ordered{&Events{To: []Output{publisher}}, publisher}
 	var changes []zone.Change
 	var events []zone.Event
 	for class := range 4 {

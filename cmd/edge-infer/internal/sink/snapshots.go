@@ -44,12 +44,28 @@ type SnapshotStore interface {
 	AddSnapshot(snapshot *store.Snapshot)
 }
 
+// ObjectImage is an image of an object on its way to the outputs.
+type ObjectImage struct {
+	store.Snapshot
+	Label string
+	// Relabelled is whether Label is another one than the network's; Labels are those that the network has.
+	Relabelled bool
+	Labels     []string
+}
+
+// ImageHolder decides whether and when an image of an object is published and stored.
+type ImageHolder interface {
+	// Image takes an image, and calls deliver once or not at all, from any goroutine. It must not wait.
+	Image(image *ObjectImage, deliver func(*ObjectImage))
+}
+
 // Snapshots turns best views of objects and the scenes of cameras into JPEGs for messages and the event store. The frame loop only leases
 // the frames; copying and encoding have goroutines of their own, and a view that finds the queue full is dropped: the object's next one is
 // taken instead.
 type Snapshots struct {
 	Publisher ImagePublisher // nil for no messages
 	Store     SnapshotStore  // nil for none
+	Holder    ImageHolder    // nil for none: images are published and stored at once
 	Logger    *slog.Logger
 
 	scenes atomic.Pointer[map[string]*scene] // by camera
@@ -95,6 +111,7 @@ type view struct {
 	pixels  jpegimage.Pixels
 	part    image.Rectangle // what to show of them
 	objects []croppedObject // with purpose ofObject
+	labels  []string        // of the network
 }
 
 // croppedObject is an object in a view.
@@ -141,7 +158,7 @@ func (s *Snapshots) Frame(in *pipeline.Result) {
 		return
 	}
 	s.wholeImages(in)
-	if in.Events == nil || s.Store == nil && s.Publisher == nil {
+	if in.Events == nil || s.Store == nil && s.Publisher == nil && s.Holder == nil {
 		return
 	}
 	if s.Store == nil {
@@ -162,7 +179,7 @@ func (s *Snapshots) objects(in *pipeline.Result, part image.Rectangle, objects .
 		}
 		return
 	}
-	v.purpose = ofObject
+	v.purpose, v.labels = ofObject, in.Labels
 	origin := part.Intersect(wholeImage(in)).Min.Sub(v.part.Min)
 	for _, object := range objects {
 		crop := boxWithMargin(object.Box).Intersect(wholeImage(in))
@@ -272,7 +289,7 @@ func (s *Snapshots) encodeFrame(encoder *jpegimage.Encoder, v *view) error {
 	return err
 }
 
-// encodeObjects publishes and stores the snapshots of objects.
+// encodeObjects makes the snapshots of objects.
 func (s *Snapshots) encodeObjects(encoder *jpegimage.Encoder, v *view) error {
 	snapshot := store.Snapshot{Camera: v.camera}
 	if s.Store != nil {
@@ -290,15 +307,25 @@ func (s *Snapshots) encodeObjects(encoder *jpegimage.Encoder, v *view) error {
 		if err != nil {
 			return err
 		}
-		if s.Publisher != nil {
-			s.publish(v, object.label, crop)
-		}
-		if s.Store != nil {
-			snapshot.ID, snapshot.Crop = object.id, crop
-			s.Store.AddSnapshot(&snapshot)
+		snapshot.ID, snapshot.Crop = object.id, crop
+		image := &ObjectImage{Snapshot: snapshot, Label: object.label, Labels: v.labels}
+		if s.Holder != nil {
+			s.Holder.Image(image, s.deliver)
+		} else {
+			s.deliver(image)
 		}
 	}
 	return nil
+}
+
+// deliver publishes and stores an image of an object. Topics are those of the network's labels: an image with another one is only stored.
+func (s *Snapshots) deliver(image *ObjectImage) {
+	if s.Publisher != nil && (!image.Relabelled || slices.Contains(image.Labels, image.Label)) {
+		s.publish(&view{camera: image.Camera}, image.Label, image.Crop)
+	}
+	if s.Store != nil {
+		s.Store.AddSnapshot(&image.Snapshot)
+	}
 }
 
 func encodePart(encoder *jpegimage.Encoder, v *view, part image.Rectangle) ([]byte, error) {

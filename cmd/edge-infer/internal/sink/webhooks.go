@@ -3,16 +3,12 @@ package sink
 import (
 	"sync/atomic"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
 )
 
-// Webhooks hands events over to the senders of webhooks. Frame belongs to the frame goroutine.
+// Webhooks hands events over to the senders of webhooks.
 type Webhooks struct {
 	senders atomic.Pointer[[]*webhook.Sender] // nil for none
-
-	details report.Details
 }
 
 // Set replaces the senders. It may be called from any goroutine. Events of a frame that is handed over meanwhile may go to the old ones.
@@ -26,19 +22,11 @@ func (w *Webhooks) Senders() []*webhook.Sender {
 	return nil
 }
 
-var _ pipeline.Sink = (*Webhooks)(nil)
+var _ Output = (*Webhooks)(nil)
 
-// Frame implements pipeline.Sink.
-func (w *Webhooks) Frame(in *pipeline.Result) {
-	senders := w.Senders()
-	if len(senders) == 0 || in.Events == nil || in.Tracker == nil {
-		return
-	}
-	w.details.Begin()
-	for i := range in.Events.Events {
-		message := eventOf(in, &in.Events.Events[i], &w.details)
-		for _, sender := range senders {
-			sender.Event(&message)
-		}
+// Event implements Output.
+func (w *Webhooks) Event(e *Event) {
+	for _, sender := range w.Senders() {
+		sender.Event(&e.Message)
 	}
 }

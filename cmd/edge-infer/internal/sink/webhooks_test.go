@@ -14,14 +14,14 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-// hooks is a sink with one webhook whose receiver is away.
-func hooks(t testing.TB) *Webhooks {
+// hooks is a sink with one webhook whose receiver is away, and its sender.
+func hooks(t testing.TB) (*Events, *webhook.Sender) {
 	s := &webhook.Sender{Name: "away", URL: "http://127.0.0.1:1", Logger: mqtttest.Discard()}
 	require.NoError(t, s.Open())
 	t.Cleanup(func() { _ = s.Close() })
 	w := &Webhooks{}
 	w.Set([]*webhook.Sender{s})
-	return w
+	return &Events{To: []Output{w}}, s
 }
 
 func withEvent(kind zone.Kind) *pipeline.Result {
@@ -33,21 +33,23 @@ func withEvent(kind zone.Kind) *pipeline.Result {
 }
 
 func TestEventsReachWebhooks(t *testing.T) {
-	w := hooks(t)
+	w, sender := hooks(t)
 	w.Frame(withEvent(zone.New))
 	w.Frame(withEvent(zone.Update))
 	w.Frame(&pipeline.Result{Camera: "untracked"})
-	assert.EqualValues(t, 1, w.Senders()[0].Status().Queued, "updates are left out")
+	assert.EqualValues(t, 1, sender.Status().Queued, "updates are left out")
 }
 
 func TestWebhooksWithoutEventsNoAllocations(t *testing.T) {
-	w, quiet := hooks(t), withEvent(zone.New)
+	w, _ := hooks(t)
+	quiet := withEvent(zone.New)
 	quiet.Events.Events = nil
 	assert.Zero(t, testing.AllocsPerRun(100, func() { w.Frame(quiet) }))
 }
 
 func BenchmarkWebhooks(b *testing.B) {
-	w, in := hooks(b), withEvent(zone.New)
+	w, _ := hooks(b)
+	in := withEvent(zone.New)
 	for b.Loop() {
 		w.Frame(in)
 	}

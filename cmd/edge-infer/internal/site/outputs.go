@@ -21,6 +21,7 @@ type Outputs struct {
 	Events   config.Events // the event store
 	Clips    config.Clips  // cameras have their own as well
 	Webhooks []config.Webhook
+	Verify   config.Verify
 	Upload   config.Upload
 	Web      config.Web
 }
@@ -29,7 +30,7 @@ type Outputs struct {
 func ResolveOutputs(c *config.Config) *Outputs {
 	return &Outputs{
 		Device: c.Name, State: c.State, Model: c.Model.Path, Masks: c.Detect.Masks, MapSide: c.Detect.MapSide, DepthUnit: c.Detect.DepthUnit,
-		MQTT: c.MQTT, Events: c.Events, Clips: c.Clips, Webhooks: slices.Clone(c.Webhooks), Upload: c.Upload, Web: c.Web,
+		MQTT: c.MQTT, Events: c.Events, Clips: c.Clips, Webhooks: slices.Clone(c.Webhooks), Verify: c.Verify, Upload: c.Upload, Web: c.Web,
 	}
 }
 

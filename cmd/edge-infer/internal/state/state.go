@@ -13,6 +13,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/verify"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/mqtt"
@@ -112,6 +113,7 @@ type Outputs struct {
 	Store        *store.Stats
 	Clips        *record.Status
 	Webhooks     []webhook.Status
+	Verify       *verify.Status
 	Upload       *upload.Status
 	Certificates []Certificate
 	LinesDropped uint64 // JSON lines that were not written because their reader was slow

@@ -22,8 +22,7 @@ const (
 // errNotOpen is returned while there is no database, without a known reason.
 var errNotOpen = errors.New("event store: not open")
 
-// Store is the running event store. Set the exported fields, Open it, Close it. Frame belongs to the frame goroutine, all other methods may
-// be called from any.
+// Store is the running event store. Set the exported fields, Open it, Close it. Its methods may be called from any goroutine.
 type Store struct {
 	// Directory holds the database and the images and is created if missing. It must be on a disk of this machine.
 	Directory string

@@ -16,6 +16,7 @@ import (
 	clocks "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/verify"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
 )
 
@@ -66,8 +67,11 @@ func busy() *still {
 			}},
 			Retries: 3, Local: true, LocalRequests: 4, Changes: 5,
 		},
-		Secondary:  []SecondaryNetwork{{Name: "colour", Crops: 6, Failed: 2, Missed: 4, Slow: true, Last: time.Now(), Error: "NaN"}},
-		Webhooks:   []webhook.Status{{Name: "alarm", Delivered: 31, Dropped: 2, Queued: 5, Error: "refused"}},
+		Secondary: []SecondaryNetwork{{Name: "colour", Crops: 6, Failed: 2, Missed: 4, Slow: true, Last: time.Now(), Error: "NaN"}},
+		Webhooks:  []webhook.Status{{Name: "alarm", Delivered: 31, Dropped: 2, Queued: 5, Error: "refused"}},
+		Verify: &verify.Status{
+			Asked: 12, Confirmed: 5, Relabelled: 3, Dropped: 2, Unanswered: 4, Held: 1, P50: 0.25, P99: 0.5, Error: "refused",
+		},
 		Upload:     &upload.Status{Uploaded: 21, Bytes: 9000, Failures: 4, Lost: 1, Waiting: 6},
 		EventStore: &store.Stats{Stored: 41, Dropped: 2, Error: "full"},
 		Stages: Stages([]clocks.Summary{{
@@ -135,6 +139,15 @@ edge_infer_frames_dropped_total{camera="cam0",reason="motion"} 7
 edge_infer_frames_dropped_total{camera="cam0",reason="newer"} 3
 edge_infer_deadline_missed_total{camera="cam0"} 5
 edge_infer_camera_slowdown{camera="cam0"} 4
+edge_infer_verify_up 0
+edge_infer_verify_asked_total 12
+edge_infer_verify_objects_total{outcome="confirmed"} 5
+edge_infer_verify_objects_total{outcome="relabelled"} 3
+edge_infer_verify_objects_total{outcome="dropped"} 2
+edge_infer_verify_objects_total{outcome="unanswered"} 4
+edge_infer_verify_held 1
+edge_infer_verify_p50_seconds 0.25
+edge_infer_verify_p99_seconds 0.5
 edge_infer_stage_seconds{stage="decode",quantile="0.5"} 0.001
 edge_infer_stage_seconds{stage="decode",quantile="0.999"} 0.003
 edge_infer_stage_seconds{stage="decode",quantile="1"} 0.004

@@ -11,6 +11,7 @@ import (
 	clocks "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/verify"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
@@ -50,6 +51,7 @@ type Status struct {
 	Clips     *Clips           `json:"clips,omitempty"`  // nil where none are recorded
 	Upload    *upload.Status   `json:"upload,omitempty"` // nil without a server
 	Webhooks  []webhook.Status `json:"webhooks,omitempty"`
+	Verify    *verify.Status   `json:"verify,omitempty"` // nil without a service
 	Runtime   Runtime          `json:"runtime"`
 	// Opening describes what the run is waiting for at the start; empty once it processes frames.
 	Opening string `json:"opening,omitempty"`

@@ -10,11 +10,7 @@ import (
 	"strings"
 	"time"
 
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/httperror"
-	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
@@ -148,9 +144,15 @@ func (d *delivery) drain(ctx context.Context) {
 	}
 }
 
+// ownID precedes, in the topic of a queued event, an id that the event had before it was queued.
+const ownID = "="
+
 // eventID is the webhook-id of an event.
 func eventID(event *spool.Event) string {
 	run, _, _ := strings.Cut(event.Topic, " ")
+	if own, found := strings.CutPrefix(run, ownID); found {
+		return own
+	}
 	return run + "-" + strconv.FormatUint(event.Number, 10)
 }
 
@@ -180,7 +182,7 @@ func (s *Sender) send(ctx context.Context, event *spool.Event) *failure {
 // attempt sends an event in the format of the receiver. A notification whose image is refused is sent without it.
 func (s *Sender) attempt(ctx context.Context, id, object string, body []byte) (*http.Response, error) {
 	if s.Format != config.Ntfy {
-		return s.post(ctx, id, withLinks(body, s.links(ctx, object)))
+		return s.endpoint().Post(ctx, id, withLinks(body, s.links(ctx, object)))
 	}
 	image := s.image(ctx, object)
 	answer, err := s.ntfy(ctx, body, image)
@@ -207,43 +209,6 @@ func retryAfter(header string) time.Duration {
 		return min(max(time.Until(at), 0), longestPause)
 	}
 	return min(time.Duration(max(seconds, 0))*time.Second, longestPause)
-}
-
-// post sends a signed body. Errors do not contain the address, which may be secret.
-func (s *Sender) post(ctx context.Context, id string, body []byte) (*http.Response, error) {
-	hook, err := s.signer()
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now()
-	signature, err := hook.Sign(id, now, body)
-	if err != nil {
-		return nil, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(body))
-	if err != nil {
-		return nil, httperror.Reason(err, "the receiver")
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", "edge-infer/"+s.Version)
-	request.Header.Set(standardwebhooks.HeaderWebhookID, id)
-	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	request.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
-	answer, err := s.client.Do(request)
-	return answer, httperror.Reason(err, "the receiver")
-}
-
-// signer reads the signing secret.
-func (s *Sender) signer() (*standardwebhooks.Webhook, error) {
-	text, err := credentials.ReadSecret(s.Secret, s.SecretFile)
-	if err != nil {
-		return nil, fmt.Errorf("signing secret: %w", err)
-	}
-	hook, err := ParseSecret(strings.TrimSpace(text))
-	if err != nil {
-		return nil, fmt.Errorf("signing secret: %w", err)
-	}
-	return hook, nil
 }
 
 // links calls Links, for a limited time.

@@ -128,12 +128,7 @@ func (s *Sender) prepare() error {
 		s.Logger = slog.Default()
 	}
 	s.Logger = s.Logger.With("webhook", s.Name)
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxConnsPerHost = 1
-	s.client = &http.Client{
-		Transport: transport, Timeout: s.timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // which the standard takes for a failure
-	}
+	s.client = NewClient(1, s.timeout)
 	return nil
 }
 
@@ -149,7 +144,11 @@ func (s *Sender) Event(e *payload.Event) {
 	if !s.Filter.Match(e) || s.disabled() {
 		return
 	}
-	s.events.Offer(s.run+" "+e.Object, func(buf []byte, number uint64) []byte {
+	id := s.run
+	if e.ID != "" {
+		id = ownID + e.ID
+	}
+	s.events.Offer(id+" "+e.Object, func(buf []byte, number uint64) []byte {
 		buf = append(buf, `{"type":`...)
 		buf = payload.AppendString(buf, "event."+e.Type)
 		buf = append(buf, `,"timestamp":"`...)
@@ -184,6 +183,9 @@ func (s *Sender) Run(ctx context.Context) error {
 	d.drain(last)
 	return nil
 }
+
+// Sync returns when the queued events are on disk.
+func (s *Sender) Sync() error { return s.events.Sync() }
 
 // Close writes the queued events to disk. It is idempotent and safe on a sender that was never opened.
 func (s *Sender) Close() error {

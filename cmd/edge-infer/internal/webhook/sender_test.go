@@ -155,6 +155,22 @@ func TestEventsAreSignedAndFiltered(t *testing.T) {
 	assert.Equal(t, Status{Name: "alarm", Host: to.URL, Delivered: 1}, s.Status())
 }
 
+// An event that had an id before it was queued keeps it, and has whether it was verified.
+func TestEventsKeepTheirOwnID(t *testing.T) {
+	to := newReceiver(t, nil)
+	s := start(t, &Sender{URL: to.URL, Spool: spool.Config{Directory: t.TempDir()}})
+	verified := event("new", 1)
+	yes := true
+	verified.ID, verified.Verified = "abcv-17", &yes
+	s.Event(verified)
+	s.Event(event("new", 2))
+	require.NoError(t, s.Sync())
+	eventually(t, func() bool { return s.Status().Delivered == 2 }, "delivery")
+	all := to.received() // which compares the header with data.id
+	assert.Equal(t, "abcv-17", all[0].id)
+	assert.NotEqual(t, "abcv-17", all[1].id)
+}
+
 // A disk that hangs costs the links, not the events.
 func TestLinksHang(t *testing.T) {
 	to := newReceiver(t, nil)

@@ -27,6 +27,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/verify"
 	"github.com/edge-infer/edge-infer/mqtt"
 	embedded "github.com/edge-infer/edge-infer/mqtt/broker"
 	"github.com/edge-infer/edge-infer/mqtt/command"
@@ -64,6 +65,7 @@ type Outputs struct {
 	uploads   uploads
 	audit     audit.Log // set by OpenMQTT
 	webhooks  webhooks
+	gate      *verify.Gate // nil if no service verifies events
 	history   *history.Recorder
 	page      pageServer
 
@@ -98,7 +100,13 @@ func (o *Outputs) Open(cameras []pipeline.Camera, recorded []record.Camera, unit
 	} else {
 		o.terminal = report.NewTerminal(o.Screen)
 	}
+	if err := o.openGate(); err != nil {
+		return err
+	}
 	snapshots := &sink.Snapshots{Logger: o.Logger}
+	if o.gate != nil {
+		snapshots.Holder = o.gate
+	}
 	if o.client != nil {
 		snapshots.Publisher = o.client
 	}
@@ -132,20 +140,18 @@ func (o *Outputs) Sinks() []pipeline.Sink {
 		Seen: &o.seen, Module: payload.AnalyticsModule{ID: cmp.Or(o.Settings.Model, "demo"), Version: o.Version},
 		RepeatInterval: o.Settings.MQTT.CountInterval,
 	}
-	stored := sink.Stored{Then: []pipeline.Sink{publisher}}
 	if o.store != nil {
 		publisher.Store = o.store
-		stored.Store = o.store
 	}
-	if o.client != nil || o.store != nil {
-		stored.Then = append(stored.Then, o.snapshots)
+	ordered := sink.Ordered{o.events(publisher), publisher}
+	if o.client != nil || o.store != nil || o.gate != nil {
+		ordered = append(ordered, o.snapshots)
 	}
-	sinks = append(sinks, stored)
+	sinks = append(sinks, ordered)
 	sinks = append(sinks, &o.page)
 	if o.recorder != nil {
 		sinks = append(sinks, o.recorder)
 	}
-	sinks = append(sinks, &o.webhooks.sink)
 	if o.recording != nil {
 		sinks = append(sinks, o.recording)
 	}
@@ -169,6 +175,9 @@ func (o *Outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context
 	}
 	if o.client != nil {
 		work(o.client.Run)
+	}
+	if o.gate != nil {
+		work(o.gate.Run)
 	}
 }
 
@@ -212,6 +221,9 @@ func (o *Outputs) Close() error {
 	if o.recording != nil {
 		errs = append(errs, o.recording.Close())
 	}
+	if o.gate != nil {
+		errs = append(errs, o.gate.Close())
+	}
 	if o.client != nil {
 		errs = append(errs, o.client.Close())
 	}
@@ -252,6 +264,10 @@ func (o *Outputs) State() *state.State {
 		now.Clips = &status
 	}
 	now.Webhooks = o.webhooks.Status()
+	if o.gate != nil {
+		status := o.gate.Status()
+		now.Verify = &status
+	}
 	now.Upload = o.uploads.Status()
 	if o.lines != nil {
 		now.LinesDropped = o.lines.Dropped()

@@ -91,6 +91,9 @@ func trouble(s *state.State) string {
 		}
 		add("webhook "+w.Name+" cannot deliver: ", w.Error)
 	}
+	if o.Verify != nil {
+		add("events are not verified: ", o.Verify.Error)
+	}
 	if o.Upload != nil {
 		add("clips and snapshots are not uploaded: ", o.Upload.Error)
 	}

@@ -61,6 +61,7 @@ export class System {
       ["Capture threads", status.runtime.capture],
       ["Broker", status.broker],
       ...(status.webhooks ?? []).map((w) => [`Webhook ${w.name}`, webhookState(w)]),
+      ["Verification", verifyState(status.verify)],
       ["Upload", uploadState(status.upload)],
       ["Metrics", el("a", { href: "/metrics" }, "/metrics")],
     ]);
@@ -91,6 +92,14 @@ function inputShape(engine) {
 function webhookState(hook) {
   if (hook.disabled) return "disabled: its receiver has answered 410 Gone";
   return hook.error || `delivers to ${hook.host}`;
+}
+
+// verifyState describes the service that verifies events; empty without one.
+function verifyState(v) {
+  if (!v) return "";
+  const counts = `${v.asked} asked, ${v.confirmed} confirmed, ${v.relabelled} relabelled, ${v.dropped} dropped, ${v.unanswered} unanswered`;
+  const times = v.p50_s ? `, p50 ${Math.round(1000 * v.p50_s)} ms, p99 ${Math.round(1000 * v.p99_s)} ms` : "";
+  return `${v.error || v.host}: ${counts}${times}`;
 }
 
 // uploadState describes the copying of files to a server; empty without a server.

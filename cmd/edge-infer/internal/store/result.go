@@ -8,23 +8,8 @@ import (
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
-var _ pipeline.Sink = (*Store)(nil)
-
-// Frame implements pipeline.Sink. Without an event it costs nothing. Updates of an object that is there are not stored: its other events
-// carry what has changed.
-func (s *Store) Frame(in *pipeline.Result) {
-	if in.Events == nil || in.Tracker == nil {
-		return
-	}
-	for i := range in.Events.Events {
-		if e := &in.Events.Events[i]; e.Kind != zone.Update {
-			s.Add(eventOf(in, e))
-		}
-	}
-}
-
-// eventOf copies an event and its object.
-func eventOf(in *pipeline.Result, e *zone.Event) *Event {
+// EventOf copies an event of a result and its object.
+func EventOf(in *pipeline.Result, e *zone.Event) *Event {
 	o, configuration := e.Object, &in.Tracker.Config
 	to := &Event{
 		ID: o.ID(), Camera: in.Camera, Label: postprocess.Label(in.Labels, o.Class), Start: o.Start, Last: o.LastSeen, Ended: e.Kind == zone.End,

@@ -17,26 +17,35 @@ type frames func(*pipeline.Result)
 
 func (f frames) Frame(in *pipeline.Result) { f(in) }
 
-// TestEventsAreStoredBeforeTheyArePublished: the client has none of a frame's events when the store gets them.
+// event is an output that calls itself.
+type event func(*Event)
+
+func (f event) Event(e *Event) { f(e) }
+
+// TestEventsAreStoredBeforeTheyArePublished: the client has none of an event when the store gets it, and all of a frame's events when the
+// sinks behind get the frame.
 func TestEventsAreStoredBeforeTheyArePublished(t *testing.T) {
 	access := mqtt.Access{Brokers: []string{"mqtt://127.0.0.1:1"}}
 	client := &mqtt.Client{Device: "house", Link: mqtt.Link{Access: access, Logger: slog.New(slog.DiscardHandler)}}
 	require.NoError(t, client.Open())
 	stored := 0
-	store := frames(func(in *pipeline.Result) {
+	store := event(func(e *Event) {
 		require.EqualValues(t, stored, client.Accounting().Events.Offered)
-		stored += len(in.Events.Events)
+		require.NotNil(t, e.Stored)
+		stored++
 	})
-	s := Stored{Store: store, Then: []pipeline.Sink{&Publisher{Client: client}, frames(func(*pipeline.Result) {
+	s := Ordered{&Events{To: []Output{store, &Publisher{Client: client}}}, frames(func(*pipeline.Result) {
 		require.EqualValues(t, stored, client.Accounting().Events.Offered)
-	})}}
+	})}
 	for track := range uint64(5) {
 		o := &zone.Object{Track: track, Start: time.Unix(2e9, 0)}
 		s.Frame(&pipeline.Result{
 			Camera: "gate", Labels: []string{"person"}, Tracker: new(pipeline.Tracker),
-			Events: &zone.Result{Events: []zone.Event{{Kind: zone.New, Object: o, Zone: -1, Line: -1}}},
+			Events: &zone.Result{Events: []zone.Event{
+				{Kind: zone.New, Object: o, Zone: -1, Line: -1},
+				{Kind: zone.End, Object: o, Zone: -1, Line: -1},
+			}},
 		})
 	}
-	require.Equal(t, 5, stored)
-	Stored{Then: s.Then[:1]}.Frame(&pipeline.Result{Camera: "gate"}) // without a store
+	require.Equal(t, 10, stored)
 }
