@@ -2,14 +2,12 @@ package outputs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/onvif"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
-	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/command"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
@@ -98,28 +96,10 @@ func foundCamera(c *onvif.Camera) web.FoundCamera {
 	return found
 }
 
-// execute carries out a command that did not come over MQTT. The client publishes what it sets.
-func (o *Outputs) execute(cmd command.Command) error {
-	switch {
-	case o.controller == nil:
-		return errors.New("settings cannot be changed yet: the run is starting")
-	case o.client != nil && o.client.Controller != nil:
-		return o.client.Execute(cmd)
-	}
-	_, err := o.values.Execute(o.controller, cmd)
-	return err
-}
-
-// cameras returns what the page changes cameras with.
-func (o *Outputs) cameras() web.Cameras {
+// pageCameras returns what the page changes cameras with.
+func pageCameras(o *Outputs) web.Cameras {
 	return &cameras{
-		added: config.AddedCameras{Sources: o.Sources}, execute: o.execute, reload: o.Reread,
-		forget: func(camera string) { o.values.ForgetRemote(camera) },
+		added: config.AddedCameras{Sources: o.Sources}, execute: o.commands.Execute, reload: o.Reread,
+		forget: func(camera string) { o.commands.values.ForgetRemote(camera) },
 	}
-}
-
-// openValues reads what commands of earlier runs have set.
-func (o *Outputs) openValues(controller mqtt.Controller) {
-	o.controller = controller
-	o.values = mqtt.OpenRemoteValues(o.Settings.MQTT.Spool, o.Logger)
 }

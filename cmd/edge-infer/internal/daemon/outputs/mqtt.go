@@ -39,7 +39,7 @@ func (o *Outputs) openClient(controller mqtt.Controller) error {
 	}
 	client := broker.NewClient(o.Settings, brokers)
 	client.Logger = o.Logger
-	client.Values = o.values
+	client.Values = o.commands.values
 	client.Acknowledged = func(took time.Duration) { o.Stages.Record(stage.Acknowledgement, took) }
 	if o.store != nil {
 		client.BeforeEvent = o.store.Settle
@@ -59,6 +59,7 @@ func (o *Outputs) openClient(controller mqtt.Controller) error {
 		b.Trust(client.Identifiers()...)
 	}
 	o.client = client
+	o.commands.client = client
 	return nil
 }
 

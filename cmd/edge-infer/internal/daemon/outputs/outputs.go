@@ -55,7 +55,6 @@ type Outputs struct {
 	// Set by Open; nil if not configured.
 	broker    atomic.Pointer[embedded.Broker] // a reload replaces it
 	client    *mqtt.Client
-	values    *mqtt.RemoteValues // that commands have set; set by OpenMQTT
 	terminal  *report.Terminal
 	lines     *report.JSON // with JSON
 	snapshots *sink.Snapshots
@@ -69,7 +68,7 @@ type Outputs struct {
 	history   *history.Recorder
 	page      pageServer
 
-	controller   mqtt.Controller // set by OpenMQTT
+	commands     commands // set by OpenMQTT
 	background   background
 	reloaded     atomic.Pointer[site.Outputs] // the settings in force; nil before the first reload
 	certificates certificates
@@ -82,7 +81,7 @@ type Outputs struct {
 
 // OpenMQTT makes the client ready.
 func (o *Outputs) OpenMQTT(controller mqtt.Controller) error {
-	o.openValues(controller)
+	o.commands = commands{controller: controller, values: mqtt.OpenRemoteValues(o.Settings.MQTT.Spool, o.Logger)}
 	o.store = newStore(o)
 	o.audit.Logger = o.Logger
 	if o.Settings.State != "" {
@@ -227,9 +226,7 @@ func (o *Outputs) Close() error {
 	if o.client != nil {
 		errs = append(errs, o.client.Close())
 	}
-	if o.values != nil {
-		o.values.Close()
-	}
+	o.commands.Close()
 	o.audit.Close()
 	errs = append(errs, o.webhooks.Close())
 	if b := o.broker.Load(); b != nil {
@@ -289,7 +286,7 @@ func (o *Outputs) Remote(camera string) command.Kept {
 	if (o.client == nil || o.client.Controller == nil) && o.Settings.Web.Listen == config.Off {
 		return command.Kept{}
 	}
-	return o.values.Remote(camera)
+	return o.commands.values.Remote(camera)
 }
 
 // Available publishes whether a camera delivers images.

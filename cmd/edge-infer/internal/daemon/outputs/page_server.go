@@ -125,7 +125,7 @@ func (o *Outputs) preparePage(units func(string) *capture.Ring) {
 		if o.store != nil {
 			server.Events = o.store
 		}
-		server.Cameras = o.cameras()
+		server.Cameras = pageCameras(o)
 		server.Zones = &zones{Zones: config.Zones{Sources: o.Sources}, reload: o.Reread}
 		return server, nil
 	}
