@@ -87,8 +87,9 @@ internal/daemon/fleet: capture capture/motion capture/source engine engine/quant
 	internal/daemon/camera internal/daemon/device internal/media internal/network internal/pipeline internal/process internal/progress
 	internal/record internal/site internal/stage internal/state postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/daemon/outputs: capture mqtt/credentials engine engine/quantize internal/accuracy internal/annotate internal/audit internal/boundedfile
-	internal/broker internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink internal/site
-	internal/stage internal/state internal/store internal/telemetry internal/terminal internal/upload internal/verify internal/web internal/webhook mqtt mqtt/address
+	internal/broker internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink
+	internal/site internal/stage internal/state internal/store internal/telemetry internal/terminal internal/upload internal/verify
+	internal/web internal/webhook mqtt mqtt/address
 	mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/config/manual: internal/config
 internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec
@@ -132,7 +133,8 @@ internal/redact:
 internal/spelling:
 internal/stage:
 internal/state: capture engine/quantize engine/standby engine/triton internal/pipeline internal/record internal/site internal/stage
-	internal/store internal/telemetry internal/upload internal/verify internal/webhook mqtt mqtt/broker postprocess/predict postprocess/predict/cascade
+	internal/store internal/telemetry internal/upload internal/verify internal/webhook mqtt mqtt/broker postprocess/predict
+	postprocess/predict/cascade
 	postprocess/zone
 internal/store: internal/atomicfile internal/history internal/pipeline internal/record postprocess postprocess/zone
 internal/telemetry: engine/cuda internal/meminfo
@@ -262,8 +264,8 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
-// TestFewReadTheWholeConfiguration: what runs is resolved once, by package site. Below it nothing knows the whole configuration but control,
-// which loads it; commands other than run, and the packages that they share with it, have no site.
+// TestFewReadTheWholeConfiguration: what runs is resolved once, by package site. Below it nothing knows the whole configuration but
+// control, which loads it; commands other than run, and the packages that they share with it, have no site.
 func TestFewReadTheWholeConfiguration(t *testing.T) {
 	readers := map[string]bool{}
 	err := filepath.WalkDir("internal", func(path string, entry fs.DirEntry, err error) error {
