@@ -18,6 +18,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/control"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/outputs"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/internal/testtool"
@@ -53,7 +54,8 @@ func TestARemoteRestartIsLookedAtBefore(t *testing.T) {
 	c, err := d.load()
 	require.NoError(t, err)
 	r := &control.Control{
-		Load: d.load, Fleet: standing(site.Resolve(c, nil)), Started: time.Now().Add(-time.Hour), Logger: slog.New(slog.DiscardHandler),
+		Load: d.load, Fleet: standing(site.Resolve(c, nil)), Outputs: &outputs.Outputs{}, Started: time.Now().Add(-time.Hour),
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	r.Begin(c, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -26,20 +26,17 @@ type Cameras interface {
 	Search(ctx context.Context, search Search) ([]FoundCamera, error)
 }
 
-// NewCamera is a camera to add. User and Password go into URI and Record.
+// NewCamera is a camera to add, and the body of that request: keys are the fields' names in lower case. User and Password go into URI and
+// Record.
 type NewCamera struct {
-	Name     string `json:"name"`
-	URI      string `json:"uri"`
-	Record   string `json:"record"`
-	User     string `json:"user"`
-	Password string `json:"password"`
+	Name, URI, Record string
+	User, Password    string
 }
 
-// Search is a search for cameras.
+// Search is a search for cameras, and the body of that request.
 type Search struct {
-	Addresses []string `json:"addresses"` // to ask instead of the local networks
-	User      string   `json:"user"`
-	Password  string   `json:"password"`
+	Addresses      []string // to ask instead of the local networks
+	User, Password string
 }
 
 // FoundCamera is a camera that has answered.
