@@ -33,8 +33,9 @@ func TestNoAllocationsPerFrame(t *testing.T) {
 	labels := n.Model().Metadata.Labels
 	images, err := draw(n, 1, 320, 240)
 	require.NoError(t, err)
-	link := mqtt.Link{Access: mqtt.Access{Brokers: []string{"tcp://127.0.0.1:1"}}, Logger: slog.New(slog.DiscardHandler)}
-	client := &mqtt.Client{Device: "gate", Link: link}
+	client := &mqtt.Client{
+		Device: "gate", Link: mqtt.Link{Access: mqtt.Access{Brokers: []string{"tcp://127.0.0.1:1"}}, Logger: slog.New(slog.DiscardHandler)},
+	}
 	require.NoError(t, client.Open())
 	defer client.Close()
 	follower := &pipeline.Tracker{Labels: labels, Confidence: 0.25}

@@ -73,8 +73,9 @@ func (b *Bench) publish(ctx context.Context, clocks *stage.Times) (client *mqtt.
 		closers = append(closers, func() { _ = broker.Close() })
 		address = broker.URL()
 	}
-	link := mqtt.Link{Access: mqtt.Access{Brokers: []string{address}}, Logger: slog.New(slog.DiscardHandler)}
-	client = &mqtt.Client{Device: "bench", Link: link}
+	client = &mqtt.Client{
+		Device: "bench", Link: mqtt.Link{Access: mqtt.Access{Brokers: []string{address}}, Logger: slog.New(slog.DiscardHandler)},
+	}
 	client.Acknowledged = func(took time.Duration) { clocks.Record(stage.Acknowledgement, took) }
 	if err := client.Open(); err != nil {
 		return nil, end, err
