@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
 
     Slot slots[kSlots];
     for (Slot& s : slots) {
-        const ei_slot_options options = {0, graph, EI_WAIT_SPIN, 0, input, filtered};
+        const ei_slot_options options = {0, graph, EI_WAIT_SPIN, 0, filtered};
         if (ei_slot_open(engine, &options, &s.slot, &s.request, &error) != 0) die("slot", error);
         check(cuMemAlloc_v2(&s.staging, bytes * batch), "staging");
         if (!filtered) continue;

@@ -242,12 +242,12 @@ func TestNoAnswer(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", drop ", drop), func(t *testing.T) {
 				t.Parallel()
 				address := "http://" + mqtttest.FreeAddress(t)
-				limit := time.Minute
+				limit, serving := time.Minute, answers
 				if name == "hangs" {
-					answers, limit = hanging(t), 30*time.Millisecond
+					serving, limit = hanging(t), 30*time.Millisecond
 				}
-				if answers != nil {
-					address = newService(t, answers).URL
+				if serving != nil {
+					address = newService(t, serving).URL
 				}
 				g, to := start(t, &Gate{Timeout: limit, Drop: drop}, address)
 				g.Event(event("new", "a", 1))
