@@ -75,27 +75,29 @@ internal/config: capture engine internal/atomicfile internal/boundedfile interna
 internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
-internal/daemon: capture internal/annotate internal/aspect internal/atomicfile internal/config internal/daemon/control
-	internal/daemon/fleet internal/daemon/outputs internal/pipeline internal/process internal/progress internal/report internal/site
-	internal/state internal/telemetry internal/terminal systemd
+internal/daemon: capture internal/annotate internal/aspect internal/atomicfile internal/bundle internal/config internal/daemon/control
+	internal/daemon/fleet internal/daemon/outputs internal/judge internal/pipeline internal/process internal/progress internal/report internal/site
+	internal/state internal/telemetry internal/terminal internal/update systemd
 internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
-	internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage internal/state postprocess/predict
+	internal/judge internal/network internal/pipeline internal/progress internal/sink internal/site internal/stage internal/state
+	postprocess/predict
 internal/daemon/control: internal/boundedfile internal/config internal/diagnose internal/network internal/process internal/site
 	internal/state mqtt mqtt/command postprocess/zone
 internal/daemon/fleet: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/config
-	internal/daemon/camera internal/daemon/device internal/media internal/network internal/pipeline internal/process internal/progress
-	internal/record internal/site internal/stage internal/state postprocess/predict postprocess/predict/cascade postprocess/zone
+	internal/daemon/camera internal/daemon/device internal/judge internal/media internal/network internal/pipeline internal/process internal/progress
+	internal/record internal/site internal/stage internal/state internal/update postprocess/predict postprocess/predict/cascade
+	postprocess/zone
 internal/daemon/outputs: capture mqtt/credentials engine engine/quantize internal/accuracy internal/annotate internal/audit internal/boundedfile
 	internal/broker internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink
-	internal/site internal/stage internal/state internal/store internal/telemetry internal/terminal internal/upload internal/verify
+	internal/site internal/stage internal/state internal/store internal/telemetry internal/terminal internal/update internal/upload internal/verify
 	internal/web internal/webhook mqtt mqtt/address
 	mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/config/manual: internal/config
 internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec
 	capture/rtsp capture/rtsp/rtsptest capture/scene capture/source engine
 	internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime engine/preprocess engine/tensorrt internal/broker
-	internal/config internal/network internal/process internal/progress internal/telemetry internal/upload internal/verify internal/web
+	internal/bundle internal/config internal/network internal/process internal/progress internal/telemetry internal/update internal/upload internal/verify internal/web
 	internal/webhook mqtt mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
 internal/crashtest:
 internal/testtool:
@@ -105,6 +107,7 @@ internal/infer: capture capture/source engine internal/atomicfile engine/onnx en
 	internal/config internal/media internal/network internal/pipeline internal/progress internal/report internal/terminal mqtt/payload
 	postprocess postprocess/draw postprocess/evaluate postprocess/format postprocess/predict postprocess/predict/window postprocess/track
 	postprocess/zone
+internal/judge: engine engine/isolate internal/network internal/progress internal/site postprocess postprocess/evaluate postprocess/predict
 internal/media: capture capture/source engine internal/meminfo postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress internal/site
 	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/tile
@@ -133,7 +136,7 @@ internal/redact:
 internal/spelling:
 internal/stage:
 internal/state: capture engine/quantize engine/standby engine/triton internal/pipeline internal/record internal/site internal/stage
-	internal/store internal/telemetry internal/upload internal/verify internal/webhook mqtt mqtt/broker postprocess/predict
+	internal/store internal/telemetry internal/update internal/upload internal/verify internal/webhook mqtt mqtt/broker postprocess/predict
 	postprocess/predict/cascade
 	postprocess/zone
 internal/store: internal/atomicfile internal/history internal/pipeline internal/record postprocess postprocess/zone
@@ -144,7 +147,9 @@ internal/terminal:
 internal/tritoncheck:
 internal/web: internal/boundedfile capture internal/access internal/audit internal/backoff internal/history internal/inflight
 	internal/pipeline internal/stage internal/store
-	internal/web/live internal/upload internal/verify internal/webhook postprocess/zone
+	internal/web/live internal/update internal/upload internal/verify internal/webhook postprocess/zone
+internal/update: internal/atomicfile internal/backoff internal/boundedfile internal/bundle internal/catalogue internal/config internal/jpegimage
+	internal/judge internal/pipeline internal/progress
 internal/upload: internal/boundedfile internal/backoff internal/config internal/httperror internal/store mqtt/spool
 internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror internal/site mqtt/credentials mqtt/payload mqtt/spool
 internal/verify: internal/backoff internal/config internal/sink internal/site internal/webhook mqtt/credentials mqtt/payload mqtt/spool

@@ -19,6 +19,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture/source"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/judge"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
@@ -67,6 +68,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		newHidden(network.BuildCommand, network.ServePlanBuild),
 		newHidden(process.CameraCommand, source.ServeCamera),
 		newHidden(diagnose.Command, diagnose.Serve),
+		newHidden(judge.Command, judge.Serve),
 	)
 	return root
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func newRun(stdout, stderr io.Writer) *cobra.Command {
-	d := &daemon.Daemon{Version: release, Stdout: stdout, Stderr: stderr}
+	d := &daemon.Daemon{Version: release, Machine: machineOfPlans, Stdout: stdout, Stderr: stderr}
 	command := &cobra.Command{
 		Use: "run [CAMERA ...]", Short: "Detect objects and publish them until stopped; the default command", Args: cobra.ArbitraryArgs,
 		Long: `Reads the cameras, runs the network on their frames and publishes the detections.

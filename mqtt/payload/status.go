@@ -20,6 +20,23 @@ type Status struct {
 	Runtime   Runtime // left out when it has no processors
 	// ConfigurationError is why the configuration that was read last is not in force; empty when it is.
 	ConfigurationError string
+	Update             *Update // nil where models are not updated
+}
+
+// Update is how the model is kept current from its source of bundles.
+type Update struct {
+	Model   string `json:"model"`
+	Version int64  `json:"version"` // installed; 0 if the model does not come from a bundle
+	Phase   string `json:"phase"`   // current, downloading, collecting, judging or trial
+	// Candidate is the version that is being received or tried, 0 for none.
+	Candidate int64  `json:"candidate,omitempty"`
+	Error     string `json:"error,omitempty"` // why the source has given no bundle; empty if it has
+	// Refused is the newest version that was tried on this device, and Reason why it was refused; 0 if it was installed.
+	Refused int64  `json:"refused,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	// Agreement is the share of objects that the last new model and the one before have both found on images of the cameras; nil without a
+	// comparison.
+	Agreement *float64 `json:"agreement,omitempty"`
 }
 
 // Runtime is how the process uses its machine.
@@ -83,6 +100,7 @@ type statusMessage struct {
 	Accuracy           *accuracyMessage               `json:"accuracy,omitempty"`
 	Runtime            Runtime                        `json:"runtime,omitzero"`
 	ConfigurationError string                         `json:"configuration_error,omitempty"`
+	Update             *Update                        `json:"update,omitempty"`
 	Cameras            map[string]cameraStatusMessage `json:"cameras"`
 	TooLarge           any                            `json:"too_large,omitempty"`
 }
@@ -125,7 +143,7 @@ func (s *Status) AppendJSON(buf []byte, device string, now time.Time, tooLarge a
 	message := statusMessage{
 		Header: NewHeader(device, now), Program: s.Version, Started: s.Started.UTC().Format(time.RFC3339), Uptime: uptime(s.Started, now),
 		Backend: s.Backend, Reason: s.Reason, Hardware: s.Hardware, Model: s.Model, Head: s.Head, Precision: s.Precision,
-		ConfigurationError: s.ConfigurationError, Cameras: byName(s.Cameras, (*CameraStatus).message), TooLarge: tooLarge,
+		ConfigurationError: s.ConfigurationError, Update: s.Update, Cameras: byName(s.Cameras, (*CameraStatus).message), TooLarge: tooLarge,
 	}
 	if s.Accuracy != nil {
 		message.Accuracy = s.Accuracy.message()

@@ -30,6 +30,10 @@ type Pull struct {
 	Plans tensorrt.Cache
 	// Now returns the time; time.Now if nil.
 	Now func() time.Time
+	// Accept is called with the checked manifest before any file is received; its error ends the pull. Nil accepts all.
+	Accept func(*Info) error
+	// Stage keeps the bundle as a candidate beside the version in force, see catalogue.Store.StageBundle.
+	Stage bool
 }
 
 // Machine is what a plan must fit: the version of TensorRT and the names of the GPUs.
@@ -107,19 +111,28 @@ func (p *Pull) run(ctx context.Context) (result *PullResult, err error) {
 	if err := b.checkExpiry(now()); err != nil {
 		return nil, err
 	}
+	if p.Accept != nil {
+		if err := p.Accept(b.Info); err != nil {
+			return nil, err
+		}
+	}
 	there, err := p.isInstalled(b)
 	if err != nil {
 		return nil, err
 	}
 	result = &PullResult{Summary: b.summary(p.Location), AlreadyPresent: there, Plans: []string{}, Notes: []string{}}
-	if !there {
+	if !there && !p.isStaged(b) {
 		if err := p.installLocked(ctx, b, result); err != nil {
 			return nil, err
 		}
 	}
-	result.Path = p.Store.Path(b.Name)
+	dir := p.Store.Bundle(b.Name)
+	if p.Stage && !there {
+		dir = p.Store.Candidate(b.Name)
+	}
+	result.Path = catalogue.Store{Dir: dir}.Path(b.Name)
 	if b.file(calibrationFile) != nil {
-		result.Calibration = calibrationPath(p.Store.Bundle(b.Name), b.Name)
+		result.Calibration = calibrationPath(dir, b.Name)
 	}
 	return result, nil
 }
@@ -139,17 +152,45 @@ func (p *Pull) installLocked(ctx context.Context, b *opened, result *PullResult)
 	return p.install(ctx, b, dir, result)
 }
 
+// isStaged reports whether the bundle is the candidate, undamaged.
+func (p *Pull) isStaged(b *opened) bool {
+	dir := p.Store.Candidate(b.Name)
+	if !p.Stage || dir == "" {
+		return false
+	}
+	have, err := readInstalled(dir)
+	return err == nil && have.Digest == b.Digest && catalogue.Store{Dir: dir}.Verify(b.Name) == nil
+}
+
+// Installed returns what the manifest of an installed bundle states; nil if the model was not installed from one, or is damaged.
+func Installed(store catalogue.Store, name string) *Info {
+	dir := store.Bundle(name)
+	if dir == "" {
+		return nil
+	}
+	have, err := readInstalled(dir)
+	if err != nil {
+		return nil
+	}
+	return have
+}
+
+// readInstalled reads the manifest in a directory of a version.
+func readInstalled(dir string) (*Info, error) {
+	data, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if err != nil {
+		return nil, err
+	}
+	return parseManifest(data)
+}
+
 // isInstalled reports whether the bundle is installed and undamaged. It returns an error if it must not replace the one that is.
 func (p *Pull) isInstalled(b *opened) (bool, error) {
 	dir := p.Store.Bundle(b.Name)
 	if dir == "" {
 		return false, nil
 	}
-	data, err := os.ReadFile(filepath.Join(dir, manifestName))
-	if err != nil {
-		return false, nil //nolint:nilerr // damaged, and replaced
-	}
-	have, err := parseManifest(data)
+	have, err := readInstalled(dir)
 	switch {
 	case err != nil:
 		return false, nil //nolint:nilerr // damaged, and replaced
@@ -212,6 +253,9 @@ func (p *Pull) install(ctx context.Context, b *opened, dir string, result *PullR
 		if err := atomicfile.Write(filepath.Join(dir, signatureName), b.signature(p.Keys), 0o644); err != nil {
 			return err
 		}
+	}
+	if p.Stage {
+		return p.Store.StageBundle(b.Name, dir)
 	}
 	return p.Store.InstallBundle(b.Name, dir)
 }

@@ -219,7 +219,7 @@ func Default() *Config {
 		Clips:     defaultClips(),
 		Upload:    Upload{Clips: true, Snapshots: true},
 		Verify:    Verify{Timeout: 2 * time.Second, Cameras: []string{}, Labels: []string{}, Otherwise: Publish},
-		Bundle:    Bundle{Keys: []string{}},
+		Bundle:    Bundle{Keys: []string{}, Every: time.Hour, Trial: 10 * time.Minute, Agreement: 0.5},
 		Web:       Web{Listen: Off, FrameRate: 12, MemoryMB: 32},
 		Motion:    Motion{Sensitivity: defaultSensitivity, MinRate: defaultMinRate},
 		Thermal:   Thermal{Hysteresis: 5},

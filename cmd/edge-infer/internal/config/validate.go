@@ -54,7 +54,7 @@ type contradiction struct {
 // contradictions are all there may be.
 func (c *Config) contradictions() []contradiction {
 	m, w, r := &c.MQTT, &c.Web, &c.Remote
-	return append([]contradiction{
+	return slices.Concat([]contradiction{
 		pair("mqtt.certificate", m.Certificate, "mqtt.key", m.Key),
 		pair("remote.certificate", r.Certificate, "remote.key", r.Key),
 		{
@@ -101,7 +101,7 @@ func (c *Config) contradictions() []contradiction {
 			[]string{"clips.enabled", "clips.directory", "cameras"},
 			"clips.directory must be set, because there is no state directory",
 		},
-	}, c.verifyContradictions()...)
+	}, c.verifyContradictions(), c.bundleContradictions())
 }
 
 // pair is the error of a setting that needs another one. It is reported at the one that is set.

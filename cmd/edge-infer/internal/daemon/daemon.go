@@ -19,10 +19,12 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bundle"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/control"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/fleet"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/outputs"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/judge"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
@@ -30,6 +32,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/update"
 	"github.com/edge-infer/edge-infer/systemd"
 )
 
@@ -46,6 +49,8 @@ type Daemon struct {
 	JSON     bool           // detections go to Stdout as JSON lines, statistics as the last one
 	Root     string         // put before the paths of sysfs, procfs and the like
 	Version  string         // version of the program
+	// Machine returns what engine plans must fit; see bundle.Pull.
+	Machine func(context.Context) (bundle.Machine, error)
 
 	Stdout, Stderr io.Writer
 }
@@ -130,6 +135,9 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	return r.runUntil(ctx, hangup)
 }
 
+// judgeTimeout bounds the comparison of a new model with the running one, for which an engine plan may be built.
+const judgeTimeout = 2 * time.Hour
+
 // outputDrainTime is how long readers of the output may take for the rest of it when the run is ended.
 const outputDrainTime = 2 * time.Second
 
@@ -142,6 +150,7 @@ type run struct {
 	stderr  io.Writer // Stderr, or the screen where that is the same terminal
 
 	fleet   fleet.Fleet
+	updater update.Updater
 	control control.Control
 	outputs outputs.Outputs
 
@@ -185,6 +194,15 @@ func (r *run) wire(c *config.Config, read control.Files, out *report.Output, scr
 	o.Now = func() *state.State { return r.state(fleet.Interval{}) }
 	o.Reread = r.control.AskReload
 
+	u := &r.updater
+	u.State = c.State
+	u.Fleet = f
+	u.Judge = &judge.Judge{Timeout: judgeTimeout}
+	u.Machine = r.Machine
+	u.Logger = r.logger
+	u.Restart = func() { r.control.End(ErrRestart) }
+	u.Open(c.Bundle)
+
 	k := &r.control
 	k.Settings = &r.Settings
 	k.Load = r.load
@@ -208,6 +226,7 @@ func (r *run) cameraChanged(now capture.Stats) {
 // Adopted follows a configuration that has come into force.
 func (r *run) Adopted(c *config.Config) {
 	r.throttle.limits.Store(&c.Thermal)
+	r.updater.Set(c.Bundle)
 	report.SetLevel(&r.level, c.Log)
 	r.outputs.SetCameras(r.fleet.InLoop(), r.fleet.Recorded())
 	if err := r.outputs.Announce(r.state(fleet.Interval{})); err != nil {
@@ -244,6 +263,8 @@ func (r *run) run(ctx context.Context, cancel context.CancelCauseFunc, hangup <-
 	watch, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	rest.Go(func() { r.watch(watch) })
 	rest.Go(func() { r.monitor.Run(watch) })
+	rest.Go(func() { r.updater.Encode(watch) })
+	rest.Go(func() { r.updater.Run(ctx) })
 	r.outputs.Run(watch, &rest, cancel)
 	if r.control.Config().Engine.Backend == config.Auto && f.Upgradable() {
 		rest.Go(func() { f.Upgrade(ctx) })
@@ -296,7 +317,7 @@ func (r *run) open(ctx context.Context) error {
 	if err := o.Open(r.fleet.InLoop(), r.fleet.Recorded(), r.fleet.Units); err != nil {
 		return err
 	}
-	if err := r.fleet.Ready(r.Frames, func() { r.control.End(nil) }, o.Sinks()); err != nil {
+	if err := r.fleet.Ready(r.Frames, func() { r.control.End(nil) }, append(o.Sinks(), &r.updater)); err != nil {
 		return err
 	}
 	now := o.Now()

@@ -17,6 +17,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/convert"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/judge"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine/isolate"
@@ -58,6 +59,8 @@ func program(ctx context.Context, args []string) error {
 		return serve(ctx, network.ServePlanBuild)
 	case diagnose.Command:
 		return serve(ctx, diagnose.Serve)
+	case judge.Command:
+		return serve(ctx, judge.Serve)
 	case "build":
 		b := &convert.Build{Logger: slog.Default()}
 		b.Flags(flags)

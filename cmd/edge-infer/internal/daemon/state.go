@@ -27,6 +27,7 @@ func (r *run) report(now *state.State) {
 	now.Slowdown = int(r.throttle.factor.Load())
 	now.Reload = r.control.Reloaded()
 	now.Restarts = restarts()
+	now.Update = r.updater.Status()
 	now.Watchdog = r.watchdog.margin()
 	for i := range now.Cameras {
 		now.Cameras[i].Seen = r.outputs.Seen(now.Cameras[i].Site.Name)

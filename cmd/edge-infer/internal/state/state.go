@@ -12,6 +12,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/telemetry"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/update"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/verify"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
@@ -52,6 +53,7 @@ type State struct {
 	Sensors  *telemetry.Reading // nil before the first reading
 	Slowdown int                // factor of every camera's interval, because the machine is hot; 1 at full speed
 	Reload   *Reload            // the last one; nil before the first
+	Update   *update.Status     // of models; nil where none are installed from a source
 	Restarts int                // in place, since the service started
 	Watchdog time.Duration      // until the loop that is furthest behind would miss the watchdog
 	Outputs  Outputs

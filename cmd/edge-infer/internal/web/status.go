@@ -10,6 +10,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	clocks "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/update"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/upload"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/verify"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
@@ -52,6 +53,7 @@ type Status struct {
 	Upload    *upload.Status   `json:"upload,omitempty"` // nil without a server
 	Webhooks  []webhook.Status `json:"webhooks,omitempty"`
 	Verify    *verify.Status   `json:"verify,omitempty"` // nil without a service
+	Update    *update.Status   `json:"update,omitempty"` // of models; nil where none are installed from a source
 	Runtime   Runtime          `json:"runtime"`
 	// Opening describes what the run is waiting for at the start; empty once it processes frames.
 	Opening string `json:"opening,omitempty"`

@@ -296,8 +296,8 @@ func restartPart(c *config.Config) config.Config {
 	part.MQTT = config.MQTT{}
 	part.Upload = config.Upload{}
 	part.Events = config.Events{}
-	part.Clips = config.Clips{}   // and of cameras
-	part.Bundle = config.Bundle{} // which commands read, not the daemon
+	part.Clips = config.Clips{} // and of cameras
+	part.Bundle = config.Bundle{}
 	part.Detect = config.Detect{Masks: c.Detect.Masks, MapSide: c.Detect.MapSide, DepthUnit: c.Detect.DepthUnit}
 	return part
 }

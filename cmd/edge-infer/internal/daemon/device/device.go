@@ -32,10 +32,11 @@ type Device struct {
 	options     predict.Options                   // with what the groups have in common that share its engines
 	running     atomic.Pointer[predict.Predictor] // Upgrade may replace it
 	openNetwork opener
-	opening     chan opened  // the first predictor, if it was not open when the cameras started
-	abandoned   atomic.Int32 // calls into predictors that have not returned
-	late        bool         // the first predictor was not opened at the start; set by Set.Open
-	refined     bool         // it runs the fully optimized plan; upgrade goroutine only
+	opening     chan opened                     // the first predictor, if it was not open when the cameras started
+	abandoned   atomic.Int32                    // calls into predictors that have not returned
+	late        bool                            // the first predictor was not opened at the start; set by Set.Open
+	refined     bool                            // it runs the fully optimized plan; upgrade goroutine only
+	replaced    atomic.Pointer[predict.Options] // of the file that took the place of the configured model; nil for none
 	fault       fault
 }
 
@@ -121,8 +122,11 @@ func (d *Device) Decoding(s *site.Site) predict.Decoding {
 }
 
 // openingOptions returns the options for another predictor. A device that started without one has its model file read again, which may have
-// been replaced.
+// been replaced meanwhile.
 func (d *Device) openingOptions() predict.Options {
+	if replaced := d.replaced.Load(); replaced != nil {
+		return *replaced
+	}
 	if !d.late {
 		return d.options
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/update"
 	"github.com/edge-infer/edge-infer/engine/quantize"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
@@ -29,8 +30,24 @@ func statusPayload(s *state.State) *payload.Status {
 	if s.Reload != nil && s.Reload.Err != nil {
 		status.ConfigurationError = s.Reload.Err.Error()
 	}
+	status.Update = updateStatus(s.Update)
 	for i := range s.Cameras {
 		status.Cameras = append(status.Cameras, cameraStatus(&s.Cameras[i]))
+	}
+	return status
+}
+
+// updateStatus is the MQTT status' form of model updates.
+func updateStatus(u *update.Status) *payload.Update {
+	if u == nil {
+		return nil
+	}
+	status := &payload.Update{Model: u.Model, Version: u.Version, Phase: string(u.Phase), Candidate: u.Candidate, Error: u.Error}
+	if u.Last != nil {
+		status.Agreement = u.Last.Agreement
+		if !u.Last.Installed() {
+			status.Refused, status.Reason = u.Last.Version, u.Last.Reason
+		}
 	}
 	return status
 }
@@ -66,6 +83,9 @@ func trouble(s *state.State) string {
 	}
 	if s.Upgrade.Failed {
 		add("", s.Upgrade.Text)
+	}
+	if s.Update != nil {
+		add("", s.Update.Trouble())
 	}
 	all.WriteString(s.Servers.Trouble())
 	all.WriteString(secondaryTrouble(s))
@@ -108,6 +128,9 @@ func (o *Outputs) PublishStatus(s *state.State) {
 	status := statusPayload(s)
 	now := fmt.Sprint(status.Cameras, status.Backend, status.Reason, status.Accuracy != nil, status.ConfigurationError,
 		s.Outputs.MQTT.Oversize.Messages)
+	if u := status.Update; u != nil {
+		now += fmt.Sprint(u.Model, u.Version, u.Phase, u.Candidate, u.Error, u.Refused)
+	}
 	if now != o.published {
 		o.published = now
 		o.client.Status(status)

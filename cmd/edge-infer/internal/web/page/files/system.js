@@ -48,6 +48,7 @@ export class System {
       ["Task", e.task],
       ["Precision", e.precision],
       ["Accuracy", e.accuracy],
+      ["Updates", updateState(status.update)],
       ["Input", inputShape(e)],
       ["Inference time", e.backend ? milliseconds(status.inference_ms) : ""],
       ["In progress", e.progress],
@@ -87,6 +88,17 @@ function inputShape(engine) {
   if (!engine.width) return "";
   const batch = engine.max_batch > 1 ? `, batch up to ${engine.max_batch}` : "";
   return `${engine.width} x ${engine.height}${batch}`;
+}
+
+// updateState describes the updates of the model; empty where there are none.
+function updateState(update) {
+  if (!update) return "";
+  const last = update.last;
+  const parts = [update.version ? `version ${update.version} from ${update.source}` : `from ${update.source}`];
+  if (update.phase !== "current") parts.push(`${update.candidate ? `version ${update.candidate}: ` : ""}${update.phase} ${update.doing ?? ""}`.trim());
+  if (update.error) parts.push(update.error);
+  if (last?.reason) parts.push(`version ${last.version} was refused: ${last.reason}`);
+  return parts.join("; ");
 }
 
 function webhookState(hook) {

@@ -1,0 +1,62 @@
+package judge
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/engine"
+	"github.com/edge-infer/edge-infer/postprocess"
+	"github.com/edge-infer/edge-infer/postprocess/head"
+	"github.com/edge-infer/edge-infer/postprocess/predict"
+)
+
+func model(task engine.Task, labels ...string) *predict.Model {
+	return &predict.Model{Model: engine.Model{Metadata: engine.Metadata{Labels: labels}}, Recognised: head.Recognition{Description: head.Description{Task: task}}}
+}
+
+func TestWhatIsUnsuitable(t *testing.T) {
+	running := model(engine.Detect, "nut", "bolt")
+	for want, candidate := range map[string]*predict.Model{
+		"": model(engine.Detect, "nut", "bolt"),
+		"it is a network for classify, not for detect":           model(engine.Classify, "nut", "bolt"),
+		`it has other class names, "screw" in the place of "nut"`: model(engine.Detect, "screw", "bolt"),
+		"it has other class names, 3 instead of 2":                model(engine.Detect, "nut", "bolt", "screw"),
+		"it has other class names, 1 instead of 2":                model(engine.Detect, "nut"),
+	} {
+		assert.Equal(t, want, Unsuitable(running, candidate))
+	}
+}
+
+func TestOnlyReportedBoxesAreCompared(t *testing.T) {
+	r := Request{Confidence: 0.5}
+	all := []postprocess.Detection{{Score: 0.9}, {Score: 0.5}, {Score: 0.4}}
+	boxes := &side{found: [][]postprocess.Detection{all}}
+	assert.Len(t, r.reported(boxes, 0), 2)
+	boxes.model.Recognised.Task = engine.Classify
+	assert.Len(t, r.reported(boxes, 0), 1)
+	boxes.found[0] = nil
+	assert.Empty(t, r.reported(boxes, 0))
+}
+
+// FuzzServe: whatever the parent sends, the process answers or ends with an error.
+func FuzzServe(f *testing.F) {
+	f.Add([]byte(`{"payload": 3, "request": {"images": [1, 2]}}`+"\nabc"), false)
+	f.Add([]byte(`{"payload": 3, "request": {"images": [4]}}`+"\nabc"), true)
+	f.Add([]byte(`{"payload": 0, "request": {"group": {"Network": {"Model": {"Path": "none"}}}, "running": {"path": "none"}}}`+"\n"), true)
+	f.Fuzz(func(t *testing.T, in []byte, _ bool) {
+		held, end := io.Pipe()
+		defer end.Close()
+		var out bytes.Buffer
+		if Serve(t.Context(), io.MultiReader(bytes.NewReader(in), held), &out) != nil {
+			return
+		}
+		for line := range bytes.Lines(out.Bytes()) {
+			require.NoError(t, json.Unmarshal(line, new(answer)))
+		}
+	})
+}
