@@ -46,6 +46,8 @@ type Client struct {
 	Changed func(camera, control, value, broker string)
 	// Controller executes remote commands; nil disables remote control.
 	Controller Controller
+	// Jobs takes the messages of the topic of jobs, on the goroutine of commands; nil, or a nil Controller, for no jobs.
+	Jobs func(message []byte)
 	// Values keep what commands have set. With nil they are kept beside the event spool.
 	Values *RemoteValues
 
@@ -174,6 +176,9 @@ func (c *Client) filters(control bool) []string {
 	var filters []string
 	if control {
 		filters = append(filters, c.remoteControl.filters()...)
+		if c.Jobs != nil {
+			filters = append(filters, c.topics.NextJob())
+		}
 	}
 	if c.DiscoveryPrefix != "" {
 		filters = append(filters, c.discovery.Birth())
@@ -202,7 +207,7 @@ func (c *Client) accompany(ctx context.Context, to address.Address) {
 	background.Wait()
 }
 
-// receive handles Home Assistant's birth message, the messages of other machines with the same name, and commands.
+// receive handles Home Assistant's birth message, the messages of other machines with the same name, jobs, and commands.
 func (c *Client) receive(ctx context.Context, broker string, m paho.Message) {
 	switch {
 	case c.DiscoveryPrefix != "" && m.Topic() == c.discovery.Birth():
@@ -213,6 +218,8 @@ func (c *Client) receive(ctx context.Context, broker string, m paho.Message) {
 		if !m.Retained() {
 			c.conflict.note(m.Payload())
 		}
+	case c.Jobs != nil && m.Topic() == c.topics.NextJob():
+		c.Jobs(m.Payload())
 	case c.Controller != nil:
 		c.remoteControl.receive(ctx, broker, m)
 	}

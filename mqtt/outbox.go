@@ -47,6 +47,7 @@ const (
 	kindRequestedSnapshot
 	kindSetting
 	kindError
+	kindJob
 	kindDiscovery
 	kindAvailable
 	kindImage
@@ -129,6 +130,8 @@ func (o *outbox) mailboxLocked(key topicKey) *mailbox {
 		s.Topic = o.topics.State(key.camera, key.name)
 	case kindError:
 		s.Topic, s.Retain = o.topics.Error(), false
+	case kindJob:
+		s.Topic = o.topics.Job(key.name)
 	case kindDiscovery:
 		s.Topic, s.Discovery = key.name, true
 	case kindDeepStream:

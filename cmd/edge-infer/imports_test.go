@@ -149,7 +149,7 @@ internal/web: internal/boundedfile capture internal/access internal/audit intern
 	internal/pipeline internal/stage internal/store
 	internal/web/live internal/update internal/upload internal/verify internal/webhook postprocess/zone
 internal/update: internal/atomicfile internal/backoff internal/boundedfile internal/bundle internal/catalogue internal/config internal/jpegimage
-	internal/judge internal/pipeline internal/progress
+	internal/judge internal/pipeline internal/progress mqtt/payload
 internal/upload: internal/boundedfile internal/backoff internal/config internal/httperror internal/store mqtt/spool
 internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror internal/site mqtt/credentials mqtt/payload mqtt/spool
 internal/verify: internal/backoff internal/config internal/sink internal/site internal/webhook mqtt/credentials mqtt/payload mqtt/spool

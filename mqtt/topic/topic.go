@@ -66,6 +66,12 @@ func (t Tree) Stats() string { return t.Base() + "stats" }
 // Error holds the answer to a command that was refused.
 func (t Tree) Error() string { return t.Base() + "error" }
 
+// NextJob takes the job that the device shall do, retained.
+func (t Tree) NextJob() string { return t.Base() + "jobs/notify-next" }
+
+// Job holds how far the device has come with a job.
+func (t Tree) Job(id string) string { return t.Base() + "jobs/" + Level(id) + "/update" }
+
 // Detections holds one Detections per frame.
 func (t Tree) Detections(camera string) string { return t.camera(camera) + "detections" }
 

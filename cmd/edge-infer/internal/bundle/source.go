@@ -24,6 +24,8 @@ type Source struct {
 	// Location is a file, an http(s) address of a file, HOST/NAME:TAG or HOST/NAME@sha256:DIGEST in a registry, or the name of an
 	// installed bundle.
 	Location string
+	// Remote refuses files of this machine and installed bundles: the location comes from another machine.
+	Remote bool
 	// PlainHTTP permits http without TLS to other machines, and uses it for registries.
 	PlainHTTP bool
 	// MaxBytes limits the size of the bundle; catalogue.DefaultMaxBytes if 0.
@@ -52,11 +54,14 @@ func (s *Source) open(ctx context.Context, store catalogue.Store) (source, error
 	if catalogue.IsAddress(s.Location) {
 		return s.openAddress(ctx, store)
 	}
-	if _, err := os.Stat(s.Location); err == nil || isPath(s.Location) {
+	if _, err := os.Stat(s.Location); !s.Remote && (err == nil || isPath(s.Location)) {
 		return openLayout(s.Location)
 	}
-	if strings.Contains(s.Location, "/") {
+	if strings.Contains(s.Location, "/") && !strings.HasPrefix(s.Location, "/") {
 		return s.openRepository()
+	}
+	if s.Remote {
+		return nil, errors.New("it is neither an https:// address nor HOST/NAME:TAG of a registry")
 	}
 	return openInstalled(s.Location)
 }

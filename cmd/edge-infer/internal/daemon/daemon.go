@@ -193,6 +193,7 @@ func (r *run) wire(c *config.Config, read control.Files, out *report.Output, scr
 	o.Screen = screen
 	o.Now = func() *state.State { return r.state(fleet.Interval{}) }
 	o.Reread = r.control.AskReload
+	o.Jobs = r.updater.Receive
 
 	u := &r.updater
 	u.State = c.State
@@ -200,6 +201,7 @@ func (r *run) wire(c *config.Config, read control.Files, out *report.Output, scr
 	u.Judge = &judge.Judge{Timeout: judgeTimeout}
 	u.Machine = r.Machine
 	u.Logger = r.logger
+	u.Report = o.Job
 	u.Restart = func() { r.control.End(ErrRestart) }
 	u.Open(c.Bundle)
 

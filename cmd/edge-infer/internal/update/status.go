@@ -26,6 +26,8 @@ type Status struct {
 	Doing   string `json:"doing,omitempty"` // progress in the phase
 	// Candidate is the version that is being installed, 0 for none.
 	Candidate int64 `json:"candidate,omitempty"`
+	// Job is the job that is being done, empty for none.
+	Job string `json:"job,omitempty"`
 	// Checked is when the source was asked last, zero before.
 	Checked time.Time `json:"checked,omitzero"`
 	// Error is why the source has given no bundle, empty if it has.

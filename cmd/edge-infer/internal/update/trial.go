@@ -52,8 +52,14 @@ func (u *Updater) trial(ctx context.Context, settings *config.Bundle, c *candida
 	if err == nil {
 		err = u.store.InstallCandidate(ctx, c.Name)
 	}
-	if err == nil || ctx.Err() != nil { // the next run begins with the version in force
-		return err
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		if !errors.Is(context.Cause(ctx), errWithdrawn) { // the next run begins with the version in force
+			return err
+		}
+		ctx = context.WithoutCancel(ctx)
 	}
 	back := u.Fleet.UseModel(ctx, c.Name, r.Running)
 	if back != nil && ctx.Err() == nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/internal/backoff"
+	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
 // Fleet runs the models of the cameras.
@@ -55,17 +56,22 @@ type Updater struct {
 	Judge   Judge
 	Machine func(context.Context) (bundle.Machine, error) // see bundle.Pull
 	Logger  *slog.Logger
+	// Report takes how far this device has come with a job, and nil for one that is not reported any more. It must not wait.
+	Report func(job string, update *payload.JobUpdate)
 	// Restart asks for a new process, because the model before cannot be opened again.
 	Restart func()
 
 	*sampler
 	store   catalogue.Store
-	changed chan struct{} // holds a token when other settings are in force
+	changed chan struct{} // holds a token when other settings are in force, or a job waits
 
 	mu       sync.Mutex
 	settings config.Bundle
 	status   Status
-	memory   memory
+	jobs     jobs
+	finished *finishedJob // the last one
+
+	memory memory // Run's goroutine only
 }
 
 var _ pipeline.Sink = (*Updater)(nil)
@@ -101,7 +107,7 @@ func (u *Updater) Open(settings config.Bundle) {
 	if u.memory, err = readMemory(u.State); err != nil {
 		u.Logger.Warn("earlier updates are not known", "error", err)
 	}
-	u.status.Last = u.memory.Last
+	u.status.Last, u.finished = u.memory.Last, u.memory.Job
 }
 
 // Set changes the settings. An update that is under way goes on with those that it has begun with.
@@ -109,17 +115,14 @@ func (u *Updater) Set(settings config.Bundle) {
 	u.mu.Lock()
 	u.settings = settings
 	u.mu.Unlock()
-	select {
-	case u.changed <- struct{}{}:
-	default:
-	}
+	wake(u.changed)
 }
 
-// Status returns the present state, nil while models are not updated.
+// Status returns the present state, nil while models are not updated: there is no source, and no job has come.
 func (u *Updater) Status() *Status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.settings.From == "" {
+	if u.settings.From == "" && u.finished == nil && u.jobs.active == nil {
 		return nil
 	}
 	s := u.status
@@ -145,10 +148,14 @@ func (u *Updater) Encode(ctx context.Context) { u.sampler.Run(ctx) }
 func (u *Updater) Run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
+		if ofJob, job := u.takeJob(ctx); job != nil {
+			u.do(ofJob, job)
+			continue
+		}
 		settings := u.inForce()
 		var pause <-chan time.Time
 		if settings.From != "" {
-			err := u.once(ctx, &settings)
+			_, err := u.once(ctx, &settings, nil)
 			if ctx.Err() != nil {
 				return
 			}
@@ -202,32 +209,32 @@ type candidate struct {
 // errKnown ends a pull of a bundle that was refused on this device before.
 var errKnown = errors.New("this bundle was refused before")
 
-// once asks the source and installs what is newer. The error is why that is not known; a refused bundle is none.
-func (u *Updater) once(ctx context.Context, settings *config.Bundle) error {
-	u.report(func(s *Status) {
-		s.Source, s.Phase, s.Doing = shownSource(settings.From), Downloading, ""
-	})
-	c, err := u.receive(ctx, settings)
+// once asks the source and installs what is newer, for a job or on its own. It returns how the bundle of the source has fared, now or
+// before. The error is why that is not known; a refused bundle is none.
+func (u *Updater) once(ctx context.Context, settings *config.Bundle, job *payload.JobExecution) (*Outcome, error) {
+	u.report(func(s *Status) { s.Source = shownSource(settings.From) })
+	u.doing(Downloading, "")
+	c, known, err := u.receive(ctx, settings, job)
 	if err != nil || c == nil {
-		return err
+		return known, err
 	}
-	outcome := Outcome{Digest: c.Digest, Model: c.Name, Version: c.Version}
-	err = u.install(ctx, settings, c, &outcome)
-	if err != nil && ctx.Err() != nil { // tried again by the next run
+	outcome := &Outcome{Digest: c.Digest, Model: c.Name, Version: c.Version}
+	err = u.install(ctx, settings, c, outcome)
+	if err != nil && ctx.Err() != nil { // tried again by the next run, or not wanted any more
 		u.memory.Trials = max(0, u.memory.Trials-1) // which was not ended by the model
-		return errors.Join(err, u.memory.save(u.State))
+		return nil, errors.Join(err, u.memory.save(u.State))
 	}
 	if err != nil {
 		outcome.Reason = err.Error()
 		err = u.store.RemoveCandidate(ctx, c.Name)
 	}
 	outcome.At = time.Now()
-	return errors.Join(err, u.conclude(&outcome))
+	return outcome, errors.Join(err, u.conclude(outcome))
 }
 
 // conclude records and logs an outcome.
 func (u *Updater) conclude(outcome *Outcome) error {
-	u.memory = memory{Last: outcome}
+	u.memory = memory{Last: outcome, Job: u.memory.Job}
 	u.report(func(s *Status) {
 		s.Last = outcome
 		if outcome.Installed() {
@@ -242,35 +249,41 @@ func (u *Updater) conclude(outcome *Outcome) error {
 	return u.memory.save(u.State)
 }
 
-// receive asks the source for its bundle and receives it beside the version in force; nil if there is nothing newer.
-func (u *Updater) receive(ctx context.Context, settings *config.Bundle) (*candidate, error) {
+// receive asks the source for its bundle and receives it beside the version in force. If the bundle is installed or was refused, that is
+// the outcome.
+func (u *Updater) receive(ctx context.Context, settings *config.Bundle, job *payload.JobExecution) (*candidate, *Outcome, error) {
 	if u.State == "" {
-		return nil, errors.New("there is no state directory (set XDG_STATE_HOME)")
+		return nil, nil, errors.New("there is no state directory (set XDG_STATE_HOME)")
 	}
 	keys, err := bundle.ReadKeys(settings.Keys)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("bundle.keys has no key, and only signed bundles are installed without a person")
+		return nil, nil, errors.New("bundle.keys has no key, and only signed bundles are installed without a person")
 	}
 	var info *bundle.Info
 	pull := bundle.Pull{
-		Source: bundle.Source{Location: settings.From, Progress: func(what string) progress.Step { return noted{u, what} }},
-		Store:  u.store, Keys: keys, Machine: u.Machine, Stage: true,
+		Source: bundle.Source{
+			Location: settings.From, Remote: job != nil, Progress: func(what string) progress.Step { return noted{u, what} },
+		},
+		Store: u.store, Keys: keys, Machine: u.Machine, Stage: true,
 		Accept: func(i *bundle.Info) error {
 			info = i
+			if job != nil && job.Document.Digest != "" && job.Document.Digest != i.Digest {
+				return fmt.Errorf("its digest is %s, that of the job %.80s", i.Digest, job.Document.Digest)
+			}
 			return u.accept(i)
 		},
 	}
 	result, err := pull.Run(ctx)
 	switch {
 	case errors.Is(err, errKnown):
-		return nil, nil
+		return nil, u.memory.Last, nil
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case result.AlreadyPresent:
-		return nil, nil
+		return nil, &Outcome{Digest: info.Digest, Model: info.Name, Version: info.Version}, nil
 	}
 	c := &candidate{Info: info, files: judge.Model{Path: result.Path}}
 	labels := catalogue.Store{Dir: filepath.Dir(result.Path)}.LabelsPath(info.Name)
@@ -278,7 +291,7 @@ func (u *Updater) receive(ctx context.Context, settings *config.Bundle) (*candid
 		c.files.Labels = labels
 	}
 	u.report(func(s *Status) { s.Candidate = info.Version })
-	return c, nil
+	return c, nil, nil
 }
 
 // accept decides whether a bundle is received, by its manifest.
@@ -318,6 +331,7 @@ func shownSource(from string) string {
 // doing reports a phase.
 func (u *Updater) doing(phase Phase, text string) {
 	u.report(func(s *Status) { s.Phase, s.Doing = phase, text })
+	u.progress(phase, "")
 }
 
 // install brings a candidate into force, or returns why not.

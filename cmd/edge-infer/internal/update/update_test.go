@@ -116,7 +116,7 @@ func (b *bench) once(t *testing.T) {
 			b.Frame(frame("gate", true))
 		}
 	})
-	err := b.Updater.once(ctx, &b.settings)
+	_, err := b.Updater.once(ctx, &b.settings, nil)
 	cancel()
 	require.NoError(t, err)
 }
@@ -231,7 +231,8 @@ func TestAModelThatEndsTheProgramIsRefused(t *testing.T) {
 				return Health{}
 			}
 			b.settings.Agreement = 0
-			require.ErrorIs(t, b.Updater.once(ctx, &b.settings), context.Canceled)
+			_, err := b.Updater.once(ctx, &b.settings, nil)
+			require.ErrorIs(t, err, context.Canceled)
 		})
 	}
 	assert.Zero(t, b.memory.Trials)
@@ -254,7 +255,7 @@ func TestOnlySignedBundlesWithAStateDirectory(t *testing.T) {
 		b := newBench(t)
 		change(b)
 		b.Open(b.settings)
-		err := b.Updater.once(t.Context(), &b.settings)
+		_, err := b.Updater.once(t.Context(), &b.settings, nil)
 		require.ErrorContains(t, err, want)
 		assert.Equal(t, 3, b.checked(err, 2))
 		assert.Contains(t, b.Status().Trouble(), want)

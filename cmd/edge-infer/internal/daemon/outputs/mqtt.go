@@ -51,6 +51,7 @@ func (o *Outputs) openClient(controller mqtt.Controller) error {
 	if m.Control {
 		client.Controller = controller
 		client.Changed = o.changed
+		client.Jobs = o.Jobs
 	}
 	if err := client.Open(); err != nil {
 		return err
