@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,4 +78,13 @@ func (c *Client) setAccess(next Access) error {
 	defer c.Link.mu.Unlock()
 	c.reasons = map[string]string{}
 	return nil
+}
+
+func (a *Access) user(to address.Address) string { return cmp.Or(to.User, a.User) }
+
+func (a *Access) password(to address.Address) (string, error) {
+	if to.Password != "" {
+		return string(to.Password), nil
+	}
+	return credentials.ReadSecret(a.Password, a.PasswordFile)
 }

@@ -1,7 +1,6 @@
 package mqtt
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,7 +11,6 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/edge-infer/edge-infer/mqtt/address"
-	"github.com/edge-infer/edge-infer/mqtt/credentials"
 	"github.com/edge-infer/edge-infer/mqtt/ledger"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
@@ -229,15 +227,6 @@ func (l *Link) noteSent(event uint64) {
 	}
 	l.sentEvent = max(l.sentEvent, event)
 	l.mu.Unlock()
-}
-
-func (l *Link) user(to address.Address) string { return cmp.Or(to.User, l.User) }
-
-func (l *Link) password(to address.Address) (string, error) {
-	if to.Password != "" {
-		return string(to.Password), nil
-	}
-	return credentials.ReadSecret(l.Password, l.PasswordFile)
 }
 
 // statePath returns the path of a file beside the event spool, or "" if nothing is stored.

@@ -30,6 +30,9 @@ func BrokerSections() Scope { return Scope{"name", "mqtt", "log", "log_format"} 
 // BundleSections is the scope of commands that read model bundles.
 func BundleSections() Scope { return Scope{"bundle"} }
 
+// FleetSections is the scope of commands for many devices on a broker.
+func FleetSections() Scope { return append(BrokerSections(), "bundle") }
+
 func (s Scope) has(section string) bool { return s == nil || slices.Contains(s, section) }
 
 // patientTimeout is the default time limit of a request to an inference server where no camera waits for the answer.
