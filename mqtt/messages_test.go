@@ -134,6 +134,7 @@ func messageExamples() []messageExample {
 		Version: "1.0.0", Started: at.Add(-time.Hour), Backend: "tensorrt", Reason: "tensorrt works", Hardware: "GPU 0", Model: "yolo11n.onnx",
 		Precision: "fp16", Cameras: []payload.CameraStatus{{Name: "cam0", State: "running"}},
 	}
+	job := payload.JobUpdate{Status: payload.JobInProgress, Details: payload.JobDetails{Phase: "trial", Model: "belt", Version: 5}}
 	stats := payload.Stats{
 		Started: at.Add(-time.Hour), Engine: 3 * time.Millisecond, Temperatures: []payload.Reading{{Name: "tj", Value: 51.25}},
 		Cameras: []payload.CameraStats{{
@@ -146,6 +147,7 @@ func messageExamples() []messageExample {
 		{"<camera>/events", "event", string(event.AppendJSON(nil, "gate", "5f1c", 42))},
 		{"<camera>/line/<line>", "line", `{"in":12,"out":3}`},
 		{"status", "status", string(status.AppendJSON(nil, "gate", at, nil))},
+		{"jobs/<id>/update", "job", string(job.AppendJSON(nil, "gate", at))},
 		{"stats", "stats", string(stats.AppendJSON(nil, "gate", at, (&Health{}).message(at)))},
 	}
 }

@@ -55,6 +55,8 @@ func schemaOf(topic string) string {
 		return "count"
 	case len(levels) == 3 && levels[1] == "line":
 		return "line"
+	case len(levels) == 3 && levels[0] == "jobs":
+		return "job"
 	case len(levels) == 3 && (levels[1] == "threshold" || levels[1] == "interval"):
 		return levels[1]
 	}
@@ -117,6 +119,10 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 			{Name: "a", Captured: 30, Inferred: 29.97, LatencyP50: time.Millisecond, LatencyP99: time.Second}, {Name: "b"},
 		},
 	})
+	c.Status(&payload.Status{Update: &payload.Update{Model: "belt", Version: 4, Phase: "trial", Candidate: 5, Refused: 3, Reason: "slow"}})
+	agreement := 0.98
+	job := payload.JobUpdate{Status: payload.JobFailed, Details: payload.JobDetails{Model: "belt", Version: 5, Reason: "slow", Agreement: &agreement}}
+	c.Job("belt-5", job.AppendJSON(nil, c.Device, now))
 	c.Count("cam0", "person", 0)
 	c.Zone("cam0", "yard", "all", 12)
 	c.Line("cam0", "door", 4, 2)

@@ -129,6 +129,7 @@ internal/repository: engine internal/atomicfile engine/kserve engine/onnx engine
 internal/serve: internal/boundedfile engine engine/kserve internal/access internal/config internal/network internal/process
 	internal/progress internal/terminal
 	postprocess/predict
+internal/rollout: internal/progress mqtt mqtt/payload mqtt/topic
 internal/sink: capture internal/jpegimage internal/pipeline internal/report internal/stage internal/store internal/webhook mqtt mqtt/payload mqtt/topic postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/site: internal/config mqtt/command postprocess/track postprocess/zone

@@ -23,7 +23,7 @@ func (b *Bundle) settings() []setting {
 		},
 		{
 			"bundle.every", "", span(&b.Every), spanWithin(&b.Every, time.Second, 30*24*time.Hour),
-			"time between two looks for a newer bundle",
+			"time between two checks for a newer bundle",
 		},
 		{
 			"bundle.trial", "", span(&b.Trial), spanWithin(&b.Trial, time.Second, 7*24*time.Hour),

@@ -193,15 +193,15 @@ func (r *run) wire(c *config.Config, read control.Files, out *report.Output, scr
 	o.Screen = screen
 	o.Now = func() *state.State { return r.state(fleet.Interval{}) }
 	o.Reread = r.control.AskReload
-	o.Jobs = r.updater.Receive
+	o.Jobs.Receive = r.updater.Receive
 
 	u := &r.updater
 	u.State = c.State
-	u.Fleet = f
+	u.Fleet = fleet.Models{Fleet: f}
 	u.Judge = &judge.Judge{Timeout: judgeTimeout}
 	u.Machine = r.Machine
 	u.Logger = r.logger
-	u.Report = o.Job
+	u.Report = o.Jobs.Report
 	u.Restart = func() { r.control.End(ErrRestart) }
 	u.Open(c.Bundle)
 

@@ -23,7 +23,7 @@ func TestWhatIsUnsuitable(t *testing.T) {
 	running := model(engine.Detect, "nut", "bolt")
 	for want, candidate := range map[string]*predict.Model{
 		"": model(engine.Detect, "nut", "bolt"),
-		"it is a network for classify, not for detect":           model(engine.Classify, "nut", "bolt"),
+		"it is a network for classify, not for detect":            model(engine.Classify, "nut", "bolt"),
 		`it has other class names, "screw" in the place of "nut"`: model(engine.Detect, "screw", "bolt"),
 		"it has other class names, 3 instead of 2":                model(engine.Detect, "nut", "bolt", "screw"),
 		"it has other class names, 1 instead of 2":                model(engine.Detect, "nut"),

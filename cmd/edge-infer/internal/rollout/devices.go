@@ -36,7 +36,7 @@ type devices struct {
 
 	mu      sync.Mutex
 	all     map[string]*Device
-	newest  time.Time     // of the newest message
+	newest  time.Time     // when the newest device was heard of
 	changed chan struct{} // holds a token after a message
 }
 
@@ -54,7 +54,6 @@ func (d *devices) receive(name string, message []byte) {
 	levels := strings.Split(strings.TrimPrefix(name, d.root), "/")
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.newest = time.Now()
 	select {
 	case d.changed <- struct{}{}:
 	default:
@@ -63,6 +62,7 @@ func (d *devices) receive(name string, message []byte) {
 	if one == nil {
 		one = &Device{Name: levels[0], updates: map[string]*payload.JobUpdate{}}
 		d.all[levels[0]] = one
+		d.newest = time.Now()
 	}
 	switch what := strings.Join(levels[1:], "/"); {
 	case what == "available":
@@ -119,7 +119,7 @@ func (d *devices) known(pattern string) (all []Device) {
 	return all
 }
 
-// silence is how long a broker sends nothing more when all that it retains has been received.
+// silence is how long no further device is heard of when all that a broker retains has been received.
 const silence = time.Second
 
 // settled waits until the retained messages have been received.

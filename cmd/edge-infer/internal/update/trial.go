@@ -19,7 +19,7 @@ type pace struct {
 	failed   uint64
 }
 
-// since returns the pace between two looks.
+// since returns the pace between two checks.
 func since(before, now Health, over time.Duration) (p pace) {
 	captured := now.Captured - min(before.Captured, now.Captured) // cameras may be gone
 	p.inferred = now.Inferred - min(before.Inferred, now.Inferred)

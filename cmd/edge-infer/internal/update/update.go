@@ -77,7 +77,7 @@ type Updater struct {
 var _ pipeline.Sink = (*Updater)(nil)
 
 const (
-	// healthPause is how often the health of a model on trial is looked at.
+	// healthPause is the time between two checks of a model on trial.
 	healthPause = time.Second
 	// mostTrials is how often a bundle may begin its trial: power cuts may end some, but the model may be what ends them.
 	mostTrials = 3
@@ -90,7 +90,7 @@ const (
 	// the time in which a slower one may be at work.
 	slowdown = 1.1
 	fullLoad = 0.9
-	// waitPause is between two looks at whether a comparison is possible.
+	// waitPause is the time between two checks whether a comparison is possible.
 	waitPause = 5 * time.Second
 )
 

@@ -51,7 +51,7 @@ func (o *Outputs) openClient(controller mqtt.Controller) error {
 	if m.Control {
 		client.Controller = controller
 		client.Changed = o.changed
-		client.Jobs = o.Jobs
+		client.Jobs = o.Jobs.Receive
 	}
 	if err := client.Open(); err != nil {
 		return err
@@ -61,6 +61,7 @@ func (o *Outputs) openClient(controller mqtt.Controller) error {
 	}
 	o.client = client
 	o.commands.client = client
+	o.Jobs.client = client
 	return nil
 }
 

@@ -50,7 +50,7 @@ type Outputs struct {
 	Screen   *terminal.Screen
 	Now      func() *state.State // builds one, from any goroutine
 	Reread   func()              // has the configuration read again soon
-	Jobs     func([]byte)        // takes messages of the topic of jobs
+	Jobs     Jobs                // over MQTT
 	Stages   *stage.Times        // set when the networks are open
 
 	// Set by Open; nil if not configured.
