@@ -24,8 +24,9 @@ const (
 	peerRetry   = 5 * time.Second
 )
 
-// Connect connects a tool to the first broker that takes it, and subscribes to filters with quality of service 1. receive gets the messages
-// in order on one goroutine, the retained ones again after each new connection; it must not wait for the peer. Each id is connected once.
+// Connect connects a tool to the first broker that takes it, and subscribes to filters with quality of service 0: with 1, brokers discard
+// what they retain for more than about a thousand devices. receive gets the messages in order on one goroutine, the retained ones again
+// after each new connection; it must not wait for the peer. Each id is connected once.
 func (a *Access) Connect(ctx context.Context, id string, filters []string, receive func(topic string, message []byte)) (*Peer, error) {
 	addresses, err := a.addresses()
 	if err != nil {
@@ -64,7 +65,7 @@ func (a *Access) Connect(ctx context.Context, id string, filters []string, recei
 	})
 	wanted := map[string]byte{}
 	for _, filter := range filters {
-		wanted[filter] = 1
+		wanted[filter] = 0
 	}
 	options.SetOnConnectHandler(func(c paho.Client) {
 		if len(wanted) == 0 {

@@ -121,7 +121,9 @@ func TestEveryMessageFitsItsSchema(t *testing.T) {
 	})
 	c.Status(&payload.Status{Update: &payload.Update{Model: "belt", Version: 4, Phase: "trial", Candidate: 5, Refused: 3, Reason: "slow"}})
 	agreement := 0.98
-	job := payload.JobUpdate{Status: payload.JobFailed, Details: payload.JobDetails{Model: "belt", Version: 5, Reason: "slow", Agreement: &agreement}}
+	job := payload.JobUpdate{Status: payload.JobFailed, Details: payload.JobDetails{
+		Model: "belt", Version: 5, Reason: "slow", Agreement: &agreement,
+	}}
 	c.Job("belt-5", job.AppendJSON(nil, c.Device, now))
 	c.Count("cam0", "person", 0)
 	c.Zone("cam0", "yard", "all", 12)

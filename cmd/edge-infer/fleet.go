@@ -156,7 +156,8 @@ A device that is off gets the job when it is back. Interrupt it, and run it agai
 	flags := command.Flags()
 	flags.StringVar(&r.Devices, "devices", "", "pattern of the names, such as gate-*")
 	flags.StringVar(&r.Job, "job", "", "name of the job (default: name and version of the bundle)")
-	flags.Float64SliceVar(&r.Stages, "stages", []float64{1, 10, 50, 100}, "shares of the devices in percent that have the job after each stage")
+	flags.Float64SliceVar(&r.Stages, "stages", []float64{1, 10, 50, 100},
+		"shares of the devices in percent that have the job after each stage")
 	flags.Float64Var(&r.MaxFailed, "max-failed", 5, "largest share of failed devices in percent; more stop the roll-out")
 	flags.DurationVar(&r.Patience, "stage-time", 2*time.Hour, "how long a stage waits for connected devices; late ones count as failed")
 	return settings.add(command)

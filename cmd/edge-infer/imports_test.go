@@ -65,7 +65,8 @@ internal/audit:
 internal/backoff:
 internal/boundedfile:
 internal/broker: internal/config internal/site mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
-internal/bundle: internal/boundedfile internal/labelfile engine engine/onnx engine/quantize engine/tensorrt internal/atomicfile internal/catalogue
+internal/bundle: internal/boundedfile internal/labelfile engine engine/onnx engine/quantize engine/tensorrt
+	internal/atomicfile internal/catalogue
 	internal/progress
 internal/catalogue: engine internal/atomicfile internal/progress
 internal/clock:
@@ -76,7 +77,8 @@ internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/prep
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
 internal/daemon: capture internal/annotate internal/aspect internal/atomicfile internal/bundle internal/config internal/daemon/control
-	internal/daemon/fleet internal/daemon/outputs internal/judge internal/pipeline internal/process internal/progress internal/report internal/site
+	internal/daemon/fleet internal/daemon/outputs internal/judge internal/pipeline internal/process internal/progress
+	internal/report internal/site
 	internal/state internal/telemetry internal/terminal internal/update systemd
 internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
@@ -85,19 +87,23 @@ internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorr
 internal/daemon/control: internal/boundedfile internal/config internal/diagnose internal/network internal/process internal/site
 	internal/state mqtt mqtt/command postprocess/zone
 internal/daemon/fleet: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/config
-	internal/daemon/camera internal/daemon/device internal/judge internal/media internal/network internal/pipeline internal/process internal/progress
+	internal/daemon/camera internal/daemon/device internal/judge internal/media internal/network internal/pipeline
+	internal/process internal/progress
 	internal/record internal/site internal/stage internal/state internal/update postprocess/predict postprocess/predict/cascade
 	postprocess/zone
-internal/daemon/outputs: capture mqtt/credentials engine engine/quantize internal/accuracy internal/annotate internal/audit internal/boundedfile
+internal/daemon/outputs: capture mqtt/credentials engine engine/quantize internal/accuracy internal/annotate
+	internal/audit internal/boundedfile
 	internal/broker internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink
-	internal/site internal/stage internal/state internal/store internal/telemetry internal/terminal internal/update internal/upload internal/verify
+	internal/site internal/stage internal/state internal/store internal/telemetry internal/terminal internal/update
+	internal/upload internal/verify
 	internal/web internal/webhook mqtt mqtt/address
 	mqtt/broker mqtt/command mqtt/homeassistant mqtt/ledger mqtt/payload postprocess/predict postprocess/predict/cascade postprocess/zone
 internal/config/manual: internal/config
 internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec
 	capture/rtsp capture/rtsp/rtsptest capture/scene capture/source engine
 	internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime engine/preprocess engine/tensorrt internal/broker
-	internal/bundle internal/config internal/network internal/process internal/progress internal/telemetry internal/update internal/upload internal/verify internal/web
+	internal/bundle internal/config internal/network internal/process internal/progress internal/telemetry internal/update
+	internal/upload internal/verify internal/web
 	internal/webhook mqtt mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
 internal/crashtest:
 internal/testtool:
@@ -114,7 +120,8 @@ internal/network: engine engine/cuda engine/tensorrt engine/triton internal/cata
 internal/jpegimage: capture engine internal/pipeline postprocess postprocess/zone
 internal/onvif: capture internal/redact mqtt/credentials
 internal/onvif/onviftest:
-internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict postprocess/predict/cascade postprocess/track
+internal/pipeline: capture capture/motion engine internal/stage postprocess postprocess/predict
+	postprocess/predict/cascade postprocess/track
 	postprocess/zone
 internal/plot: internal/atomicfile
 internal/process:
@@ -130,7 +137,8 @@ internal/serve: internal/boundedfile engine engine/kserve internal/access intern
 	internal/progress internal/terminal
 	postprocess/predict
 internal/rollout: internal/progress mqtt mqtt/payload mqtt/topic
-internal/sink: capture internal/jpegimage internal/pipeline internal/report internal/stage internal/store internal/webhook mqtt mqtt/payload mqtt/topic postprocess
+internal/sink: capture internal/jpegimage internal/pipeline internal/report internal/stage internal/store
+	internal/webhook mqtt mqtt/payload mqtt/topic postprocess
 	postprocess/predict/cascade postprocess/zone
 internal/site: internal/config mqtt/command postprocess/track postprocess/zone
 internal/redact:
@@ -149,16 +157,20 @@ internal/tritoncheck:
 internal/web: internal/boundedfile capture internal/access internal/audit internal/backoff internal/history internal/inflight
 	internal/pipeline internal/stage internal/store
 	internal/web/live internal/update internal/upload internal/verify internal/webhook postprocess/zone
-internal/update: internal/atomicfile internal/backoff internal/boundedfile internal/bundle internal/catalogue internal/config internal/jpegimage
+internal/update: internal/atomicfile internal/backoff internal/boundedfile internal/bundle internal/catalogue
+	internal/config internal/jpegimage
 	internal/judge internal/pipeline internal/progress mqtt/payload
 internal/upload: internal/boundedfile internal/backoff internal/config internal/httperror internal/store mqtt/spool
-internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror internal/site mqtt/credentials mqtt/payload mqtt/spool
+internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror internal/site
+	mqtt/credentials mqtt/payload mqtt/spool
 internal/verify: internal/backoff internal/config internal/sink internal/site internal/webhook mqtt/credentials mqtt/payload mqtt/spool
-internal/web/live: capture internal/inflight internal/jpegimage internal/mp4 internal/pipeline internal/report internal/stage mqtt/payload postprocess
+internal/web/live: capture internal/inflight internal/jpegimage internal/mp4 internal/pipeline internal/report
+	internal/stage mqtt/payload postprocess
 	postprocess/zone
 internal/labelfile: engine internal/yamldepth
 internal/yamldepth:
-mqtt: internal/atomicfile internal/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger mqtt/payload mqtt/spool mqtt/topic
+mqtt: internal/atomicfile internal/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger
+	mqtt/payload mqtt/spool mqtt/topic
 	mqtt/transport
 mqtt/address: internal/redact mqtt/credentials
 mqtt/broker: mqtt/credentials
@@ -175,7 +187,8 @@ postprocess/draw: postprocess
 postprocess/evaluate: engine internal/yamldepth postprocess
 postprocess/format: postprocess
 postprocess/head: engine internal/spelling postprocess postprocess/scan
-postprocess/predict: internal/boundedfile internal/labelfile engine engine/auto engine/demo engine/onnx engine/standby engine/tensorrt postprocess
+postprocess/predict: internal/boundedfile internal/labelfile engine engine/auto engine/demo engine/onnx engine/standby
+	engine/tensorrt postprocess
 	postprocess/head
 postprocess/predict/cascade: internal/backoff engine postprocess postprocess/predict
 postprocess/predict/ensemble: engine postprocess postprocess/head postprocess/predict

@@ -62,7 +62,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.PersistentPreRun = func(command *cobra.Command, _ []string) { notice(stderr, command) }
 	root.AddCommand(run, newInfer(stdout, stderr), newValidate(stdout, stderr), newBench(stdout, stderr), newDataset(stdout, stderr),
 		newDevices(stdout, stderr), newInspect(stdout), newServe(stdout, stderr), newExport(stdout, stderr), newModel(stdout, stderr),
-		newBundle(stdout, stderr), newFleet(stdout, stderr), newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout), newSelftest(stdout, stderr),
+		newBundle(stdout, stderr), newFleet(stdout, stderr), newBuild(stdout, stderr), newQuantize(stdout, stderr), newDoctor(stdout),
+		newSelftest(stdout, stderr),
 		newConfig(stdout), newVersion(stdout))
 	root.AddCommand(
 		newHidden(network.BuildCommand, network.ServePlanBuild),

@@ -70,7 +70,8 @@ func TestABundleIsRolledOut(t *testing.T) {
 		_, err := (&bundle.Push{File: p.newest(), To: bundle.Source{Location: location}}).Run(t.Context())
 		require.NoError(t, err)
 		r := &rollout.Rollout{
-			Fleet: rollout.Fleet{Access: mqtt.Access{Brokers: []string{broker}}, ID: strconv.Itoa(p.version)}, Job: fmt.Sprintf("belt-%d", p.version),
+			Fleet:    rollout.Fleet{Access: mqtt.Access{Brokers: []string{broker}}, ID: strconv.Itoa(p.version)},
+			Job:      fmt.Sprintf("belt-%d", p.version),
 			Document: payload.JobDocument{Operation: payload.UpdateModel, From: location}, Stages: []float64{1, 100},
 			Patience: 10 * programtest.Patience,
 		}

@@ -16,7 +16,9 @@ import (
 )
 
 func model(task engine.Task, labels ...string) *predict.Model {
-	return &predict.Model{Model: engine.Model{Metadata: engine.Metadata{Labels: labels}}, Recognised: head.Recognition{Description: head.Description{Task: task}}}
+	m := &predict.Model{Recognised: head.Recognition{Description: head.Description{Task: task}}}
+	m.Metadata.Labels = labels
+	return m
 }
 
 func TestWhatIsUnsuitable(t *testing.T) {

@@ -136,7 +136,8 @@ func TestRollOuts(t *testing.T) {
 
 	result, err = rollout("tcp://"+broker.Address, "good").Run(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, Result{Version: 1, Job: "good", Devices: count, Given: count, Succeeded: count - 1, Waiting: 1, Reasons: []Reason{}}, *result)
+	want := Result{Version: 1, Job: "good", Devices: count, Given: count, Succeeded: count - 1, Waiting: 1, Reasons: []Reason{}}
+	assert.Equal(t, want, *result)
 	all[7].connect(t)
 	fleet := rollout("tcp://"+broker.Address, "good").Fleet
 	require.Eventually(t, func() bool {

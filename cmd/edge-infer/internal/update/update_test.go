@@ -145,10 +145,16 @@ func TestOutcomes(t *testing.T) {
 		tried   bool // it ran
 	}{
 		{"good", func(*bench) {}, "", true},
-		{"unsuitable", func(b *bench) { b.answer.Unsuitable = "it is a network for birds" }, "it is a network for birds (edge-infer bundle pull", false},
+		{
+			"unsuitable", func(b *bench) { b.answer.Unsuitable = "it is a network for birds" },
+			"it is a network for birds (edge-infer bundle pull", false,
+		},
 		{"other objects", func(b *bench) { b.answer.Agreement.MatchRate = 0.4 }, "it finds other objects than the running model: 0.400", false},
 		{"without a comparison", func(b *bench) { b.settings.Agreement, b.answer.Agreement.MatchRate = 0, 0 }, "", true},
-		{"judge crashes", func(b *bench) { b.failure = errors.New("the process that judges it crashes") }, "the process that judges it crashes", false},
+		{
+			"judge crashes", func(b *bench) { b.failure = errors.New("the process that judges it crashes") },
+			"the process that judges it crashes", false,
+		},
 		{
 			"too slow", func(b *bench) { b.answer.Running, b.answer.Candidate = 50*time.Millisecond, 200*time.Millisecond },
 			"frames per second: 200ms per image, the running model takes 50ms", false,
