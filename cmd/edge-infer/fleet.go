@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bundle"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mqttconfig"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/rollout"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
@@ -63,7 +63,7 @@ func (s *fleetSettings) fleet() (*config.Config, rollout.Fleet, error) {
 	if len(brokers) == 0 {
 		return nil, rollout.Fleet{}, config.Usagef("fleet needs a broker, give --mqtt tcp://host:1883")
 	}
-	return c, rollout.Fleet{Access: broker.Access(&c.MQTT, brokers), ID: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixMilli())}, nil
+	return c, rollout.Fleet{Access: mqttconfig.Access(&c.MQTT, brokers), ID: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixMilli())}, nil
 }
 
 // fleetList is the devices of a fleet.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mqttconfig"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 )
 
@@ -40,7 +40,7 @@ the device's daemon first, otherwise it publishes them again.
 			if err != nil {
 				return err
 			}
-			cleared, err := broker.Forget(command.Context(), site.ResolveOutputs(c))
+			cleared, err := mqttconfig.Forget(command.Context(), site.ResolveOutputs(c))
 			if err != nil {
 				return err
 			}

@@ -52,11 +52,11 @@ engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker 
 engine/worker: engine internal/clock
 cmd/acceptance: capture/rtsp/rtsptest capture/scene engine/onnx engine/quantize mqtt/broker
 internal/access: internal/atomicfile
-internal/accuracy: capture engine internal/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/aspect internal/config
+internal/accuracy: capture engine internal/atomicfile engine/onnxruntime engine/quantize engine/tensorrt internal/imagesize internal/config
 	internal/media internal/network internal/plot internal/progress postprocess postprocess/evaluate postprocess/format postprocess/head
 	postprocess/predict
 internal/annotate: capture/source internal/atomicfile internal/jpegimage internal/pipeline postprocess postprocess/draw postprocess/zone
-internal/aspect: capture capture/source engine internal/atomicfile internal/process
+internal/imagesize: capture capture/source engine internal/atomicfile internal/process
 internal/bench: capture capture/scene engine internal/atomicfile engine/onnx engine/tensorrt internal/config internal/network
 	internal/pipeline internal/plot internal/process internal/progress internal/sink internal/stage internal/telemetry mqtt mqtt/broker
 	postprocess postprocess/evaluate postprocess/predict
@@ -64,7 +64,7 @@ internal/atomicfile:
 internal/audit:
 internal/backoff:
 internal/boundedfile:
-internal/broker: internal/config internal/site mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
+internal/mqttconfig: internal/config internal/site mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
 internal/bundle: internal/boundedfile internal/labelfile engine engine/onnx engine/quantize engine/tensorrt
 	internal/atomicfile internal/catalogue
 	internal/progress
@@ -76,7 +76,7 @@ internal/config: capture engine internal/atomicfile internal/boundedfile interna
 internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/preprocess engine/quantize engine/tensorrt internal/accuracy
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
-internal/daemon: capture internal/annotate internal/aspect internal/atomicfile internal/bundle internal/config internal/daemon/control
+internal/daemon: capture internal/annotate internal/imagesize internal/atomicfile internal/bundle internal/config internal/daemon/control
 	internal/daemon/fleet internal/daemon/outputs internal/judge internal/pipeline internal/process internal/progress
 	internal/report internal/site
 	internal/state internal/telemetry internal/terminal internal/update systemd
@@ -86,14 +86,14 @@ internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorr
 	postprocess/predict
 internal/daemon/control: internal/boundedfile internal/config internal/diagnose internal/network internal/process internal/site
 	internal/state mqtt mqtt/command postprocess/zone
-internal/daemon/fleet: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/aspect internal/config
+internal/daemon/fleet: capture capture/motion capture/source engine engine/quantize internal/accuracy internal/imagesize internal/config
 	internal/daemon/camera internal/daemon/device internal/judge internal/media internal/network internal/pipeline
 	internal/process internal/progress
 	internal/record internal/site internal/stage internal/state internal/update postprocess/predict postprocess/predict/cascade
 	postprocess/zone
 internal/daemon/outputs: capture mqtt/credentials engine engine/quantize internal/accuracy internal/annotate
 	internal/audit internal/boundedfile
-	internal/broker internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink
+	internal/mqttconfig internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink
 	internal/site internal/stage internal/state internal/store internal/telemetry internal/terminal internal/update
 	internal/upload internal/verify
 	internal/web internal/webhook mqtt mqtt/address
@@ -101,7 +101,7 @@ internal/daemon/outputs: capture mqtt/credentials engine engine/quantize interna
 internal/config/manual: internal/config
 internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec
 	capture/rtsp capture/rtsp/rtsptest capture/scene capture/source engine
-	internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime engine/preprocess engine/tensorrt internal/broker
+	internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime engine/preprocess engine/tensorrt internal/mqttconfig
 	internal/bundle internal/config internal/network internal/process internal/progress internal/telemetry internal/update
 	internal/upload internal/verify internal/web
 	internal/webhook mqtt mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
@@ -109,7 +109,7 @@ internal/crashtest:
 internal/testtool:
 internal/httperror:
 internal/history: internal/pipeline postprocess postprocess/zone
-internal/infer: capture capture/source engine internal/atomicfile engine/onnx engine/tensorrt internal/annotate internal/aspect
+internal/infer: capture capture/source engine internal/atomicfile engine/onnx engine/tensorrt internal/annotate internal/imagesize
 	internal/config internal/media internal/network internal/pipeline internal/progress internal/report internal/terminal mqtt/payload
 	postprocess postprocess/draw postprocess/evaluate postprocess/format postprocess/predict postprocess/predict/window postprocess/track
 	postprocess/zone

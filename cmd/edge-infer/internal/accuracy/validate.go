@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/imagesize"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/plot"
@@ -308,7 +308,7 @@ func (v *Validate) open(ctx context.Context, c config.Config, paths []string, ot
 	options.Decoding.TopK, options.Decoding.TopAlways = 5, true // for top-5 accuracy
 	options.Build = network.PlanBuilder{Progress: v.Progress}.Build
 	if v.probe == nil {
-		v.probe = sync.OnceValue(func() []engine.Size { return aspect.ProbeFiles(ctx, paths, v.Config.Inference.Tile) })
+		v.probe = sync.OnceValue(func() []engine.Size { return imagesize.ProbeFiles(ctx, paths, v.Config.Inference.Tile) })
 	}
 	options.ProbeSizes = v.probe
 	if err := options.Load(); err != nil {

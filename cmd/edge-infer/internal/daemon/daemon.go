@@ -18,12 +18,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bundle"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/control"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/fleet"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/outputs"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/imagesize"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/judge"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
@@ -175,7 +175,7 @@ func (r *run) wire(c *config.Config, read control.Files, out *report.Output, scr
 	f.Loop = r.Loop
 	f.Logger = r.logger
 	f.Process = process.Apply(c.Runtime, r.Root, r.logger)
-	f.Images = aspect.Open(c.State)
+	f.Images = imagesize.Open(c.State)
 	f.OnChange = r.cameraChanged
 	f.Restart = func() { r.control.End(ErrRestart) }
 	f.Restarts = restarts()

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mqttconfig"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/mqtt/spool"
 )
@@ -25,14 +25,14 @@ func (d *Doctor) broker(ctx context.Context) []Check {
 	case config.Embedded:
 		return []Check{embedded(name, m.Listen)}
 	}
-	client := broker.NewClient(site.ResolveOutputs(d.Config), m.Brokers())
+	client := mqttconfig.NewClient(site.ResolveOutputs(d.Config), m.Brokers())
 	client.ConnectTimeout, client.Spool, client.Logger = d.Timeout, spool.Config{}, slog.New(slog.DiscardHandler)
 	if err := client.Open(); err != nil {
 		return []Check{fail(name, "correct the mqtt settings", "%v", err)}
 	}
 	defer client.Close()
 	if m.Discovery {
-		client.DiscoveryPrefix = broker.DiscoveryPrefix
+		client.DiscoveryPrefix = mqttconfig.DiscoveryPrefix
 	}
 	var checks []Check
 	for _, login := range client.Login(ctx) {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mqttconfig"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webhook"
@@ -25,7 +25,7 @@ func (p *Preflight) mqtt() (mistakes []error) {
 	m := &p.Config.MQTT
 	brokers := m.Brokers()
 	if m.URL == config.Embedded {
-		if err := broker.New(m, m.Listen, slog.Default()).Check(); err != nil {
+		if err := mqttconfig.New(m, m.Listen, slog.Default()).Check(); err != nil {
 			mistakes = append(mistakes, err)
 		} else if m.Listen != config.Default().MQTT.Listen { // if that one is in use, a free port is chosen
 			mistakes = append(mistakes, p.port("mqtt.listen", m.Listen)...)
@@ -35,7 +35,7 @@ func (p *Preflight) mqtt() (mistakes []error) {
 	if len(brokers) == 0 {
 		return mistakes
 	}
-	if err := broker.NewClient(site.ResolveOutputs(p.Config), brokers).Check(); err != nil && len(mistakes) == 0 { // both read the same files
+	if err := mqttconfig.NewClient(site.ResolveOutputs(p.Config), brokers).Check(); err != nil && len(mistakes) == 0 { // both read the same files
 		mistakes = append(mistakes, err)
 	}
 	return mistakes

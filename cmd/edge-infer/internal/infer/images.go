@@ -14,8 +14,8 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/annotate"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/imagesize"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/media"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
@@ -89,7 +89,7 @@ func (p *Images) Run(ctx context.Context, each func(*Seen) error) error {
 	if err != nil {
 		return err
 	}
-	options.ProbeSizes = sync.OnceValue(func() []engine.Size { return aspect.ProbeFiles(ctx, inputs, p.Config.Inference.Tile) })
+	options.ProbeSizes = sync.OnceValue(func() []engine.Size { return imagesize.ProbeFiles(ctx, inputs, p.Config.Inference.Tile) })
 	if tracked(p.Config, inputs) {
 		options.Decoding.MinScore = float32(pipeline.MinScore(p.Config.Detect.Confidence))
 	}

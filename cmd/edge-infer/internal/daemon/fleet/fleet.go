@@ -14,9 +14,9 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/camera"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/device"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/imagesize"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/process"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
@@ -37,7 +37,7 @@ type Fleet struct {
 	OnChange func(capture.Stats) // a camera has entered another state; called from its goroutine
 	Restart  func()              // asks for a new process
 	Restarts int                 // how many there were
-	Images   *aspect.Cache       // sizes of the cameras' images
+	Images   *imagesize.Cache    // sizes of the cameras' images
 
 	cameras     camera.Set
 	devices     device.Set
@@ -55,7 +55,7 @@ type Fleet struct {
 func (f *Fleet) Open(ctx context.Context, s site.Site, steps progress.Reporter) error {
 	f.site.Store(&s)
 	f.devices.ProbeSizes = func(cameras []site.Camera) []engine.Size {
-		return f.Images.Sizes(ctx, aspectCameras(cameras), f.Logger)
+		return f.Images.Sizes(ctx, imageSizeCameras(cameras), f.Logger)
 	}
 	f.devices.SetupThread = f.Process.Capture.SetupLoopThread
 	f.devices.Swap = f.swap

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/aspect"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/imagesize"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/engine"
 )
 
-func aspectCameras(cameras []site.Camera) (all []aspect.Camera) {
+func imageSizeCameras(cameras []site.Camera) (all []imagesize.Camera) {
 	for i := range cameras {
-		all = append(all, aspect.Camera{Name: cameras[i].Name, URI: cameras[i].URI})
+		all = append(all, imagesize.Camera{Name: cameras[i].Name, URI: cameras[i].URI})
 	}
 	return all
 }
@@ -21,7 +21,7 @@ func (f *Fleet) RememberImages() {
 	changed := false
 	for _, c := range f.cameras.All() {
 		stats := c.Capture.Stats()
-		camera := aspect.Camera{Name: c.Site.Name, URI: c.Site.URI}
+		camera := imagesize.Camera{Name: c.Site.Name, URI: c.Site.URI}
 		changed = f.Images.Update(camera, engine.Size{Width: stats.Width, Height: stats.Height}) || changed
 	}
 	if !changed {
@@ -43,7 +43,7 @@ func (f *Fleet) logShapeMismatches() {
 		if d == nil {
 			continue // it is being removed
 		}
-		size := f.Images.Size(aspect.Camera{Name: c.Site.Name, URI: c.Site.URI})
+		size := f.Images.Size(imagesize.Camera{Name: c.Site.Name, URI: c.Site.URI})
 		if size.Width == 0 {
 			return // what it will show is not known yet
 		}

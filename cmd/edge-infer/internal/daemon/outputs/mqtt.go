@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mqttconfig"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/mqtt"
@@ -21,7 +21,7 @@ func (o *Outputs) openBroker() (brokers []string, err error) {
 		return m.Brokers(), nil
 	}
 	if o.broker.Load() == nil {
-		opened, err := broker.Open(m, o.Logger)
+		opened, err := mqttconfig.Open(m, o.Logger)
 		if err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (o *Outputs) openClient(controller mqtt.Controller) error {
 	if err != nil || len(brokers) == 0 {
 		return err
 	}
-	client := broker.NewClient(o.Settings, brokers)
+	client := mqttconfig.NewClient(o.Settings, brokers)
 	client.Logger = o.Logger
 	client.Values = o.commands.values
 	client.Acknowledged = func(took time.Duration) { o.Stages.Record(stage.Acknowledgement, took) }
@@ -46,7 +46,7 @@ func (o *Outputs) openClient(controller mqtt.Controller) error {
 	}
 	client.Access = o.access(m)
 	if m.Discovery {
-		client.DiscoveryPrefix = broker.DiscoveryPrefix
+		client.DiscoveryPrefix = mqttconfig.DiscoveryPrefix
 	}
 	if m.Control {
 		client.Controller = controller
@@ -69,9 +69,9 @@ func (o *Outputs) openClient(controller mqtt.Controller) error {
 func (o *Outputs) access(m *config.MQTT) mqtt.Access {
 	b := o.broker.Load()
 	if b == nil {
-		return broker.Access(m, m.Brokers())
+		return mqttconfig.Access(m, m.Brokers())
 	}
-	access := broker.Access(m, []string{b.URL()})
+	access := mqttconfig.Access(m, []string{b.URL()})
 	access.TLS.Insecure = true // it is this very process
 	return access
 }
@@ -97,7 +97,7 @@ func (m mqttOutput) Compare(change *site.OutputChange) site.Change {
 	if !off && renewed(m, change) {
 		return unlike("mqtt", true, site.Reopen, "")
 	}
-	if !reflect.DeepEqual(broker.Access(&was, nil), broker.Access(&next, nil)) || was.URL != next.URL || was.Listen != next.Listen {
+	if !reflect.DeepEqual(mqttconfig.Access(&was, nil), mqttconfig.Access(&next, nil)) || was.URL != next.URL || was.Listen != next.Listen {
 		return unlike("mqtt", true, site.Reopen, "")
 	}
 	return unlike("mqtt", !reflect.DeepEqual(was, next), site.Tune, "")
@@ -156,7 +156,7 @@ func (m mqttOutput) reconnect(ctx context.Context, was, next *config.MQTT) error
 	case next.URL != config.Embedded:
 		err = checkAccess(next)
 	case same:
-		err = broker.New(next, next.Listen, o.Logger).Check()
+		err = mqttconfig.New(next, next.Listen, o.Logger).Check()
 	default:
 		opened, err = m.open(next)
 	}
@@ -196,7 +196,7 @@ func (m mqttOutput) close(b *embedded.Broker) {
 
 // open opens an embedded broker that trusts the client.
 func (m mqttOutput) open(settings *config.MQTT) (*embedded.Broker, error) {
-	opened, err := broker.Open(settings, m.of.Logger)
+	opened, err := mqttconfig.Open(settings, m.of.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -205,6 +205,6 @@ func (m mqttOutput) open(settings *config.MQTT) (*embedded.Broker, error) {
 }
 
 func checkAccess(m *config.MQTT) error {
-	access := broker.Access(m, m.Brokers())
+	access := mqttconfig.Access(m, m.Brokers())
 	return access.Check()
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mqttconfig"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 )
@@ -46,9 +46,9 @@ func StatusLine(s *state.State) string {
 // brokerState describes the connection to the broker.
 func brokerState(s *state.State) string {
 	if s.Outputs.MQTT == nil {
-		return broker.State(nil)
+		return mqttconfig.State(nil)
 	}
-	return broker.State(&s.Outputs.MQTT.Connection)
+	return mqttconfig.State(&s.Outputs.MQTT.Connection)
 }
 
 // terminalState returns a State with the rates of the last interval as the terminal shows it.

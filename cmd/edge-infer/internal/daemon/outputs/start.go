@@ -6,8 +6,8 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/accuracy"
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mqttconfig"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/mqtt/address"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -101,7 +101,7 @@ func shortened(text string, width int) string {
 // describeBroker returns the brokers without passwords, or how to watch the embedded one.
 func (o *Outputs) describeBroker(m *config.MQTT) string {
 	if b := o.broker.Load(); b != nil {
-		return "embedded, " + broker.SubscribeCommand(b.Addr(), o.Settings.Device)
+		return "embedded, " + mqttconfig.SubscribeCommand(b.Addr(), o.Settings.Device)
 	}
 	var all []string
 	for _, text := range m.Brokers() {

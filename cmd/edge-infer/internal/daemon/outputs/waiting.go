@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/broker"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mqttconfig"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/state"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/web"
 	"github.com/edge-infer/edge-infer/mqtt"
@@ -73,7 +73,7 @@ func (w *Waiting) openMQTT() error {
 	if err != nil || len(brokers) == 0 {
 		return err
 	}
-	client := broker.NewClient(w.Outputs.Settings, brokers)
+	client := mqttconfig.NewClient(w.Outputs.Settings, brokers)
 	client.Spool.Directory = "" // events are the run's
 	client.Logger = w.Outputs.Logger
 	client.TLS.Insecure = client.TLS.Insecure || w.Outputs.broker.Load() != nil

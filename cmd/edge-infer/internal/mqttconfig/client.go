@@ -1,4 +1,4 @@
-package broker
+package mqttconfig
 
 import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"

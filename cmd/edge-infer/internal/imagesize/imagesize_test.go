@@ -1,4 +1,4 @@
-package aspect
+package imagesize
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
-// Package aspect finds out how large the images of cameras and files are before the network is opened that sees them: one that leaves its
+// Package imagesize finds out how large the images of cameras and files are before the network is opened that sees them: one that leaves its
 // size open wastes least in their shape.
-package aspect
+package imagesize
 
 import (
 	"context"

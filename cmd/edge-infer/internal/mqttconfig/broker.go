@@ -1,5 +1,5 @@
-// Package broker creates the MQTT client and the embedded broker from the configuration.
-package broker
+// Package mqttconfig creates the MQTT client and the embedded broker from the configuration.
+package mqttconfig
 
 import (
 	"errors"
