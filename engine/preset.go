@@ -67,7 +67,8 @@ func preset(name string, side int) Preprocess {
 		p.Pad = new(int)
 	case "centernet":
 		p = of(Letterbox, Bilinear, 0, 1)
-		p.Pad, p.Colour, p.Mean, p.Deviation = new(int), BGRColour, []float64{.408, .447, .470}, []float64{.289, .274, .278}
+		p.Pad, p.Colour = new(int), BGRColour
+		p.Mean, p.Deviation = []float64{.408, .447, .470}, []float64{.289, .274, .278}
 	}
 	return p
 }

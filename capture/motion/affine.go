@@ -76,7 +76,8 @@ func leastSquares(corners []corner) (Affine, bool) {
 	var xx, xy, yy, xu, yu, xv, yv float64
 	for i := range corners {
 		k := &corners[i]
-		a, b, s, t := k.x-x, k.y-y, k.weight*(k.toX-u), k.weight*(k.toY-v)
+		a, b := k.x-x, k.y-y
+		s, t := k.weight*(k.toX-u), k.weight*(k.toY-v)
 		xx, xy, yy = xx+k.weight*a*a, xy+k.weight*a*b, yy+k.weight*b*b
 		xu += a * s
 		yu += b * s

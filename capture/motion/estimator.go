@@ -112,7 +112,8 @@ func (l *level) size(width, height int) {
 func (l *level) sample(x, y float64, reach int, to []float32) {
 	i, j := int(x), int(y)
 	a, b := float32(x-float64(i)), float32(y-float64(j))
-	w00, w01, w10, w11 := (1-a)*(1-b), a*(1-b), (1-a)*b, a*b
+	w00, w01 := (1-a)*(1-b), a*(1-b)
+	w10, w11 := (1-a)*b, a*b
 	side := 2*reach + 1
 	for row := range side {
 		at := (j-reach+row)*l.width + i - reach

@@ -82,7 +82,8 @@ func (r *Reducer) onHost(image *engine.Image) (*engine.Image, []int32, error) {
 		return image, r.rows, nil
 	}
 	row := image.Format.RowBytes(image.Width)
-	from, pitch, count, rows := image.Device.Address, image.Stride, image.Height, r.rows
+	from, pitch := image.Device.Address, image.Stride
+	count, rows := image.Height, r.rows
 	if r.spacing > 0 {
 		from += uint64(int(r.rows[0]) * image.Stride)
 		pitch, count, rows = r.spacing*image.Stride, len(r.rows), r.inHost

@@ -56,7 +56,8 @@ func (g ground) belt(width, height int, unit float64, blur int, cast rgb, seed u
 		}
 	}
 	for range g.scratch {
-		x, y, length, tone := r.float()*float64(width), r.float()*float64(height), r.between(0.2, 2)*unit, r.between(-0.12, 0.15)
+		x, y := r.float()*float64(width), r.float()*float64(height)
+		length, tone := r.between(0.2, 2)*unit, r.between(-0.12, 0.15)
 		lean := r.between(-0.05, 0.05)
 		for i := range int(length) {
 			yy := int(y + lean*float64(i))

@@ -54,7 +54,8 @@ func bevel(d, width, top float64) float64 {
 func dome(y, radius float64) float64 { return math.Sqrt(math.Max(0, radius*radius-y*y)) }
 
 func segment(x, y, ax, ay, bx, by float64) float64 {
-	px, py, vx, vy := x-ax, y-ay, bx-ax, by-ay
+	px, py := x-ax, y-ay
+	vx, vy := bx-ax, by-ay
 	t := math.Min(1, math.Max(0, (px*vx+py*vy)/(vx*vx+vy*vy)))
 	return math.Hypot(px-t*vx, py-t*vy)
 }

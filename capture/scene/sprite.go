@@ -48,7 +48,8 @@ func render(m *surface, p pose, l light) *sprite {
 	sin, cos := math.Sincos(p.angle)
 	steps := min(5, max(2, int(math.Ceil(1.2*m.resolution/p.unit))))
 	weight := float32(1) / float32(steps*steps)
-	left, right, top, bottom := size, 0, size, 0
+	left, right := size, 0
+	top, bottom := size, 0
 	// A pixel this far from the shape's bounds, in texels, cannot see it.
 	margin := 1.5 + m.resolution/p.unit
 	for j := pad; j < size-pad; j++ {
@@ -135,11 +136,13 @@ func (m *surface) lookup(u, v float64) (texel, bool) {
 	i, j := int(u), int(v)
 	fu, fv := float32(u)-float32(i), float32(v)-float32(j)
 	k := j*m.size + i
-	a, b, c, d := &m.texels[k], &m.texels[k+1], &m.texels[k+m.size], &m.texels[k+m.size+1]
+	a, b := &m.texels[k], &m.texels[k+1]
+	c, d := &m.texels[k+m.size], &m.texels[k+m.size+1]
 	if a.cover+b.cover+c.cover+d.cover == 0 {
 		return texel{}, false
 	}
-	wa, wb, wc, wd := (1-fu)*(1-fv), fu*(1-fv), (1-fu)*fv, fu*fv
+	wa, wb := (1-fu)*(1-fv), fu*(1-fv)
+	wc, wd := (1-fu)*fv, fu*fv
 	near := a
 	switch {
 	case fu >= 0.5 && fv >= 0.5:

@@ -148,7 +148,8 @@ func keypointSimilarity(points []postprocess.Keypoint, t *Truth) float64 {
 	}
 	scale += math.Nextafter(1, 2) - 1
 	labelled, sum := visible(t.Keypoints), 0.0
-	x1, y1, x2, y2 := float64(t.X1), float64(t.Y1), float64(t.X2), float64(t.Y2)
+	x1, y1 := float64(t.X1), float64(t.Y1)
+	x2, y2 := float64(t.X2), float64(t.Y2)
 	width, height := x2-x1, y2-y1
 	for i := range points {
 		x, y := float64(points[i].X), float64(points[i].Y)

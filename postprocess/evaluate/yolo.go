@@ -278,10 +278,12 @@ func (f lineFormat) truth(shares []float64, width, height int) Truth {
 // bounds is the box of four shares, or around an outline of more.
 func bounds(shares []float64, width, height float64) postprocess.Box {
 	if len(shares) == 4 {
-		x, y, w, h := shares[0]*width, shares[1]*height, max(shares[2], 0)*width, max(shares[3], 0)*height
+		x, y := shares[0]*width, shares[1]*height
+		w, h := max(shares[2], 0)*width, max(shares[3], 0)*height
 		return postprocess.Box{X1: float32(x - w/2), Y1: float32(y - h/2), X2: float32(x + w/2), Y2: float32(y + h/2)}
 	}
-	left, top, right, bottom := shares[0], shares[1], shares[0], shares[1]
+	left, top := shares[0], shares[1]
+	right, bottom := shares[0], shares[1]
 	for i := 0; i < len(shares); i += 2 {
 		left, right = min(left, shares[i]), max(right, shares[i])
 		top, bottom = min(top, shares[i+1]), max(bottom, shares[i+1])

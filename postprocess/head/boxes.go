@@ -52,7 +52,8 @@ func (s *settings) centred() bool {
 func (s *settings) compareCorners(b *postprocess.Box, stats *Stats) {
 	const beyond = 1.0 / 8 // of a side of the input
 	right, bottom := float32(s.match.width), float32(s.match.height)
-	x, y, width, height := (b.X1+b.X2)/2, (b.Y1+b.Y2)/2, b.X2-b.X1, b.Y2-b.Y1
+	x, y := (b.X1+b.X2)/2, (b.Y1+b.Y2)/2
+	width, height := b.X2-b.X1, b.Y2-b.Y1
 	if !(x < width && y < height && width <= right*(1+beyond) && height <= bottom*(1+beyond)) {
 		return
 	}

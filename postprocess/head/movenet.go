@@ -96,7 +96,9 @@ func (d *moveNetDecoder) decode(in *input, dst []postprocess.Detection) ([]postp
 		y1, x1, y2, x2, score := boundsOfPose(row)
 		if d.head.multiple {
 			at := row[personNumbers:]
-			y1, x1, y2, x2, score = at[0], at[1], at[2], at[3], at[4]
+			y1, x1 = at[0], at[1]
+			y2, x2 = at[2], at[3]
+			score = at[4]
 		}
 		found := [engine.CandidateFields]float32{x1 * width, y1 * height, x2 * width, y2 * height, score, 0}
 		d.take(in, &found, int32(person))

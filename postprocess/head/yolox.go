@@ -60,7 +60,8 @@ func (d *yoloxDecoder) decode(in *input, dst []postprocess.Detection) ([]postpro
 	}
 	pixels := inPixels(in.tensors[0].data, 5+in.match.classes, &cells, d.match.width)
 	d.place(&in.stats, func(c *scan.Candidate) {
-		x, y, width, height := c.X1, c.Y1, c.X2, c.Y2
+		x, y := c.X1, c.Y1
+		width, height := c.X2, c.Y2
 		if !pixels {
 			s, column, line := cells.cell(int(c.Index))
 			stride := float32(s.stride)

@@ -194,7 +194,8 @@ func (t *Tracker) reidentify() {
 
 // reidentifyOne continues one earlier track with the most similar new object.
 func (t *Tracker) reidentifyOne() bool {
-	best, found, lost, ended := t.AppearanceThreshold, -1, -1, -1
+	best, found := t.AppearanceThreshold, -1
+	lost, ended := -1, -1
 	for i := range t.objects {
 		o := &t.objects[i]
 		if o.State != postprocess.Active || !o.appearance.valid() || !(o.undecided || t.isNew(o)) {

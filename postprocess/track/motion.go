@@ -96,6 +96,7 @@ func (m *kalmanBox) shift(x, y float32) {
 }
 
 func (m *kalmanBox) box() postprocess.Box {
-	x, y, w, h := m.x.position, m.y.position, m.width.position/2, m.height.position/2
+	x, y := m.x.position, m.y.position
+	w, h := m.width.position/2, m.height.position/2
 	return postprocess.Box{X1: x - w, Y1: y - h, X2: x + w, Y2: y + h}
 }

@@ -52,7 +52,8 @@ func (a *Analytics) lowestPoint(m *postprocess.Mask) (Point, bool) {
 		return Point{}, false
 	}
 	a.runs = m.AppendRuns(a.runs[:0], a.Width, a.Height)
-	row, left, right, at := -1, 0, 0, 0
+	row, left := -1, 0
+	right, at := 0, 0
 	for i, length := range a.runs {
 		at += int(length)
 		if i&1 == 0 || length == 0 {

@@ -57,7 +57,8 @@ func (g polygon) selfIntersection() (first, second int, crossing bool) {
 	n := len(g)
 	for i := range n {
 		for j := i + 1; j < n; j++ {
-			a, b, c, d := g[i], g[(i+1)%n], g[j], g[(j+1)%n]
+			a, b := g[i], g[(i+1)%n]
+			c, d := g[j], g[(j+1)%n]
 			switch {
 			case j == i+1:
 				// The shared corner is not a crossing, but folding back over the edge is.

@@ -107,7 +107,8 @@ func enlarge(m *postprocess.Mask, bounds image.Rectangle) postprocess.Mask {
 	top := int(math.Floor(float64(m.Y + float32(bounds.Min.Y)*m.StepY)))
 	right := int(math.Ceil(float64(m.X + float32(bounds.Max.X-1)*m.StepX)))
 	bottom := int(math.Ceil(float64(m.Y + float32(bounds.Max.Y-1)*m.StepY)))
-	left, top, right, bottom = min(left, 0), min(top, 0), max(right, m.Width-1), max(bottom, m.Height-1)
+	left, top = min(left, 0), min(top, 0)
+	right, bottom = max(right, m.Width-1), max(bottom, m.Height-1)
 	if (right-left+1)*(bottom-top+1) > maxGrid {
 		return grid
 	}

@@ -41,7 +41,8 @@ func newConvention(name string, detect *config.Detect) (Convention, error) {
 
 // decode sets the decoding options of the convention.
 func (c *Convention) decode(to *predict.Decoding) {
-	to.MultiLabel, to.IoU, to.Limit, to.MinScore = c.MultiLabel, c.IoU, c.Limit, c.Threshold
+	to.MultiLabel, to.IoU = c.MultiLabel, c.IoU
+	to.Limit, to.MinScore = c.Limit, c.Threshold
 }
 
 // String describes the convention.

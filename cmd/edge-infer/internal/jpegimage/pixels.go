@@ -83,7 +83,8 @@ func (p *Pixels) describe(in *pipeline.Result, part image.Rectangle) (inFrame, c
 	if in.Frame.Format == engine.NV12 || in.Frame.Format == engine.YUYV {
 		copied = image.Rect(part.Min.X&^1, part.Min.Y&^1, (part.Max.X+1)&^1, (part.Max.Y+1)&^1).Intersect(whole)
 	}
-	p.Width, p.Height, p.rows, p.Format = copied.Dx(), copied.Dy(), copied.Dy(), in.Frame.Format
+	p.Width, p.Height = copied.Dx(), copied.Dy()
+	p.rows, p.Format = copied.Dy(), in.Frame.Format
 	p.origin, p.frame = copied.Min, whole.Max
 	p.regions, p.boxes = nil, p.boxes[:0]
 	if in.Hidden != nil {
@@ -107,7 +108,8 @@ func (p *Pixels) CopySmall(in *pipeline.Result, width int) error {
 	}
 	rows := source.RowsOf(step)
 	p.grow(source.Format.RowBytes(source.Width) * source.Format.Rows(rows))
-	p.Width, p.Height, p.rows, p.Format = source.Width, source.Height, rows, source.Format
+	p.Width, p.Height = source.Width, source.Height
+	p.rows, p.Format = rows, source.Format
 	p.regions, p.boxes = nil, p.boxes[:0]
 	_, err := source.CopyEvery(p.Data, step)
 	return err

@@ -108,7 +108,8 @@ func (r *Request) open(ctx context.Context, files Model, what string, note func(
 		options.LabelsFile = files.Labels
 	}
 	options.Backend = r.Backend
-	options.Device, options.Threads, options.MaxBatch, options.Frugal = r.Device, r.Threads, r.MaxBatch, r.Frugal
+	options.Device, options.Threads = r.Device, r.Threads
+	options.MaxBatch, options.Frugal = r.MaxBatch, r.Frugal
 	options.ProbeSizes = func() []engine.Size { return r.Sources }
 	steps := func(string) progress.Step { return noted{note} }
 	options.Build = network.PlanBuilder{Task: "building the engine plan of the " + what, Progress: steps}.Build

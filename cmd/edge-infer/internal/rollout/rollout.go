@@ -183,7 +183,8 @@ func (r *Rollout) stage(ctx context.Context, d *devices, given []string, result 
 func (r *Rollout) count(d *devices, given []string, over bool, result *Result) (online int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	result.Given, result.Succeeded, result.Failed, result.Waiting = len(given), 0, 0, 0
+	result.Given, result.Succeeded = len(given), 0
+	result.Failed, result.Waiting = 0, 0
 	reasons := map[string]*Reason{}
 	failed := func(name, text string) {
 		result.Failed++

@@ -95,7 +95,8 @@ func (r *Reader) gpus(reading *Reading) {
 	if r.jetson {
 		g := GPU{Name: "GPU", Load: -1, Decoder: -1, Hertz: -1, MinHertz: -1, MaxHertz: -1, MemoryUsed: -1, MemoryTotal: -1}
 		if load, ok := (cuda.Prober{Root: r.Root}).Load(); ok {
-			g.Load, g.Hertz, g.MinHertz, g.MaxHertz = load.Percent, load.Hertz, load.MinHertz, load.MaxHertz
+			g.Load, g.Hertz = load.Percent, load.Hertz
+			g.MinHertz, g.MaxHertz = load.MinHertz, load.MaxHertz
 		}
 		if len(known.Devices) > 0 && g.Load < 0 {
 			g.Load = known.Devices[0].Utilization // Thor

@@ -189,7 +189,9 @@ func (u *Updater) checked(err error, failures int) int {
 	before := ""
 	u.report(func(s *Status) {
 		before = s.Error
-		s.Phase, s.Doing, s.Candidate, s.Error, s.Checked = Current, "", 0, text, time.Now()
+		s.Phase, s.Doing = Current, ""
+		s.Candidate, s.Error = 0, text
+		s.Checked = time.Now()
 	})
 	if err == nil {
 		return 0

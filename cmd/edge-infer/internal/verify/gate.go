@@ -274,7 +274,9 @@ func (g *Gate) decide(o *object, a answer) {
 		g.released = append(g.released, o.numbers...)
 		token(g.settling)
 	}
-	o.held, o.image, o.deliver, o.crop, o.numbers, o.bytes = nil, nil, nil, nil, nil, 0
+	o.held, o.image = nil, nil
+	o.deliver, o.crop = nil, nil
+	o.numbers, o.bytes = nil, 0
 	g.retire(o)
 }
 

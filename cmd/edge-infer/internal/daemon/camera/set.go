@@ -90,7 +90,9 @@ func (s *Set) Last(name string) capture.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before, stopped := s.last[name]; stopped {
-		now.State, now.Since, now.Reason, now.NextTry, now.Tries = before.State, before.Since, before.Reason, before.NextTry, before.Tries
+		now.State, now.Since = before.State, before.Since
+		now.Reason, now.NextTry = before.Reason, before.NextTry
+		now.Tries = before.Tries
 	}
 	return now
 }

@@ -34,7 +34,8 @@ func (f *fault) set(err error, lost bool, next time.Time) { f.setNext(err, lost,
 func (f *fault) setNext(err error, lost bool, next time.Time, what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.err, f.lost, f.next, f.what = err, lost, next, what
+	f.err, f.lost = err, lost
+	f.next, f.what = next, what
 }
 
 // openSince records that a predictor is being opened.

@@ -143,7 +143,8 @@ func noClasses(c *site.Camera) string {
 func gate(m *config.CameraMotion) motion.Settings {
 	s := motion.Settings{Enabled: m.Enabled, Sensitivity: m.Sensitivity}
 	if m.ROI != nil {
-		s.X, s.Y, s.Width, s.Height = m.ROI.X, m.ROI.Y, m.ROI.Width, m.ROI.Height
+		s.X, s.Y = m.ROI.X, m.ROI.Y
+		s.Width, s.Height = m.ROI.Width, m.ROI.Height
 	}
 	return s
 }

@@ -56,7 +56,9 @@ type lineCount struct {
 // copy copies a result. It does not allocate once its buffers have grown to the largest frame. Frame goroutine only.
 func (o *frameCopy) copy(in *pipeline.Result) {
 	o.captured = in.Captured
-	o.camera, o.seq, o.time, o.width, o.height, o.latency = in.Camera, in.Seq, in.Time, in.Width, in.Height, in.Latency
+	o.camera, o.seq = in.Camera, in.Seq
+	o.time, o.width = in.Time, in.Width
+	o.height, o.latency = in.Height, in.Latency
 	o.details.Begin()
 	o.detections, o.speeds, o.lost = o.detections[:0], o.speeds[:0], o.lost[:0]
 	for i := range in.Detections {
