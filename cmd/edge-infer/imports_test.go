@@ -92,6 +92,7 @@ internal/daemon/fleet: capture capture/motion capture/source engine engine/quant
 	internal/record internal/site internal/stage internal/state internal/update postprocess/predict postprocess/predict/cascade
 	postprocess/zone
 internal/daemon/outputs: capture mqtt/credentials engine engine/quantize internal/accuracy internal/annotate
+	internal/samples
 	internal/audit internal/boundedfile
 	internal/mqttconfig internal/config internal/history internal/onvif internal/pipeline internal/record internal/report internal/sink
 	internal/site internal/stage internal/state internal/store internal/telemetry internal/terminal internal/update
@@ -137,6 +138,7 @@ internal/serve: internal/boundedfile engine engine/kserve internal/access intern
 	internal/progress internal/terminal
 	postprocess/predict
 internal/rollout: internal/progress mqtt mqtt/payload mqtt/topic
+internal/samples: internal/atomicfile internal/boundedfile internal/jpegimage internal/pipeline postprocess
 internal/sink: capture internal/jpegimage internal/pipeline internal/report internal/stage internal/store
 	internal/webhook mqtt mqtt/payload mqtt/topic postprocess
 	postprocess/predict/cascade postprocess/zone
@@ -145,6 +147,7 @@ internal/redact:
 internal/spelling:
 internal/stage:
 internal/state: capture engine/quantize engine/standby engine/triton internal/pipeline internal/record internal/site internal/stage
+	internal/samples
 	internal/store internal/telemetry internal/update internal/upload internal/verify internal/webhook mqtt mqtt/broker postprocess/predict
 	postprocess/predict/cascade
 	postprocess/zone
@@ -155,6 +158,7 @@ internal/meminfo:
 internal/terminal:
 internal/tritoncheck:
 internal/web: internal/boundedfile capture internal/access internal/audit internal/backoff internal/history internal/inflight
+	internal/samples
 	internal/pipeline internal/stage internal/store
 	internal/web/live internal/update internal/upload internal/verify internal/webhook postprocess/zone
 internal/update: internal/atomicfile internal/backoff internal/boundedfile internal/bundle internal/catalogue

@@ -29,6 +29,7 @@ type Config struct {
 	Upload    Upload           `yaml:"upload"`
 	Verify    Verify           `yaml:"verify"`
 	Bundle    Bundle           `yaml:"bundle"`
+	Samples   Samples          `yaml:"samples"`
 	Web       Web              `yaml:"web"`
 	Motion    Motion           `yaml:"motion"`
 	Thermal   Thermal          `yaml:"thermal"`
@@ -220,6 +221,7 @@ func Default() *Config {
 		Upload:    Upload{Clips: true, Snapshots: true},
 		Verify:    Verify{Timeout: 2 * time.Second, Cameras: []string{}, Labels: []string{}, Otherwise: Publish},
 		Bundle:    Bundle{Keys: []string{}, Every: time.Hour, Trial: 10 * time.Minute, Agreement: 0.5},
+		Samples:   Samples{MaxMB: 1024, PerHour: 12},
 		Web:       Web{Listen: Off, FrameRate: 12, MemoryMB: 32},
 		Motion:    Motion{Sensitivity: defaultSensitivity, MinRate: defaultMinRate},
 		Thermal:   Thermal{Hysteresis: 5},

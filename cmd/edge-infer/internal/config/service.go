@@ -42,6 +42,9 @@ func (c *Config) applyService(lookup func(string) (string, bool)) {
 	if c.Clips.Directory == "" && c.State != "" {
 		c.Clips.Directory = filepath.Join(c.State, "clips")
 	}
+	if c.Samples.Directory == "" && c.State != "" {
+		c.Samples.Directory = filepath.Join(c.State, "samples")
+	}
 	if m.Spool == "" && c.State != "" {
 		m.Spool = filepath.Join(c.State, "spool")
 	}

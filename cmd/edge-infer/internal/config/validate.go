@@ -97,6 +97,11 @@ func (c *Config) contradictions() []contradiction {
 			"clips: the index of the files is in the event store, so events.directory must not be off",
 		},
 		{
+			c.Samples.Enabled && c.Samples.Directory == "",
+			[]string{"samples.enabled", "samples.directory"},
+			"samples.directory must be set, because there is no state directory",
+		},
+		{
 			c.AnyVideo() && c.Clips.Directory == "",
 			[]string{"clips.enabled", "clips.directory", "cameras"},
 			"clips.directory must be set, because there is no state directory",

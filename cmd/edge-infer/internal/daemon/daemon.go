@@ -192,6 +192,13 @@ func (r *run) wire(c *config.Config, read control.Files, out *report.Output, scr
 	o.Out = out
 	o.Screen = screen
 	o.Now = func() *state.State { return r.state(fleet.Interval{}) }
+	o.Threshold = func(camera string) float32 {
+		now := f.Site()
+		if c := now.Camera(camera); c != nil {
+			return float32(c.Settings.Confidence)
+		}
+		return 1
+	}
 	o.Reread = r.control.AskReload
 	o.Jobs.Receive = r.updater.Receive
 

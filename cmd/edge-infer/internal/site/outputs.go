@@ -23,6 +23,7 @@ type Outputs struct {
 	Webhooks []config.Webhook
 	Verify   config.Verify
 	Upload   config.Upload
+	Samples  config.Samples
 	Web      config.Web
 }
 
@@ -30,7 +31,7 @@ type Outputs struct {
 func ResolveOutputs(c *config.Config) *Outputs {
 	return &Outputs{
 		Device: c.Name, State: c.State, Model: c.Model.Path, Masks: c.Detect.Masks, MapSide: c.Detect.MapSide, DepthUnit: c.Detect.DepthUnit,
-		MQTT: c.MQTT, Events: c.Events, Clips: c.Clips, Webhooks: slices.Clone(c.Webhooks), Verify: c.Verify, Upload: c.Upload, Web: c.Web,
+		MQTT: c.MQTT, Events: c.Events, Clips: c.Clips, Webhooks: slices.Clone(c.Webhooks), Verify: c.Verify, Upload: c.Upload, Samples: c.Samples, Web: c.Web,
 	}
 }
 

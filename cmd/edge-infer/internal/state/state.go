@@ -8,6 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/samples"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
@@ -114,6 +115,7 @@ type Outputs struct {
 	Embedded     *broker.Stats
 	Store        *store.Stats
 	Clips        *record.Status
+	Samples      *samples.Status // frames for labelling
 	Webhooks     []webhook.Status
 	Verify       *verify.Status
 	Upload       *upload.Status

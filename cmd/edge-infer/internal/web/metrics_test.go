@@ -13,6 +13,7 @@ import (
 
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/samples"
 	clocks "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/update"
@@ -70,6 +71,7 @@ func busy() *still {
 		},
 		Secondary: []SecondaryNetwork{{Name: "colour", Crops: 6, Failed: 2, Missed: 4, Slow: true, Last: time.Now(), Error: "NaN"}},
 		Webhooks:  []webhook.Status{{Name: "alarm", Delivered: 31, Dropped: 2, Queued: 5, Error: "refused"}},
+		Samples:   &samples.Status{Frames: 3, Bytes: 1000, Failures: 1},
 		Update:    &update.Status{Model: "belt", Version: 4, Checked: time.Unix(1, 0)},
 		Verify: &verify.Status{
 			Asked: 12, Confirmed: 5, Relabelled: 3, Dropped: 2, Unanswered: 4, Held: 1, P50: 0.25, P99: 0.5, Error: "refused",

@@ -74,6 +74,8 @@ type Server struct {
 	User, Password string
 	// Directory stores the sessions ended by a logout, so that a restart does not revive them; empty disables it.
 	Directory string
+	// Samples is the directory of the frames for labelling.
+	Samples string
 
 	// Source provides the status.
 	Source Source

@@ -8,6 +8,7 @@ import (
 	"github.com/edge-infer/edge-infer/capture"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/access"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/samples"
 	clocks "github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/store"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/update"
@@ -52,8 +53,9 @@ type Status struct {
 	Clips     *Clips           `json:"clips,omitempty"`  // nil where none are recorded
 	Upload    *upload.Status   `json:"upload,omitempty"` // nil without a server
 	Webhooks  []webhook.Status `json:"webhooks,omitempty"`
-	Verify    *verify.Status   `json:"verify,omitempty"` // nil without a service
-	Update    *update.Status   `json:"update,omitempty"` // of models; nil where none are installed from a source
+	Verify    *verify.Status   `json:"verify,omitempty"`  // nil without a service
+	Update    *update.Status   `json:"update,omitempty"`  // of models; nil where none are installed from a source
+	Samples   *samples.Status  `json:"samples,omitempty"` // frames for labelling; nil where none are kept
 	Runtime   Runtime          `json:"runtime"`
 	// Opening describes what the run is waiting for at the start; empty once it processes frames.
 	Opening string `json:"opening,omitempty"`

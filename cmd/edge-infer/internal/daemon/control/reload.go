@@ -298,6 +298,7 @@ func restartPart(c *config.Config) config.Config {
 	part.Events = config.Events{}
 	part.Clips = config.Clips{} // and of cameras
 	part.Bundle = config.Bundle{}
+	part.Samples = config.Samples{}
 	part.Detect = config.Detect{Masks: c.Detect.Masks, MapSide: c.Detect.MapSide, DepthUnit: c.Detect.DepthUnit}
 	return part
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/record"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/samples"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/sink"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/site"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/stage"
@@ -52,6 +53,8 @@ type Outputs struct {
 	Reread   func()              // has the configuration read again soon
 	Jobs     Jobs                // over MQTT
 	Stages   *stage.Times        // set when the networks are open
+	// Threshold returns the confidence of a camera.
+	Threshold func(camera string) float32
 
 	// Set by Open; nil if not configured.
 	broker    atomic.Pointer[embedded.Broker] // a reload replaces it
@@ -61,6 +64,7 @@ type Outputs struct {
 	snapshots *sink.Snapshots
 	store     *store.Store     // set by OpenMQTT, open from Open on
 	recorder  *record.Recorder // of clips; nil without a store
+	samples   *samples.Recorder
 	recording *annotate.Recording
 	uploads   uploads
 	audit     audit.Log // set by OpenMQTT
@@ -121,6 +125,7 @@ func (o *Outputs) Open(cameras []pipeline.Camera, recorded []record.Camera, unit
 		o.history.Store = o.store
 	}
 	o.openClips(recorded)
+	o.openSamples()
 	if err := errors.Join(o.openRecording(cameras), o.uploads.Open(), o.webhooks.Open()); err != nil {
 		return err
 	}
@@ -152,6 +157,7 @@ func (o *Outputs) Sinks() []pipeline.Sink {
 	if o.recorder != nil {
 		sinks = append(sinks, o.recorder)
 	}
+	sinks = append(sinks, o.samples)
 	if o.recording != nil {
 		sinks = append(sinks, o.recording)
 	}
@@ -170,6 +176,7 @@ func (o *Outputs) Run(ctx context.Context, group *sync.WaitGroup, failed context
 	}
 	o.background.Run(ctx, group, failed)
 	work(o.history.Run)
+	work(o.samples.Run)
 	if o.recorder != nil {
 		work(o.recorder.Run)
 	}
@@ -261,6 +268,7 @@ func (o *Outputs) State() *state.State {
 		status := o.recorder.Status()
 		now.Clips = &status
 	}
+	now.Samples = o.samples.Status()
 	now.Webhooks = o.webhooks.Status()
 	if o.gate != nil {
 		status := o.gate.Status()

@@ -57,7 +57,7 @@ func pageStatus(s *state.State) web.Status {
 	}
 	status.Operation = shownOperation(s)
 	status.EventStore, status.Webhooks, status.Upload = s.Outputs.Store, s.Outputs.Webhooks, s.Outputs.Upload
-	status.Verify, status.Update = s.Outputs.Verify, s.Update
+	status.Verify, status.Update, status.Samples = s.Outputs.Verify, s.Update, s.Outputs.Samples
 	status.Clips = shownClips(s)
 	if s.Outputs.MQTT != nil {
 		accounting := &s.Outputs.MQTT.Accounting

@@ -139,6 +139,6 @@ func (o *Outputs) server(w *config.Web) (*web.Server, error) {
 	}
 	return &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: o.Settings.State, Audit: &o.audit, Logger: o.Logger, FrameRate: w.FrameRate, MaxBytes: int64(w.MemoryMB) << 20,
+		Directory: o.Settings.State, Samples: o.Settings.Samples.Directory, Audit: &o.audit, Logger: o.Logger, FrameRate: w.FrameRate, MaxBytes: int64(w.MemoryMB) << 20,
 	}, nil
 }

@@ -21,7 +21,7 @@ type output interface {
 
 // list returns the outputs that reloads reach, in the order in which they are reloaded. The page is last: people see it.
 func (o *Outputs) list() []output {
-	return []output{eventStore{o}, clips{o}, &o.uploads, &o.webhooks, mqttOutput{o}, pageOutput{o}}
+	return []output{eventStore{o}, clips{o}, frames{o}, &o.uploads, &o.webhooks, mqttOutput{o}, pageOutput{o}}
 }
 
 // Files returns the files that the outputs read when they are opened.

@@ -114,6 +114,9 @@ func trouble(s *state.State) string {
 	if o.Verify != nil {
 		add("events are not verified: ", o.Verify.Error)
 	}
+	if o.Samples != nil {
+		add("frames are not kept for labelling: ", o.Samples.Error)
+	}
 	if o.Upload != nil {
 		add("clips and snapshots are not uploaded: ", o.Upload.Error)
 	}

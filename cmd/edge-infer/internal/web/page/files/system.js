@@ -64,6 +64,7 @@ export class System {
       ...(status.webhooks ?? []).map((w) => [`Webhook ${w.name}`, webhookState(w)]),
       ["Verification", verifyState(status.verify)],
       ["Upload", uploadState(status.upload)],
+      ["Frames for labelling", samplesState(status.samples)],
       ["Metrics", el("a", { href: "/metrics" }, "/metrics")],
     ]);
     this.cameras.replaceChildren(...status.cameras.map((c) => row(
@@ -112,6 +113,14 @@ function verifyState(v) {
   const counts = `${v.asked} asked, ${v.confirmed} confirmed, ${v.relabelled} relabelled, ${v.dropped} dropped, ${v.unanswered} unanswered`;
   const times = v.p50_s ? `, p50 ${Math.round(1000 * v.p50_s)} ms, p99 ${Math.round(1000 * v.p99_s)} ms` : "";
   return `${v.error || v.host}: ${counts}${times}`;
+}
+
+// samplesState links to the frames that are kept for labelling; empty where none are kept.
+function samplesState(samples) {
+  if (!samples) return "";
+  if (samples.error) return samples.error;
+  const text = `${samples.frames.toLocaleString("en")} frames, ${Math.ceil(samples.bytes / 1e6).toLocaleString("en")} MB`;
+  return samples.frames ? el("a", { href: "/api/samples.tar" }, text) : text;
 }
 
 // uploadState describes the copying of files to a server; empty without a server.
