@@ -165,9 +165,10 @@ internal/update: internal/atomicfile internal/backoff internal/boundedfile inter
 	internal/config internal/jpegimage
 	internal/judge internal/pipeline internal/progress mqtt/payload
 internal/upload: internal/boundedfile internal/backoff internal/config internal/httperror internal/store mqtt/spool
-internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror internal/site
+internal/webhook: internal/atomicfile internal/backoff internal/config internal/httperror internal/site internal/webpush
 	mqtt/credentials mqtt/payload mqtt/spool
 internal/verify: internal/backoff internal/config internal/sink internal/site internal/webhook mqtt/credentials mqtt/payload mqtt/spool
+internal/webpush: internal/atomicfile internal/boundedfile
 internal/web/live: capture internal/inflight internal/jpegimage internal/mp4 internal/pipeline internal/report
 	internal/stage mqtt/payload postprocess
 	postprocess/zone

@@ -96,6 +96,7 @@ func (s *Sources) configured() *layers {
 	s.applyFlags(l)
 	l.applyService(l.lookup)
 	l.applyAdded()
+	l.applyBrowsers()
 	return l
 }
 

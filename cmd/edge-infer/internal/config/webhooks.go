@@ -14,8 +14,8 @@ import (
 type Webhook struct {
 	Name   string `yaml:"name"`
 	URL    string `yaml:"url"`              // it may contain secrets
-	Format string `yaml:"format,omitempty"` // Standard or Ntfy; empty for Standard
-	// Secret signs the events or, with Ntfy, is the access token; SecretFile holds it otherwise.
+	Format string `yaml:"format,omitempty"` // Standard, Ntfy or WebPush; empty for Standard
+	// Secret signs the events or is, with Ntfy, the access token, with WebPush the keys of the browser; SecretFile holds it otherwise.
 	Secret     string        `yaml:"secret,omitempty"`
 	SecretFile string        `yaml:"secret_file,omitempty"`
 	Filter     WebhookFilter `yaml:"filter,omitempty"`
@@ -25,6 +25,7 @@ type Webhook struct {
 const (
 	Standard = "standard" // Standard Webhooks: signed JSON
 	Ntfy     = "ntfy"     // notifications of ntfy, with an image of the object
+	WebPush  = "webpush"  // notifications of a browser that has subscribed on the page
 )
 
 // WebhookFilter selects events. Empty fields select all; without Events all but updates.
@@ -88,8 +89,9 @@ func (w *Webhook) check(e *element, seen map[string]bool) {
 	usable := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
 	e.must(usable, "url", "***", "must be an address that begins with https:// or http://")
 	e.must(w.Secret == "" || w.SecretFile == "", "secret", "***", "and secret_file: only one of them can be")
-	e.must(slices.Contains([]string{"", Standard, Ntfy}, w.Format), "format", w.Format, "must be standard or ntfy")
-	signed := w.Format != Ntfy
+	subscribed := w.Format == WebPush && pushKeys.MatchString(w.Secret)
+	e.must(subscribed || slices.Contains([]string{"", Standard, Ntfy}, w.Format), "format", w.Format, "must be standard or ntfy")
+	signed := w.Format != Ntfy && w.Format != WebPush
 	e.must(!signed || w.Secret != "" || w.SecretFile != "", "secret_file", "", `must be a file: echo "whsec_$(openssl rand -base64 32)"`)
 	e.must(!signed || w.Secret == "" || ValidWebhookSecret(w.Secret), "secret", "***",
 		`must be whsec_ and the base64 of 24 to 64 bytes: echo "whsec_$(openssl rand -base64 32)"`)

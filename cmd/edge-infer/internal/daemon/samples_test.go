@@ -29,8 +29,8 @@ func TestUnsureFramesAreKept(t *testing.T) {
 	}
 	settings(false)
 	page := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
-	p := programtest.StartWith(t, []string{"XDG_STATE_HOME=" + directory}, "--config", file, "--camera", "belt=demo?width=320&height=240&fps=10",
-		"--mqtt", "off", "--web", page, "--json")
+	p := programtest.StartWith(t, []string{"XDG_STATE_HOME=" + directory}, "--config", file,
+		"--camera", "belt=demo?width=320&height=240&fps=10", "--mqtt", "off", "--web", page, "--json")
 	readFrames(t, p, 20)
 	assert.NoDirExists(t, kept)
 	client := programtest.Visitor(t)

@@ -35,7 +35,8 @@ func (p *Preflight) mqtt() (mistakes []error) {
 	if len(brokers) == 0 {
 		return mistakes
 	}
-	if err := mqttconfig.NewClient(site.ResolveOutputs(p.Config), brokers).Check(); err != nil && len(mistakes) == 0 { // both read the same files
+	err := mqttconfig.NewClient(site.ResolveOutputs(p.Config), brokers).Check()
+	if err != nil && len(mistakes) == 0 { // both read the same files
 		mistakes = append(mistakes, err)
 	}
 	return mistakes

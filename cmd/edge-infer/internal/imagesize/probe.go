@@ -1,5 +1,5 @@
-// Package imagesize finds out how large the images of cameras and files are before the network is opened that sees them: one that leaves its
-// size open wastes least in their shape.
+// Package imagesize finds out how large the images of cameras and files are before the network is opened that sees them: one that leaves
+// its size open wastes least in their shape.
 package imagesize
 
 import (

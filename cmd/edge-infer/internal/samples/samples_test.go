@@ -38,7 +38,9 @@ func result(at time.Duration, scores ...float32) *pipeline.Result {
 	const width, height = 64, 48
 	r := &pipeline.Result{
 		Camera: "gate/1", Time: start.Add(at), Captured: int64(time.Hour + at), Width: width, Height: height, Labels: []string{"nut", "bolt"},
-		Frame: &capture.Frame{Width: width, Height: height, Stride: 3 * width, Format: engine.BGR, Data: bytes.Repeat([]byte{200}, 3*width*height)},
+		Frame: &capture.Frame{
+			Width: width, Height: height, Stride: 3 * width, Format: engine.BGR, Data: bytes.Repeat([]byte{200}, 3*width*height),
+		},
 	}
 	for i, score := range scores {
 		r.Detections = append(r.Detections, postprocess.Detection{
@@ -143,8 +145,8 @@ func TestFramesAreADataSet(t *testing.T) {
 	r.Frame(result(time.Hour, 0.3))
 	r.Set(Settings{Enabled: true, MaxBytes: r.status.Bytes, PerHour: 60})
 	r.Frame(result(2*time.Hour, 0.3))
-	require.Eventually(t, func() bool { return len(images(t, r)) == 2 && strings.Contains(images(t, r)[1], "T030203") }, patience, time.Millisecond,
-		"the oldest makes room, and nothing was kept while it was off")
+	newest := func() bool { return len(images(t, r)) == 2 && strings.Contains(images(t, r)[1], "T030203") }
+	require.Eventually(t, newest, patience, time.Millisecond, "the oldest makes room, and nothing was kept while it was off")
 	labels, err := filepath.Glob(filepath.Join(r.Directory, labelsDir, "*"))
 	require.NoError(t, err)
 	assert.Len(t, labels, 2)

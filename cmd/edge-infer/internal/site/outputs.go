@@ -31,7 +31,8 @@ type Outputs struct {
 func ResolveOutputs(c *config.Config) *Outputs {
 	return &Outputs{
 		Device: c.Name, State: c.State, Model: c.Model.Path, Masks: c.Detect.Masks, MapSide: c.Detect.MapSide, DepthUnit: c.Detect.DepthUnit,
-		MQTT: c.MQTT, Events: c.Events, Clips: c.Clips, Webhooks: slices.Clone(c.Webhooks), Verify: c.Verify, Upload: c.Upload, Samples: c.Samples, Web: c.Web,
+		MQTT: c.MQTT, Events: c.Events, Clips: c.Clips, Webhooks: slices.Clone(c.Webhooks), Verify: c.Verify, Upload: c.Upload,
+		Samples: c.Samples, Web: c.Web,
 	}
 }
 

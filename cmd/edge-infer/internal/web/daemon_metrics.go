@@ -236,7 +236,8 @@ func daemonMetrics() []daemonMetric {
 		metric("web_refused_logins_total", "Wrong tokens and passwords on the page.", counter, func(s *Server, _ *Status, emit emit) {
 			emit(float64(s.access.Refused()))
 		}),
-	}, slices.Concat(serverMetrics(), historyMetrics(), clipMetrics(), webhookMetrics(), verifyMetrics(), updateMetrics(), sampleMetrics(), uploadMetrics())...)
+	}, slices.Concat(serverMetrics(), historyMetrics(), clipMetrics(), webhookMetrics(), verifyMetrics(), updateMetrics(), sampleMetrics(),
+		uploadMetrics())...)
 }
 
 func forReload(read func(*Reload) float64) func(*Server, *Status, emit) {

@@ -18,7 +18,7 @@ var openAPI embed.FS
 
 // policy lets the page load only its own files, and forbids embedding it in frames. Video that a script feeds has a blob: address.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self' blob:; connect-src 'self'; form-action 'self'; " +
-	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types edge-infer"
 
 // strictTransport is the HSTS header of a page served over TLS: half a year.
 const strictTransport = "max-age=15552000"
@@ -49,6 +49,7 @@ func (s *Server) handler() http.Handler {
 	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", withParameters(s.checkAnalytics))
 	inside.HandleFunc("GET /api/cameras/{camera}/history", withParameters(s.serveHistory, "day"))
 	inside.HandleFunc("GET /api/samples.tar", withParameters(s.serveSamples))
+	s.notificationRoutes(inside.HandleFunc, control)
 	s.cameraRoutes(inside.HandleFunc, control)
 	stored := &eventPages{events: s.Events, logger: s.Logger, limit: s.limits.request}
 	stored.eventRoutes(inside.HandleFunc)

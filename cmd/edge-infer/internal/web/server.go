@@ -85,6 +85,8 @@ type Server struct {
 	Zones Zones
 	// Cameras adds and sets cameras; nil if that is not possible.
 	Cameras Cameras
+	// Notifications are those of browsers; nil if there are none.
+	Notifications Notifications
 	// Events are the stored events; nil if none are stored.
 	Events Events
 	// Units returns the newest access units of a camera, nil if it has none, for live video. Without the function all cameras are shown as

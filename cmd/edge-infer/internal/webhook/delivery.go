@@ -113,6 +113,11 @@ func (d *delivery) failed(event *spool.Event, why *failure) time.Duration {
 	switch {
 	case why.gone:
 		d.change(func(s *state) { s.Gone = d.receiver() })
+		if d.Gone != nil {
+			d.Logger.Info("webhook removed: its receiver is gone", "receiver", d.host)
+			d.Gone()
+			return 0
+		}
 		d.Logger.Error("webhook disabled: its receiver has answered 410 Gone (remove it, or give it another url)", "receiver", d.host)
 		return 0
 	case why.answered:
@@ -170,6 +175,7 @@ func (s *Sender) send(ctx context.Context, event *spool.Event) *failure {
 		return nil
 	}
 	why := &failure{error: fmt.Errorf("the receiver answers %s", statusText(answer.StatusCode)), gone: answer.StatusCode == http.StatusGone}
+	why.gone = why.gone || s.Format == config.WebPush && answer.StatusCode == http.StatusNotFound // an expired subscription
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // it is busy or away
 	default:
@@ -181,6 +187,9 @@ func (s *Sender) send(ctx context.Context, event *spool.Event) *failure {
 
 // attempt sends an event in the format of the receiver. A notification whose image is refused is sent without it.
 func (s *Sender) attempt(ctx context.Context, id, object string, body []byte) (*http.Response, error) {
+	if s.Format == config.WebPush {
+		return s.push(ctx, body)
+	}
 	if s.Format != config.Ntfy {
 		return s.endpoint().Post(ctx, id, withLinks(body, s.links(ctx, object)))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/webpush"
 	"github.com/edge-infer/edge-infer/mqtt/credentials"
 )
 
@@ -12,10 +13,14 @@ func (s *Sender) endpoint() *Endpoint {
 	return &Endpoint{URL: s.URL, Secret: s.Secret, SecretFile: s.SecretFile, Version: s.Version, Client: s.client}
 }
 
-// CheckSecret returns an error unless the signing secret or the access token can be read and used. The sender need not be open.
+// CheckSecret returns an error unless the signing secret, access token or keys of a browser can be read and used. The sender need not be open.
 func (s *Sender) CheckSecret() error {
-	if s.Format == config.Ntfy {
+	switch s.Format {
+	case config.Ntfy:
 		_, err := credentials.ReadSecret(s.Secret, s.SecretFile)
+		return err
+	case config.WebPush:
+		_, err := webpush.ParseKeys(string(s.Secret))
 		return err
 	}
 	return s.endpoint().CheckSecret()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -30,12 +31,14 @@ type Sender struct {
 	URL    string // of the receiver; it may contain secrets and is in no message
 	Device string // name of this device in the events
 	Filter Filter
-	// Format is config.Ntfy for notifications, else events are posted as Standard Webhooks specifies.
+	// Format is config.Ntfy or config.WebPush for notifications, else events are posted as Standard Webhooks specifies.
 	Format string
-	// Secret signs the events, whsec_ and base64, or is the access token of ntfy; SecretFile is a file that holds it and is read for each
-	// attempt.
+	// Secret signs the events, whsec_ and base64, or is the access token of ntfy or the keys of a browser; SecretFile is a file that holds it
+	// and is read for each attempt.
 	Secret     credentials.Secret
 	SecretFile string
+	Identity   string // file with the identity of this device, for config.WebPush
+	Gone       func() // called once when the receiver says that it is gone for ever; may be nil
 	Spool      spool.Config
 	Version    string // of this program, for the User-Agent
 	// Links returns the paths of the images and the clip of an object that exist by now; nil for none. If it does not return soon, events are
@@ -48,6 +51,7 @@ type Sender struct {
 	// Replaced by tests.
 	retry   backoff.Exponential
 	timeout time.Duration
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Set by Open.
 	host   string
@@ -106,6 +110,9 @@ func (s *Sender) Open() error {
 	queue := s.Spool
 	if queue == (spool.Config{Directory: queue.Directory}) {
 		queue.MaxBytes, queue.MaxMessages, queue.MaxAge = maxBytes, maxMessages, maxAge
+		if s.Format == config.WebPush {
+			queue.MaxAge = pushAge
+		}
 	}
 	s.events = &spool.Spool{Config: queue, Logger: s.Logger, Notify: s.notify}
 	if err := s.events.Open(); err != nil {
@@ -129,6 +136,12 @@ func (s *Sender) prepare() error {
 	}
 	s.Logger = s.Logger.With("webhook", s.Name)
 	s.client = NewClient(1, s.timeout)
+	if s.Format == config.WebPush && s.dial == nil {
+		s.dial = publicDialer().DialContext
+	}
+	if s.dial != nil {
+		s.client.Transport.(*http.Transport).DialContext = s.dial
+	}
 	return nil
 }
 

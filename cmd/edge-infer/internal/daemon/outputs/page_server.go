@@ -126,6 +126,7 @@ func (o *Outputs) preparePage(units func(string) *capture.Ring) {
 			server.Events = o.store
 		}
 		server.Cameras = pageCameras(o)
+		server.Notifications = &browsers{Browsers: config.Browsers{Sources: o.Sources}, of: o}
 		server.Zones = &zones{Zones: config.Zones{Sources: o.Sources}, reload: o.Reread}
 		return server, nil
 	}
@@ -139,6 +140,7 @@ func (o *Outputs) server(w *config.Web) (*web.Server, error) {
 	}
 	return &web.Server{
 		Address: w.Listen, Token: token, User: w.User, Password: password, CertificateFile: w.Certificate, KeyFile: w.Key, Profiling: w.Profiling,
-		Directory: o.Settings.State, Samples: o.Settings.Samples.Directory, Audit: &o.audit, Logger: o.Logger, FrameRate: w.FrameRate, MaxBytes: int64(w.MemoryMB) << 20,
+		Directory: o.Settings.State, Samples: o.Settings.Samples.Directory, Audit: &o.audit, Logger: o.Logger, FrameRate: w.FrameRate,
+		MaxBytes: int64(w.MemoryMB) << 20,
 	}, nil
 }

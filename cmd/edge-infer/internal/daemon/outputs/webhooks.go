@@ -101,6 +101,9 @@ func (w *webhooks) open(settings *site.Outputs, hook *config.Webhook, before *ru
 	}
 	sender := webhook.New(settings, hook)
 	sender.Version, sender.Logger = w.outputs.Version, w.outputs.Logger
+	if hook.Format == config.WebPush {
+		sender.Gone = func() { w.forget(hook.URL) }
+	}
 	if w.outputs.store != nil {
 		sender.Links, sender.Image = w.links, w.crop
 	}

@@ -1,4 +1,5 @@
 import { duration, el, milliseconds } from "./dom.js";
+import { Notifications } from "./notifications.js";
 import * as plot from "./plot.js";
 
 const units = {
@@ -20,11 +21,13 @@ export class System {
     this.stages = el("tbody");
     this.plot = el("canvas", { className: "plot tall", role: "img" });
     this.readings = el("dl");
+    this.notifications = new Notifications(app);
     this.sensors = section("Sensors", this.readings);
     this.messages = section("Messages", el("div", scroll("Table of messages"), el("table", {},
       head("Queue", ".Offered", ".Delivered", ".Superseded", ".Dropped", ".Waiting"), this.queues)));
     root.replaceChildren(el("div", { className: "stack" },
       el("div", { className: "grid" }, section("Engine", this.engine), el("div", { className: "stack" }, section("Daemon", this.machine), this.sensors)),
+      section("Notifications", this.notifications.element),
       section("Cameras", el("div", scroll("Table of cameras"), el("table", {},
         head("Camera", "State", "Runs on", "Image", ".Captured", ".Inferred", ".Dropped (newer)", ".(interval)", ".(motion)", ".(deadline)",
           ".(error)", ".(damaged)", ".Reconnects"), this.cameras))),
@@ -39,6 +42,7 @@ export class System {
   close() {}
 
   update(status) {
+    this.notifications.update(status);
     const e = status.engine;
     fill(this.engine, [
       ["Backend", [e.backend, e.version].filter(Boolean).join(" ")],
