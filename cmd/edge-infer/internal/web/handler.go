@@ -49,7 +49,7 @@ func (s *Server) handler() http.Handler {
 	inside.HandleFunc("POST /api/cameras/{camera}/analytics/check", withParameters(s.checkAnalytics))
 	inside.HandleFunc("GET /api/cameras/{camera}/history", withParameters(s.serveHistory, "day"))
 	inside.HandleFunc("GET /api/samples.tar", withParameters(s.serveSamples))
-	s.notificationRoutes(inside.HandleFunc, control)
+	notificationPages{s}.routes(inside.HandleFunc, control)
 	s.cameraRoutes(inside.HandleFunc, control)
 	stored := &eventPages{events: s.Events, logger: s.Logger, limit: s.limits.request}
 	stored.eventRoutes(inside.HandleFunc)

@@ -25,19 +25,22 @@ type Subscription struct {
 
 var errNoNotifications = errors.New("there are no notifications here")
 
-// notificationRoutes passes the patterns and handlers of notifications on: control those that change something.
-func (s *Server) notificationRoutes(view func(string, func(http.ResponseWriter, *http.Request)), control func(string, http.HandlerFunc)) {
+// notificationPages serve the notifications of browsers.
+type notificationPages struct{ *Server }
+
+// routes passes the patterns and handlers of notifications on: control those that change something.
+func (s notificationPages) routes(view func(string, func(http.ResponseWriter, *http.Request)), control func(string, http.HandlerFunc)) {
 	view("GET /sw.js", func(w http.ResponseWriter, r *http.Request) { // its path is what it may act for
 		w.Header().Set("Cache-Control", "no-cache")
 		http.ServeFileFS(w, r, page, "page/files/worker.js")
 	})
-	view("GET /api/notifications", withParameters(s.showNotifications))
+	view("GET /api/notifications", withParameters(s.show))
 	control("POST /api/notifications", withParameters(s.subscribe))
 	control("DELETE /api/notifications", withParameters(s.unsubscribe))
 }
 
-// showNotifications responds with the key to subscribe for, or why this is not possible.
-func (s *Server) showNotifications(w http.ResponseWriter, r *http.Request) {
+// show responds with the key to subscribe for, or why this is not possible.
+func (s notificationPages) show(w http.ResponseWriter, r *http.Request) {
 	answer := struct {
 		Key     string `json:"key,omitempty"`
 		Problem string `json:"problem,omitempty"`
@@ -57,16 +60,16 @@ func (s *Server) showNotifications(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-func (s *Server) subscribe(w http.ResponseWriter, r *http.Request) {
-	s.changeSubscription(w, r, func(n Notifications, body Subscription) error { return n.Subscribe(body) })
+func (s notificationPages) subscribe(w http.ResponseWriter, r *http.Request) {
+	s.change(w, r, func(n Notifications, body Subscription) error { return n.Subscribe(body) })
 }
 
-func (s *Server) unsubscribe(w http.ResponseWriter, r *http.Request) {
-	s.changeSubscription(w, r, func(n Notifications, body Subscription) error { return n.Unsubscribe(body.Endpoint) })
+func (s notificationPages) unsubscribe(w http.ResponseWriter, r *http.Request) {
+	s.change(w, r, func(n Notifications, body Subscription) error { return n.Unsubscribe(body.Endpoint) })
 }
 
-// changeSubscription calls do with the body, and responds with its error or without content.
-func (s *Server) changeSubscription(w http.ResponseWriter, r *http.Request, do func(Notifications, Subscription) error) {
+// change calls do with the body, and responds with its error or without content.
+func (s notificationPages) change(w http.ResponseWriter, r *http.Request, do func(Notifications, Subscription) error) {
 	var body Subscription
 	if !readJSON(w, r, "subscription", &body) {
 		return

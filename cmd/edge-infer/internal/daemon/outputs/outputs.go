@@ -125,7 +125,7 @@ func (o *Outputs) Open(cameras []pipeline.Camera, recorded []record.Camera, unit
 		o.history.Store = o.store
 	}
 	o.openClips(recorded)
-	o.openSamples()
+	frames{o}.open()
 	if err := errors.Join(o.openRecording(cameras), o.uploads.Open(), o.webhooks.Open()); err != nil {
 		return err
 	}

@@ -11,8 +11,9 @@ import (
 // frames are the frames that are kept for labelling, as reloads see them.
 type frames struct{ of *Outputs }
 
-// openSamples makes the recorder of frames ready. It is there also while none are kept, because a reload may change that.
-func (o *Outputs) openSamples() {
+// open makes the recorder of frames ready. It is there also while none are kept, because a reload may change that.
+func (f frames) open() {
+	o := f.of
 	s := &o.Settings.Samples
 	o.samples = &samples.Recorder{Directory: s.Directory, Threshold: o.Threshold, Logger: o.Logger}
 	o.samples.Open(sampleSettings(s))
