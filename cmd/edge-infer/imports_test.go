@@ -48,7 +48,7 @@ engine/preprocess: engine engine/cuda
 engine/quantize: engine internal/atomicfile engine/onnx
 engine/tensorrt: engine internal/atomicfile internal/meminfo engine/cuda engine/isolate engine/preprocess
 engine/standby: engine
-engine/triton: engine engine/cuda engine/kserve engine/preprocess engine/worker internal/clock internal/inflight
+engine/triton: engine engine/cuda engine/kserve engine/kserve/kservepb engine/preprocess engine/worker internal/clock internal/inflight
 engine/worker: engine internal/clock
 cmd/acceptance: capture/rtsp/rtsptest capture/scene engine/onnx engine/quantize mqtt/broker
 internal/access: internal/atomicfile
@@ -107,6 +107,7 @@ internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/comma
 	internal/upload internal/verify internal/web
 	internal/webhook mqtt mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
 internal/crashtest:
+internal/prototest: internal/testtool
 internal/testtool:
 internal/httperror:
 internal/history: internal/pipeline postprocess postprocess/zone

@@ -6,6 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/edge-infer/edge-infer/engine/kserve/kservepb"
 )
 
 func answer() InferResponse {
@@ -118,10 +121,19 @@ func TestContentsOfNumbers(t *testing.T) {
 	require.EqualError(t, err, `tensors of "BYTES" are not read`)
 }
 
+// cross returns the message after encoding and decoding.
+func cross[M proto.Message](t *testing.T, m M) M {
+	b, err := Marshal(nil, m)
+	require.NoError(t, err)
+	got := m.ProtoReflect().New().Interface()
+	require.NoError(t, Unmarshal(b, got))
+	return got.(M)
+}
+
 func TestDescriptionsCross(t *testing.T) {
 	server := ServerMetadata{Name: "triton", Version: "2.51.0", Extensions: []string{"a", "b"}}
 	var gotServer ServerMetadata
-	require.NoError(t, gotServer.Unmarshal(server.Marshal(nil)))
+	gotServer.SetMessage(cross(t, server.Message()))
 	require.Equal(t, server, gotServer)
 
 	model := ModelMetadata{
@@ -130,12 +142,12 @@ func TestDescriptionsCross(t *testing.T) {
 		Outputs: []TensorMetadata{{Name: "o", Datatype: "INT64", Shape: []int64{}}},
 	}
 	var gotModel ModelMetadata
-	require.NoError(t, gotModel.Unmarshal(model.Marshal(nil)))
+	require.NoError(t, gotModel.SetMessage(cross(t, model.Message())))
 	require.Equal(t, model, gotModel)
 
 	config := ModelConfig{Name: "net", Backend: "b", MaxBatch: 8, Parameters: map[string]Parameter{"names": {"['a']"}}}
 	var gotConfig ModelConfig
-	require.NoError(t, gotConfig.Unmarshal(config.Marshal(nil)))
+	gotConfig.SetMessage(cross(t, config.Message()))
 	require.Equal(t, config, gotConfig)
 	text, err := json.Marshal(&config)
 	require.NoError(t, err)
@@ -231,15 +243,27 @@ func FuzzInferRequest(f *testing.F) {
 func FuzzDescriptions(f *testing.F) {
 	model := ModelMetadata{Name: "net", Versions: []string{"1"}, Inputs: []TensorMetadata{{Name: "i", Datatype: "FP32", Shape: []int64{-1}}}}
 	config := ModelConfig{Name: "net", MaxBatch: 8, Parameters: map[string]Parameter{"a": {"b"}}}
-	f.Add(model.Marshal(nil))
-	f.Add(config.Marshal(nil))
-	f.Fuzz(func(_ *testing.T, b []byte) {
-		_ = new(ServerMetadata).Unmarshal(b)
-		_ = new(ModelMetadata).Unmarshal(b)
-		_ = new(ModelConfig).Unmarshal(b)
-		_ = new(ModelRequest).Unmarshal(b)
-		_ = new(Registration).Unmarshal(b, true)
-		_ = new(BoolResponse).Unmarshal(b)
+	for _, m := range []proto.Message{model.Message(), config.Message()} {
+		b, err := Marshal(nil, m)
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var server kservepb.ServerMetadataResponse
+		if Unmarshal(b, &server) == nil {
+			new(ServerMetadata).SetMessage(&server)
+			require.LessOrEqual(t, len(server.Extensions), maxEntries)
+		}
+		var model kservepb.ModelMetadataResponse
+		var m ModelMetadata
+		if Unmarshal(b, &model) == nil && m.SetMessage(&model) == nil {
+			require.LessOrEqual(t, len(m.Inputs), maxTensors)
+		}
+		var config kservepb.ModelConfigResponse
+		if Unmarshal(b, &config) == nil {
+			new(ModelConfig).SetMessage(&config)
+		}
+		_ = Unmarshal(b, &kservepb.ModelRequest{})
 	})
 }
 

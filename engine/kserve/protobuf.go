@@ -26,6 +26,10 @@ func FrameLength(head []byte) (int, error) {
 	return int(binary.BigEndian.Uint32(head[1:FrameHead])), nil
 }
 
+// Inference requests and responses are encoded and decoded by hand in this file and infer_protobuf.go, because every frame passes through
+// them: tensors are sent from the caller's memory and received as views of the message, and the memory of an earlier response is reused.
+// Generated code would copy each tensor. All other messages are in package kservepb.
+
 var errMalformed = errors.New("no message of this protocol")
 
 // field is one field of a message.
@@ -129,10 +133,6 @@ func appendNumber(b []byte, number protowire.Number, v uint64) []byte {
 		return b
 	}
 	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.VarintType), v)
-}
-
-func appendBool(b []byte, number protowire.Number, v bool) []byte {
-	return appendNumber(b, number, protowire.EncodeBool(v))
 }
 
 func appendNumbers(b []byte, number protowire.Number, list []int64) []byte {

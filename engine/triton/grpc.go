@@ -10,7 +10,10 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/engine/kserve/kservepb"
 )
 
 // grpcWire implements the unary gRPC calls of the protocol directly over HTTP/2. Images go from the slot's memory into the connection
@@ -78,37 +81,43 @@ func end(response *http.Response) error {
 	return status(response.Trailer)
 }
 
-// call makes a unary call without tensors and returns the message of the response.
-func (w *grpcWire) call(ctx context.Context, method string, message func([]byte) []byte) ([]byte, error) {
-	framed := message(make([]byte, kserve.FrameHead, 64))
+// call makes a unary call without tensors and decodes the message of the response into answer, unless that is nil.
+func (w *grpcWire) call(ctx context.Context, method string, question, answer proto.Message) error {
+	framed, err := kserve.Marshal(make([]byte, kserve.FrameHead, 64), question)
+	if err != nil {
+		return err
+	}
 	kserve.PutFrameHead(framed, len(framed)-kserve.FrameHead)
 	response, err := w.start(ctx, method, newBody(framed))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer response.Body.Close()
 	var head [kserve.FrameHead]byte
 	if _, err := io.ReadFull(response.Body, head[:]); err != nil {
 		if failed := status(response.Trailer); err == io.EOF && failed != nil {
-			return nil, failed
+			return failed
 		}
-		return nil, truncated(err)
+		return truncated(err)
 	}
 	length, err := kserve.FrameLength(head[:])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if length > controlLimit {
-		return nil, kserve.Statusf(kserve.Internal, "the response has %d bytes", length)
+		return kserve.Statusf(kserve.Internal, "the response has %d bytes", length)
 	}
 	data, err := readAll(io.LimitReader(response.Body, int64(length)), length)
 	if err == nil && len(data) < length {
 		err = errShort
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = end(response)
 	}
-	return data, end(response)
+	if err != nil || answer == nil {
+		return err
+	}
+	return kserve.Unmarshal(data, answer)
 }
 
 // truncated replaces an unexpected end of the response by errShort.
@@ -119,19 +128,18 @@ func truncated(err error) error {
 	return err
 }
 
-func emptyMessage(b []byte) []byte { return b }
+// named returns the request about the model.
+func (w *grpcWire) named() *kservepb.ModelRequest {
+	return &kservepb.ModelRequest{Name: w.address.model, Version: w.address.version}
+}
 
 // ready implements wire.
 func (w *grpcWire) ready(ctx context.Context) error {
-	data, err := w.call(ctx, "ModelReady", (&kserve.ModelRequest{Name: w.address.model, Version: w.address.version}).Marshal)
-	if err != nil {
+	var answer kservepb.ReadyResponse
+	if err := w.call(ctx, "ModelReady", w.named(), &answer); err != nil {
 		return err
 	}
-	var ready kserve.BoolResponse
-	if err := ready.Unmarshal(data); err != nil {
-		return err
-	}
-	if !ready {
+	if !answer.Ready {
 		return kserve.Statusf(kserve.Unavailable, "model %s is not ready", w.address.model)
 	}
 	return nil
@@ -139,28 +147,23 @@ func (w *grpcWire) ready(ctx context.Context) error {
 
 // describe implements wire.
 func (w *grpcWire) describe(ctx context.Context) (*description, error) {
+	var server kservepb.ServerMetadataResponse
+	var model kservepb.ModelMetadataResponse
+	var config kservepb.ModelConfigResponse
+	if err := w.call(ctx, "ServerMetadata", &kservepb.ModelRequest{}, &server); err != nil {
+		return nil, err
+	}
+	if err := w.call(ctx, "ModelMetadata", w.named(), &model); err != nil {
+		return nil, err
+	}
+	if err := w.call(ctx, "ModelConfig", w.named(), &config); err != nil && !missing(err) {
+		return nil, err
+	}
 	d := &description{}
-	named := (&kserve.ModelRequest{Name: w.address.model, Version: w.address.version}).Marshal
-	for _, question := range []struct {
-		method   string
-		message  func([]byte) []byte
-		read     func([]byte) error
-		optional bool
-	}{
-		{"ServerMetadata", emptyMessage, d.server.Unmarshal, false},
-		{"ModelMetadata", named, d.model.Unmarshal, false},
-		{"ModelConfig", named, d.config.Unmarshal, true},
-	} {
-		data, err := w.call(ctx, question.method, question.message)
-		if question.optional && missing(err) {
-			continue
-		}
-		if err == nil {
-			err = question.read(data)
-		}
-		if err != nil {
-			return nil, err
-		}
+	d.server.SetMessage(&server)
+	d.config.SetMessage(&config)
+	if err := d.model.SetMessage(&model); err != nil {
+		return nil, err
 	}
 	d.model.Inputs = imagesFirst(d.model.Inputs)
 	return d, nil
@@ -172,8 +175,7 @@ func (w *grpcWire) register(ctx context.Context, r kserve.Registration) error {
 	if r.Handle != nil {
 		method = "CudaSharedMemoryRegister"
 	}
-	_, err := w.call(ctx, method, r.Marshal)
-	return err
+	return w.call(ctx, method, r.Message(), nil)
 }
 
 // unregister implements wire.
@@ -182,8 +184,7 @@ func (w *grpcWire) unregister(ctx context.Context, r kserve.Registration) error 
 	if r.Handle != nil {
 		method = "CudaSharedMemoryUnregister"
 	}
-	_, err := w.call(ctx, method, (&kserve.ModelRequest{Name: r.Name}).Marshal)
-	return err
+	return w.call(ctx, method, &kservepb.ModelRequest{Name: r.Name}, nil)
 }
 
 // frame builds the head of a request: the parts before the data of each input.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/engine/kserve/kservepb"
 )
 
 // Memory is the shared memory of a server: POSIX shared memory, and GPU memory if the fake CUDA driver runs in this process.
@@ -188,6 +189,17 @@ func refuse(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
 }
 
+func registration(message []byte, onGPU bool) (kserve.Registration, error) {
+	if onGPU {
+		var m kservepb.CudaSharedMemoryRegisterRequest
+		err := kserve.Unmarshal(message, &m)
+		return kserve.Registration{Name: m.Name, Handle: m.RawHandle, Device: int(m.DeviceId), Size: int64(m.ByteSize)}, err
+	}
+	var m kservepb.SystemSharedMemoryRegisterRequest
+	err := kserve.Unmarshal(message, &m)
+	return kserve.Registration{Name: m.Name, Key: m.Key, Size: int64(m.ByteSize)}, err
+}
+
 func (m *Memory) serveGRPC(model *Model, w http.ResponseWriter, r *http.Request, method string) bool {
 	kind, what, ok := strings.Cut(method, "SharedMemory")
 	if !ok && method != "ModelInfer" {
@@ -200,12 +212,12 @@ func (m *Memory) serveGRPC(model *Model, w http.ResponseWriter, r *http.Request,
 	switch {
 	case what == "Register":
 		var about kserve.Registration
-		if err = about.Unmarshal(message, kind == "Cuda"); err == nil {
+		if about, err = registration(message, kind == "Cuda"); err == nil {
 			err = m.register(about)
 		}
 	case what == "Unregister":
-		var about kserve.ModelRequest
-		if err = about.Unmarshal(message); err == nil {
+		var about kservepb.ModelRequest
+		if err = kserve.Unmarshal(message, &about); err == nil {
 			m.unregister(about.Name)
 		}
 	default:

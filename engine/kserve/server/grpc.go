@@ -10,7 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/edge-infer/edge-infer/engine/kserve"
+	"github.com/edge-infer/edge-infer/engine/kserve/kservepb"
 	"github.com/edge-infer/edge-infer/internal/inflight"
 )
 
@@ -68,7 +71,14 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, limit int64, memor
 	if err != nil {
 		return err
 	}
-	return send(w, answer)
+	framed := make([]byte, kserve.FrameHead, 256)
+	if answer != nil {
+		framed, err = kserve.Marshal(framed, answer)
+	}
+	if err != nil {
+		return err
+	}
+	return send(w, framed)
 }
 
 // deadline parses the grpc-timeout header: a number and a unit.
@@ -146,24 +156,22 @@ func (s *Server) modelInfer(ctx context.Context, w http.ResponseWriter, message 
 	})
 }
 
-// answer serves calls without tensors. The response starts with room for the frame head.
-func (s *Server) answer(method string, message []byte) ([]byte, error) {
-	b := make([]byte, kserve.FrameHead, 256)
-	truth := func(t kserve.BoolResponse) ([]byte, error) { return t.Marshal(b), nil }
+// answer returns the response to a call without tensors; nil is an empty message.
+func (s *Server) answer(method string, message []byte) (proto.Message, error) {
 	switch method {
 	case "ServerLive":
-		return truth(true)
+		return &kservepb.ReadyResponse{Ready: true}, nil
 	case "ServerReady":
-		return truth(kserve.BoolResponse(s.ready() == nil))
+		return &kservepb.ReadyResponse{Ready: s.ready() == nil}, nil
 	case "ServerMetadata":
-		return s.About.Marshal(b), nil
+		return s.About.Message(), nil
 	case "ModelReady", "ModelMetadata", "ModelConfig", "ModelStatistics":
 	case "RepositoryIndex":
-		return s.appendIndex(b), nil
+		return s.indexMessage(), nil
 	case "SystemSharedMemoryStatus", "CudaSharedMemoryStatus": // there are none
-		return b, nil
+		return nil, nil
 	case "SystemSharedMemoryUnregister", "CudaSharedMemoryUnregister":
-		return b, nil
+		return nil, nil
 	case "SystemSharedMemoryRegister", "CudaSharedMemoryRegister":
 		return nil, kserve.Statusf(kserve.Unimplemented, "this server has no shared memory: send the tensors themselves")
 	case "RepositoryModelLoad", "RepositoryModelUnload":
@@ -175,16 +183,12 @@ func (s *Server) answer(method string, message []byte) ([]byte, error) {
 	default:
 		return nil, kserve.Statusf(kserve.Unimplemented, "%.64s is not answered by this server", method)
 	}
-	var named kserve.ModelRequest
-	if err := named.Unmarshal(message); err != nil {
+	var named kservepb.ModelRequest
+	if err := kserve.Unmarshal(message, &named); err != nil {
 		return nil, kserve.Statusf(kserve.InvalidArgument, "%v", err)
 	}
 	if method == "ModelStatistics" && named.Name == "" {
-		var all []kserve.ModelStatistics
-		for _, m := range s.Models {
-			all = append(all, m.Statistics())
-		}
-		return kserve.MarshalStatistics(b, all), nil
+		return s.statisticsMessage(nil), nil
 	}
 	m, err := s.model(named.Name, named.Version)
 	if err != nil {
@@ -192,20 +196,31 @@ func (s *Server) answer(method string, message []byte) ([]byte, error) {
 	}
 	switch method {
 	case "ModelReady":
-		return truth(kserve.BoolResponse(m.Ready() == nil))
+		return &kservepb.ReadyResponse{Ready: m.Ready() == nil}, nil
 	case "ModelMetadata":
 		metadata := m.Metadata()
-		return metadata.Marshal(b), nil
+		return metadata.Message(), nil
 	case "ModelConfig":
 		config := m.Config()
-		return config.Marshal(b), nil
+		return config.Message(), nil
 	}
-	return kserve.MarshalStatistics(b, []kserve.ModelStatistics{m.Statistics()}), nil
+	return s.statisticsMessage(m), nil
 }
 
-func (s *Server) appendIndex(b []byte) []byte {
-	for _, e := range s.index() {
-		b = kserve.AppendIndex(b, e.Name, e.Version, e.State, e.Reason)
+func (s *Server) statisticsMessage(of Model) proto.Message {
+	var response kservepb.ModelStatisticsResponse
+	for _, statistics := range s.statistics(of) {
+		response.ModelStats = append(response.ModelStats, statistics.Message())
 	}
-	return b
+	return &response
+}
+
+func (s *Server) indexMessage() proto.Message {
+	var response kservepb.RepositoryIndexResponse
+	for _, e := range s.index() {
+		response.Models = append(response.Models, &kservepb.RepositoryIndexResponse_ModelIndex{
+			Name: e.Name, Version: e.Version, State: e.State, Reason: e.Reason,
+		})
+	}
+	return &response
 }

@@ -238,7 +238,7 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string, mem
 	case path[0] != "models" || len(path) < 2:
 		return kserve.Statusf(kserve.NotFound, "no such path")
 	case path[1] == "stats" && len(path) == 2:
-		return write(w, s.statistics(nil))
+		return write(w, map[string]any{"model_stats": s.statistics(nil)})
 	}
 	name, version, rest := path[1], "", path[2:]
 	if len(rest) >= 2 && rest[0] == "versions" {
@@ -259,7 +259,7 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string, mem
 		config := m.Config()
 		return write(w, &config)
 	case "stats":
-		return write(w, s.statistics(m))
+		return write(w, map[string]any{"model_stats": s.statistics(m)})
 	case "infer":
 		return s.infer(w, r, m, memory)
 	case "trace/setting":
@@ -269,14 +269,14 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request, path []string, mem
 }
 
 // statistics returns those of one model, or of all if it is nil.
-func (s *Server) statistics(of Model) any {
+func (s *Server) statistics(of Model) []kserve.ModelStatistics {
 	list := []kserve.ModelStatistics{}
 	for _, m := range s.Models {
 		if of == nil || m == of {
 			list = append(list, m.Statistics())
 		}
 	}
-	return map[string]any{"model_stats": list}
+	return list
 }
 
 type entry struct {
