@@ -150,6 +150,7 @@ func TestEventsAreVerified(t *testing.T) {
 		kinds[e.Type+" "+e.Label]++
 		if _, list := programtest.Get(t, visitor, page+"api/events?limit=1000"); strings.Contains(string(list), `"M8"`) {
 			require.NotContains(t, string(list), `"bolt"`)
+			require.Contains(t, string(list), `"verified":true`)
 			stored = true
 		}
 		enough = len(missing) == 0 && kinds["new M8"] > 0 && kinds["end M8"] > 0 && detected && stored

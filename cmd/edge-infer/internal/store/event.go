@@ -37,6 +37,8 @@ type Detail struct {
 	Zones      []string             `json:"zones,omitempty"` // that it has been in, in the order of entry
 	Lines      []Crossing           `json:"lines,omitempty"` // that it has crossed
 	Attributes map[string]Attribute `json:"attributes,omitempty"`
+	// Verified is whether a verification service has confirmed the object; nil if none was asked.
+	Verified *bool `json:"verified,omitempty"`
 	// Length is the length of the path in source pixels, Distance on the ground in metres; 0 without calibration.
 	Length   float64  `json:"length,omitempty"`
 	Distance float64  `json:"distance_m,omitempty"`

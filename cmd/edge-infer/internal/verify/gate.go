@@ -245,12 +245,15 @@ func (g *Gate) passFor(o *object, e *sink.Event) {
 	now := *e
 	verified := o.answer.verdict != unanswered
 	now.Message.Verified = &verified
+	if e.Stored != nil {
+		stored := *e.Stored
+		stored.Verified = &verified
+		now.Stored = &stored
+	}
 	if o.answer.verdict == relabelled {
 		now.Message.Label = o.answer.label
-		if e.Stored != nil {
-			stored := *e.Stored
-			stored.Label = o.answer.label
-			now.Stored = &stored
+		if now.Stored != nil {
+			now.Stored.Label = o.answer.label
 		}
 	}
 	g.pass(&now)

@@ -200,6 +200,7 @@ func TestVerdicts(t *testing.T) {
 		require.Equal(t, e.Message.Type == "new", e.Message.ID != "", "ids of events that were not held are those of the queue")
 		if e.Stored != nil {
 			require.Equal(t, e.Message.Label, e.Stored.Label)
+			require.Equal(t, e.Message.Verified, e.Stored.Verified)
 		}
 	}
 	s := g.Status()

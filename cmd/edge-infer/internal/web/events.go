@@ -92,6 +92,7 @@ type event struct {
 	Zones      []string                   `json:"zones,omitempty"`
 	Lines      []store.Crossing           `json:"lines,omitempty"`
 	Attributes map[string]store.Attribute `json:"attributes,omitempty"`
+	Verified   *bool                      `json:"verified,omitempty"` // by a verification service; omitted if none was asked
 	Length     float64                    `json:"length"`
 	Distance   float64                    `json:"distance_m,omitempty"`
 	Path       [][2]int                   `json:"path,omitempty"`
@@ -104,7 +105,7 @@ type event struct {
 func eventOf(e *store.Event) event {
 	to := event{
 		ID: e.ID, Camera: e.Camera, Label: e.Label, Time: e.Start, Score: e.Score, Box: e.Box, Width: e.Width, Height: e.Height, Zones: e.Zones,
-		Lines: e.Lines, Attributes: e.Attributes, Length: e.Length, Distance: e.Distance, Path: e.Path,
+		Lines: e.Lines, Attributes: e.Attributes, Verified: e.Verified, Length: e.Length, Distance: e.Distance, Path: e.Path,
 	}
 	if e.Ended {
 		to.End = e.Last

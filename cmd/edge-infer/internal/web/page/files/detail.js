@@ -79,6 +79,7 @@ export class Detail {
     const facts = {
       Object: name(event), Score: `${Math.round(event.score * 100)}%`, From: when(event.time), Stay: stay, Zones: (event.zones ?? []).join(", "),
       Lines: lines.join(", "), Attributes: attributes.join(", "),
+      Verified: { true: "yes", false: "no answer" }[event.verified],
     };
     this.facts.replaceChildren(
       el("dl", {}, ...Object.entries(facts).filter(([, value]) => value).flatMap(([key, value]) => [el("dt", {}, key), el("dd", {}, value)])),
