@@ -23,8 +23,8 @@ func TestABrowserSubscribes(t *testing.T) {
 	directory := t.TempDir()
 	page := fmt.Sprintf("127.0.0.1:%d", programtest.FreePort(t))
 	start := func() *programtest.Program {
-		p := programtest.StartWith(t, []string{"XDG_STATE_HOME=" + directory}, "--camera", "belt=demo?width=320&height=240&fps=5", "--mqtt", "off",
-			"--web", page, "--json")
+		p := programtest.StartWith(t, []string{"XDG_STATE_HOME=" + directory}, "--camera", "belt=demo?width=320&height=240&fps=5",
+			"--mqtt", "off", "--web", page, "--json")
 		p.Frame()
 		p.Discard()
 		return p

@@ -44,8 +44,8 @@ func (s *subscriptions) get(endpoint string) (one Subscription, there bool) {
 	return one, there
 }
 
-// TestABrowserIsNotified: the page subscribes with what was chosen, and ends it. A headless browser has no push service: the test stands for
-// it.
+// TestABrowserIsNotified: the page subscribes with what was chosen, and ends it. A headless browser has no push service: the test stands
+// for it.
 func TestABrowserIsNotified(t *testing.T) {
 	n := &subscriptions{all: map[string]Subscription{}}
 	server := &Server{Notifications: n}
@@ -63,7 +63,8 @@ func TestABrowserIsNotified(t *testing.T) {
 	b.wait(button + `.textContent === "Stop notifying this browser"`)
 	one, there := n.get("https://push.example.org/1")
 	require.True(t, there)
-	assert.Equal(t, Subscription{Endpoint: "https://push.example.org/1", P256dh: "p", Auth: "a", Cameras: []string{"dock"}, Labels: []string{}}, one)
+	want := Subscription{Endpoint: "https://push.example.org/1", P256dh: "p", Auth: "a", Cameras: []string{"dock"}, Labels: []string{}}
+	assert.Equal(t, want, one)
 	key, err := n.Key()
 	require.NoError(t, err)
 	assert.Equal(t, key, evaluate[string](b, `window.options.applicationServerKey`))

@@ -13,7 +13,8 @@ func (s *Sender) endpoint() *Endpoint {
 	return &Endpoint{URL: s.URL, Secret: s.Secret, SecretFile: s.SecretFile, Version: s.Version, Client: s.client}
 }
 
-// CheckSecret returns an error unless the signing secret, access token or keys of a browser can be read and used. The sender need not be open.
+// CheckSecret returns an error unless the signing secret, access token or keys of a browser can be read and used. The sender need not be
+// open.
 func (s *Sender) CheckSecret() error {
 	switch s.Format {
 	case config.Ntfy:

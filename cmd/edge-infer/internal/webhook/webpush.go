@@ -26,7 +26,8 @@ type pushed struct {
 	Tag   string `json:"tag"` // of the object: a later notification about it takes the place of this one
 }
 
-// push sends an event to the push service of a browser, encrypted for the browser (RFC 8030, 8291, 8292). Errors do not contain the address.
+// push sends an event to the push service of a browser, encrypted for the browser (RFC 8030, 8291, 8292). Errors do not contain the
+// address.
 func (s *Sender) push(ctx context.Context, body []byte) (*http.Response, error) {
 	var event struct {
 		Data struct {
