@@ -86,7 +86,7 @@ func (p *publisher) updating(cache, state string) (*programtest.Program, func() 
 	settings := fmt.Sprintf("name: hall\nmodel: {path: belt}\nbundle: {from: %q, keys: [%s], every: 1s, trial: 1s}\n", p.newest(), p.public)
 	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
 	run := programtest.StartWith(t, []string{"CACHE_DIRECTORY=" + cache, "XDG_STATE_HOME=" + state}, "--config", file,
-		"--camera", "belt=demo?width=320&height=240&fps=20", "--mqtt", "off", "--web", page, "--json")
+		"--camera", "belt=demo?width=320&height=240&fps=10", "--mqtt", "off", "--web", page, "--json")
 	client := programtest.Visitor(t)
 	return run, func() (u updated) {
 		response, err := client.Get("http://" + page + "/api/status")

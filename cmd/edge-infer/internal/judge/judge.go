@@ -50,7 +50,7 @@ type Request struct {
 // Report is the result of a comparison.
 type Report struct {
 	Agreement evaluate.AgreementReport `json:"agreement"`
-	// Running and Candidate are the median durations of a request with one image.
+	// Running and Candidate are the shortest durations of a request with one image: other work on the machine lengthens them.
 	Running   time.Duration `json:"running"`
 	Candidate time.Duration `json:"candidate"`
 	// Unsuitable is why the candidate cannot take the place of the running model, whatever it finds; empty if it can.

@@ -109,12 +109,14 @@ func (r *Rollout) Run(ctx context.Context) (*Result, error) {
 	given := 0
 	for _, share := range r.Stages {
 		until := min(len(order), int(math.Ceil(share/100*float64(len(order)))))
-		for ; given < until; given++ {
-			if err := r.give(ctx, peer, d, order[given], message); err != nil {
-				return result, err
-			}
+		for ; given < until && err == nil; given++ {
+			err = r.give(ctx, peer, d, order[given], message)
 		}
-		err := r.stage(ctx, d, order[:given], result)
+		if err != nil {
+			r.count(d, order[:given], false, result)
+		} else {
+			err = r.stage(ctx, d, order[:given], result)
+		}
 		if err != nil {
 			result.Stopped = err.Error()
 			_, failed := withdraw(context.WithoutCancel(ctx), peer, d, r.Job)

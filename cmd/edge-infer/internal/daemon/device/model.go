@@ -91,6 +91,9 @@ func (s *Set) openFile(ctx context.Context, d *Device, options predict.Options) 
 
 // ModelFault returns why the device cannot go on with its model, nil if it can.
 func (d *Device) ModelFault() error {
+	if d.prepared.unread.IsRemote() {
+		return fmt.Errorf("the network of %s runs on servers, which have the model", d.cameras())
+	}
 	if text := d.faultText(); text != "" {
 		return errors.New(text)
 	}
