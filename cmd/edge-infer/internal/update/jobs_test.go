@@ -39,16 +39,19 @@ func (r *reports) of(job string) []*payload.JobUpdate {
 	return r.all[job][:len(r.all[job]):len(r.all[job])]
 }
 
-// last waits for the last report of a job and returns it.
-func (r *reports) last(t *testing.T, job string) *payload.JobUpdate {
+// last waits for the last report of a job and returns it, also if it has been removed since.
+func (r *reports) last(t *testing.T, job string) (last *payload.JobUpdate) {
 	t.Helper()
-	ended := func() bool {
-		all := r.of(job)
-		return len(all) > 0 && all[len(all)-1].Status.Final()
+	newest := func() (update *payload.JobUpdate) {
+		for _, one := range r.of(job) {
+			if one != nil && one.Status.Final() {
+				update = one
+			}
+		}
+		return update
 	}
-	require.Eventually(t, ended, patience, time.Millisecond, job)
-	all := r.of(job)
-	return all[len(all)-1]
+	require.Eventually(t, func() bool { return newest() != nil }, patience, time.Millisecond, job)
+	return newest()
 }
 
 // working runs an updater for jobs alone, whose bundle is on a web server.
