@@ -119,7 +119,7 @@ func TestClipsOfEvents(t *testing.T) {
 		require.NoError(t, err, "%s", out)
 		require.Greater(t, frames, 5)
 	}
-	require.NoError(t, p.Stop(syscall.SIGTERM))
+	require.NoError(t, p.Stop(syscall.SIGTERM), "%s", p.Stderr)
 }
 
 // TestContinuousRecording: a camera is recorded all the time although nothing happens, and what was written before a kill is listed and

@@ -268,7 +268,9 @@ func (o *Outputs) State() *state.State {
 		status := o.recorder.Status()
 		now.Clips = &status
 	}
-	now.Samples = o.samples.Status()
+	if o.samples != nil { // nil if the run has failed before
+		now.Samples = o.samples.Status()
+	}
 	now.Webhooks = o.webhooks.Status()
 	if o.gate != nil {
 		status := o.gate.Status()
