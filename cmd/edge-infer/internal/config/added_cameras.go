@@ -3,19 +3,12 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/edge-infer/edge-infer/capture"
-	"github.com/edge-infer/edge-infer/internal/atomicfile"
-	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // AddedCamera is a camera that was added on the page.
@@ -25,8 +18,8 @@ type AddedCamera struct {
 	Record string `yaml:"record,omitempty"` // as Camera.Record
 }
 
-// addedFile is the form of the file that lists the added cameras.
-type addedFile struct {
+// addedCameras is the form of the file that lists the added cameras.
+type addedCameras struct {
 	Cameras []AddedCamera `yaml:"cameras"`
 }
 
@@ -35,28 +28,15 @@ const addedComment = "# Cameras added on the web page; their addresses may conta
 // maxAdded bounds the number of added cameras.
 const maxAdded = 256
 
-// addedPath is where the added cameras are kept; empty for nowhere.
-func (c *Config) addedPath() string {
-	if c.State == "" {
-		return ""
-	}
-	return filepath.Join(c.State, "cameras.yaml")
+// addedFile is where the added cameras are kept.
+func (c *Config) addedFile() pageFile {
+	return c.pageFile("cameras.yaml", "cameras", addedComment, 0o600)
 }
 
-// readAdded reads the added cameras; none for a missing file or an empty path.
-func readAdded(path string) (all addedFile, err error) {
-	if path == "" {
-		return all, nil
-	}
-	data, err := boundedfile.Read(path, maxFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return all, nil
-	}
-	if err == nil {
-		err = yaml.UnmarshalWithOptions(data, &all, yaml.Strict())
-	}
-	if err != nil {
-		return addedFile{}, fmt.Errorf("cameras added on the page: %s: %w (mend it, or remove it and add them again)", path, message(err))
+// readAdded reads the added cameras.
+func readAdded(file pageFile) (all addedCameras, err error) {
+	if err := file.read(&all); err != nil {
+		return addedCameras{}, fmt.Errorf("cameras added on the page: %s: %w (mend it, or remove it and add them again)", file.path, message(err))
 	}
 	return all, nil
 }
@@ -68,8 +48,8 @@ func (l *layers) applyAdded() {
 	if l.fixedCameras() != "" {
 		return
 	}
-	path := l.addedPath()
-	all, err := readAdded(path)
+	file := l.addedFile()
+	all, err := readAdded(file)
 	if err != nil {
 		l.wrong(location{source: ofNone}, err)
 		return
@@ -78,7 +58,7 @@ func (l *layers) applyAdded() {
 		if l.hasCamera(camera.Name) {
 			continue
 		}
-		l.add(camera, location{source: ofNone, name: path})
+		l.add(camera, location{source: ofNone, name: file.path})
 	}
 }
 
@@ -120,15 +100,15 @@ func (a *AddedCameras) Names() ([]string, error) {
 }
 
 // load returns the configuration, and the added cameras that are a part of it.
-func (a *AddedCameras) load() (*layers, addedFile, error) {
+func (a *AddedCameras) load() (*layers, addedCameras, error) {
 	l := a.Sources.configured()
 	if err := l.err(); err != nil {
-		return nil, addedFile{}, err
+		return nil, addedCameras{}, err
 	}
 	if fixed := l.fixedCameras(); fixed != "" {
-		return nil, addedFile{}, fmt.Errorf("the cameras of this run are those of %s: start it with --config FILE to add others here", fixed)
+		return nil, addedCameras{}, fmt.Errorf("the cameras of this run are those of %s: start it with --config FILE to add others here", fixed)
 	}
-	all, err := readAdded(l.addedPath())
+	all, err := readAdded(l.addedFile())
 	return l, all, err
 }
 
@@ -156,7 +136,7 @@ func (a *AddedCameras) Add(camera AddedCamera) error {
 		return err
 	}
 	all.Cameras = append(all.Cameras, camera)
-	return all.save(l.addedPath())
+	return l.saveAdded(all)
 }
 
 // checkAdded refuses addresses that would let somebody at the page read files of this machine or run a pipeline of their own. An empty one
@@ -192,7 +172,7 @@ func (a *AddedCameras) Remove(name string) error {
 		return errors.New("the last camera cannot be removed: add another one first")
 	}
 	all.Cameras = left
-	return all.save(l.addedPath())
+	return l.saveAdded(all)
 }
 
 // Writable returns why Add could not save, or nil. It tries.
@@ -203,35 +183,13 @@ func (a *AddedCameras) Writable() error {
 	if err != nil {
 		return err
 	}
-	if err := createStateDirectory(l.addedPath(), "cameras"); err != nil {
-		return err
-	}
-	return atomicfile.Check(l.addedPath())
+	file := l.addedFile()
+	return file.writable()
 }
 
-func (f addedFile) save(path string) error {
-	text, err := yaml.MarshalWithOptions(f, yaml.IndentSequence(true))
-	if err != nil {
-		return fmt.Errorf("cameras: %w", err)
-	}
-	if err := createStateDirectory(path, "cameras"); err != nil {
-		return err
-	}
-	if err := atomicfile.Write(path, append([]byte(addedComment), text...), 0o600); err != nil {
-		return fmt.Errorf("cameras: %w", err)
-	}
-	return nil
-}
-
-// createStateDirectory makes the directory of a file that what was made on the page is saved to.
-func createStateDirectory(path, what string) error {
-	if path == "" {
-		return fmt.Errorf("there is no directory to save %s to: set StateDirectory= in the unit, XDG_STATE_HOME or HOME", what)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("%s cannot be saved: %w", what, err)
-	}
-	return nil
+func (c *Config) saveAdded(all addedCameras) error {
+	file := c.addedFile()
+	return file.save(all)
 }
 
 // WithLogin returns an address of a server with a user name and a password, unless it has them already or user is empty.

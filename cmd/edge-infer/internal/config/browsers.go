@@ -5,18 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"sync"
-
-	"github.com/goccy/go-yaml"
-
-	"github.com/edge-infer/edge-infer/internal/atomicfile"
-	"github.com/edge-infer/edge-infer/internal/boundedfile"
 )
 
 // Browser is a browser that gets notifications, by its own wish on the page.
@@ -27,8 +20,8 @@ type Browser struct {
 	Labels   []string `yaml:"labels,omitempty"`  // empty for all
 }
 
-// browserFile is the form of the file that lists the browsers.
-type browserFile struct {
+// browsers is the form of the file that lists the browsers.
+type browsers struct {
 	Browsers []Browser `yaml:"browsers"`
 }
 
@@ -37,12 +30,9 @@ const browserComment = "# Browsers that get notifications, as they have asked fo
 // maxBrowsers bounds the number of browsers.
 const maxBrowsers = 20
 
-// browserPath is where the browsers are kept; empty for nowhere.
-func (c *Config) browserPath() string {
-	if c.State == "" {
-		return ""
-	}
-	return filepath.Join(c.State, "browsers.yaml")
+// browserFile is where the browsers are kept.
+func (c *Config) browserFile() pageFile {
+	return c.pageFile("browsers.yaml", "browsers", browserComment, 0o600)
 }
 
 // pushKeys is the form of the keys of a browser, see webpush.ParseKeys.
@@ -73,37 +63,28 @@ func (b *Browser) check() error {
 	return nil
 }
 
-// readBrowsers reads the browsers; none for a missing file or an empty path.
-func readBrowsers(path string) (all browserFile, err error) {
-	if path == "" {
-		return all, nil
-	}
-	data, err := boundedfile.Read(path, maxFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return all, nil
-	}
-	if err == nil {
-		err = yaml.UnmarshalWithOptions(data, &all, yaml.Strict())
-	}
+// readBrowsers reads the browsers.
+func readBrowsers(file pageFile) (all browsers, err error) {
+	err = file.read(&all)
 	for i := 0; err == nil && i < len(all.Browsers); i++ {
 		err = all.Browsers[i].check()
 	}
 	if err != nil {
-		return browserFile{}, fmt.Errorf("browsers with notifications: %s: %w (remove it, and subscribe again on the page)", path, message(err))
+		return browsers{}, fmt.Errorf("browsers with notifications: %s: %w (remove it, and subscribe again on the page)", file.path, message(err))
 	}
 	return all, nil
 }
 
 // applyBrowsers appends a webhook for each browser.
 func (l *layers) applyBrowsers() {
-	path := l.browserPath()
-	all, err := readBrowsers(path)
+	file := l.browserFile()
+	all, err := readBrowsers(file)
 	if err != nil {
 		l.wrong(location{source: ofNone}, err)
 		return
 	}
 	for i := range all.Browsers {
-		l.at[fmt.Sprintf("webhooks[%d]", len(l.Webhooks))] = location{source: ofNone, name: path}
+		l.at[fmt.Sprintf("webhooks[%d]", len(l.Webhooks))] = location{source: ofNone, name: file.path}
 		l.Webhooks = append(l.Webhooks, all.Browsers[i].webhook())
 	}
 }
@@ -145,8 +126,8 @@ func (b *Browsers) change(next func([]Browser) ([]Browser, error)) error {
 	if err := l.err(); err != nil {
 		return err
 	}
-	path := l.browserPath()
-	all, err := readBrowsers(path)
+	file := l.browserFile()
+	all, err := readBrowsers(file)
 	if err != nil {
 		return err
 	}
@@ -154,15 +135,5 @@ func (b *Browsers) change(next func([]Browser) ([]Browser, error)) error {
 	if err != nil {
 		return err
 	}
-	text, err := yaml.MarshalWithOptions(browserFile{changed}, yaml.IndentSequence(true))
-	if err != nil {
-		return fmt.Errorf("browsers: %w", err)
-	}
-	if err := createStateDirectory(path, "browsers"); err != nil {
-		return err
-	}
-	if err := atomicfile.Write(path, append([]byte(browserComment), text...), 0o600); err != nil {
-		return fmt.Errorf("browsers: %w", err)
-	}
-	return nil
+	return file.save(browsers{changed})
 }

@@ -4,15 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
-	"github.com/edge-infer/edge-infer/internal/atomicfile"
-	"github.com/edge-infer/edge-infer/internal/boundedfile"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
@@ -20,7 +14,7 @@ import (
 type drawnZones struct {
 	Cameras map[string]drawnCamera `yaml:"cameras"`
 
-	path string // empty for nowhere
+	file pageFile
 }
 
 // drawnCamera holds the zones drawn for one camera. They apply as long as the configured zones are those that they replaced.
@@ -31,25 +25,16 @@ type drawnCamera struct {
 
 const drawnComment = "# Zones and lines drawn on the web page. Each replaces those of its camera in the configuration until these are edited.\n"
 
-// readDrawnZones reads a file; nothing for a missing file or an empty path.
-func readDrawnZones(path string) (*drawnZones, error) {
-	z := &drawnZones{path: path}
-	if path == "" {
-		return &drawnZones{Cameras: map[string]drawnCamera{}}, nil
-	}
-	data, err := boundedfile.Read(path, maxFile)
-	if err == nil {
-		err = yaml.UnmarshalWithOptions(data, z, yaml.Strict())
-	}
+// readDrawnZones reads a file; nothing for a missing one.
+func readDrawnZones(file pageFile) (*drawnZones, error) {
+	z := &drawnZones{file: file}
+	err := file.read(z)
 	if z.Cameras == nil {
 		z.Cameras = map[string]drawnCamera{}
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return z, nil
-	case err != nil:
+	if err != nil {
 		line, _, _ := strings.Cut(err.Error(), "\n")
-		return nil, fmt.Errorf("zones drawn on the page: %s: %s (mend it, or remove it and draw them again)", path, line)
+		return nil, fmt.Errorf("zones drawn on the page: %s: %s (mend it, or remove it and draw them again)", file.path, line)
 	}
 	return z, nil
 }
@@ -75,15 +60,5 @@ func zonesVersion(c *zone.Config) string {
 // Save stores the drawn zones of a camera, also on disk.
 func (z *drawnZones) Save(camera string, configured, analytics zone.Config) error {
 	z.Cameras[camera] = drawnCamera{Over: zonesVersion(&configured), Analytics: analytics}
-	text, err := yaml.MarshalWithOptions(z, yaml.IndentSequence(true))
-	if err != nil {
-		return fmt.Errorf("zones: %w", err)
-	}
-	if err := createStateDirectory(z.path, "zones"); err != nil {
-		return err
-	}
-	if err := atomicfile.Write(z.path, append([]byte(drawnComment), text...), 0o640); err != nil {
-		return fmt.Errorf("zones: %w", err)
-	}
-	return nil
+	return z.file.save(z)
 }

@@ -74,7 +74,7 @@ func TestAPipeIsNoFile(t *testing.T) {
 	for _, text := range (&Sources{File: path}).Secrets(&Config{Web: Web{TokenFile: pipe}, Upload: Upload{CredentialsFile: pipe}}) {
 		require.Empty(t, text)
 	}
-	_, err = readDrawnZones(pipe)
+	_, err = readDrawnZones(pageFile{path: pipe})
 	require.ErrorContains(t, err, "a pipe or a device, not a regular file")
 }
 

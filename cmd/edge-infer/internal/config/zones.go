@@ -3,28 +3,21 @@ package config
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 
-	"github.com/edge-infer/edge-infer/internal/atomicfile"
 	"github.com/edge-infer/edge-infer/postprocess/zone"
 )
 
 // ErrOutdated is of zones that have been changed since they were read.
 var ErrOutdated = errors.New("somebody has changed these zones meanwhile")
 
-// drawnPath is where drawings are kept; empty for nowhere.
-func (c *Config) drawnPath() string {
-	if c.State == "" {
-		return ""
-	}
-	return filepath.Join(c.State, "zones.yaml")
-}
+// drawnFile is where drawings are kept.
+func (c *Config) drawnFile() pageFile { return c.pageFile("zones.yaml", "zones", drawnComment, 0o640) }
 
 // applyDrawn replaces configured zones with drawn ones.
 func (c *Config) applyDrawn() error {
-	d, err := readDrawnZones(c.drawnPath())
+	d, err := readDrawnZones(c.drawnFile())
 	if err != nil {
 		return err
 	}
@@ -59,7 +52,7 @@ func (z *Zones) load(camera string) (analytics zone.Config, all *drawnZones, con
 	if index < 0 {
 		return zone.Config{}, nil, zone.Config{}, fmt.Errorf("no camera %q", camera)
 	}
-	all, err = readDrawnZones(c.drawnPath())
+	all, err = readDrawnZones(c.drawnFile())
 	if err != nil {
 		return zone.Config{}, nil, zone.Config{}, err
 	}
@@ -92,8 +85,6 @@ func (z *Zones) Writable() error {
 	if err := c.err(); err != nil {
 		return err
 	}
-	if err := createStateDirectory(c.drawnPath(), "zones"); err != nil {
-		return err
-	}
-	return atomicfile.Check(c.drawnPath())
+	file := c.drawnFile()
+	return file.writable()
 }

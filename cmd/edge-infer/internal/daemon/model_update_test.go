@@ -167,16 +167,22 @@ func TestModelsAreUpdatedWhileCamerasRun(t *testing.T) {
 	assert.Equal(t, last.Digest, remembered.Digest)
 }
 
+// countOf returns the number in an environment variable, for longer runs by hand, or the usual one.
+func countOf(t *testing.T, variable string, usual int) int {
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	count, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return count
+}
+
 // TestPowerCutsLeaveAGoodModel: whenever the power fails during an update, the next start runs a model that finds the objects, and the
 // update is completed.
 func TestPowerCutsLeaveAGoodModel(t *testing.T) {
 	t.Parallel()
-	cuts := 4
-	if text := os.Getenv("EDGE_INFER_POWER_CUTS"); text != "" {
-		number, err := strconv.Atoi(text)
-		require.NoError(t, err)
-		cuts = number
-	}
+	cuts := countOf(t, "EDGE_INFER_POWER_CUTS", 4)
 	p := newPublisher(t)
 	cache, state := t.TempDir(), t.TempDir()
 	store := catalogue.Store{Dir: filepath.Join(cache, "models")}

@@ -29,12 +29,7 @@ import (
 // good one reaches all, and no frame is lost.
 func TestABundleIsRolledOut(t *testing.T) {
 	t.Parallel()
-	count := 2
-	if text := os.Getenv("EDGE_INFER_DAEMONS"); text != "" {
-		number, err := strconv.Atoi(text)
-		require.NoError(t, err)
-		count = number
-	}
+	count := countOf(t, "EDGE_INFER_DAEMONS", 2)
 	p := newPublisher(t)
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)

@@ -158,7 +158,8 @@ func TestRollOuts(t *testing.T) {
 	assert.Equal(t, payload.JobSucceeded, list[1].Progress.Status)
 }
 
-// TestInterruptedRollOuts: devices that have not begun lose the job, by an interruption, by abort, and when others are late.
+// TestInterruptedRollOuts: the job is taken back from devices that have not ended it, after an interruption, after abort, and when devices
+// are late.
 func TestInterruptedRollOuts(t *testing.T) {
 	broker := mqtttest.StartMosquitto(t, "allow_anonymous true")
 	all := fleetOf(t, "tcp://"+broker.Address, 4, good)

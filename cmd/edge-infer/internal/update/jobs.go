@@ -30,8 +30,8 @@ type finishedJob struct {
 	Update payload.JobUpdate `json:"update"`
 }
 
-// Receive takes a message of the topic of jobs: another job in the place of an earlier one, or that there is none. It does not wait. The
-// same job again changes nothing; one that has ended is reported again.
+// Receive takes a message of the topic of jobs. Another job replaces the one before, and a message without a job withdraws it. The same job
+// again changes nothing, but if it has ended, its end is reported again. Receive does not wait.
 func (u *Updater) Receive(message []byte) {
 	next, err := payload.ParseNextJob(message)
 	job := next.Execution

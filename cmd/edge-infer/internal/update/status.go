@@ -49,7 +49,7 @@ type Outcome struct {
 	Images    int      `json:"images,omitempty"` // compared
 }
 
-// Installed reports whether the bundle was installed.
+// Installed reports whether the bundle was installed, and not refused.
 func (o *Outcome) Installed() bool { return o.Reason == "" }
 
 // Trouble describes what a person should look after; empty for nothing.

@@ -54,7 +54,7 @@ func (s *Sender) push(ctx context.Context, body []byte) (*http.Response, error) 
 	if err != nil {
 		return nil, err
 	}
-	encrypted, err := keys.Encrypt(message[:min(len(message), webpush.MaxMessage)])
+	encrypted, err := keys.Encrypt(message)
 	if err != nil {
 		return nil, err
 	}

@@ -130,6 +130,11 @@ func (d *Device) openingOptions() predict.Options {
 	if !d.late {
 		return d.options
 	}
+	return d.unreadOptions()
+}
+
+// unreadOptions returns the options of the device before the model file was read.
+func (d *Device) unreadOptions() predict.Options {
 	options := d.prepared.unread
 	options.Device = d.options.Device
 	options.Threads = d.options.Threads

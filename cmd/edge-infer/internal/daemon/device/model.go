@@ -21,11 +21,16 @@ func (a *Devices) Users(model string) (all []*Device) {
 	return all
 }
 
+// ModelFiles returns the files of the model that runs.
+func (d *Device) ModelFiles() judge.Model {
+	return judge.Model{Path: d.Running().Model().Path, Labels: d.openingOptions().LabelsFile}
+}
+
 // Comparison returns the settings by which the device's model is compared with another one.
 func (d *Device) Comparison() judge.Request {
 	o := d.openingOptions()
 	r := judge.Request{
-		Group: *d.group, Running: judge.Model{Path: d.Running().Model().Path, Labels: o.LabelsFile}, Confidence: 1, Backend: d.backend(),
+		Group: *d.group, Running: d.ModelFiles(), Confidence: 1, Backend: d.backend(),
 		Device: o.Device, Threads: o.Threads, MaxBatch: o.MaxBatch, Frugal: o.Frugal, Sources: o.Sources,
 	}
 	for i := range d.group.Cameras {
@@ -49,9 +54,7 @@ func (d *Device) backend() string {
 // UseModel has the device go on with another file of its model, now and whenever its network is opened again, with everything else as
 // configured. On an error the device goes on as before.
 func (s *Set) UseModel(ctx context.Context, d *Device, files judge.Model) error {
-	options := d.prepared.unread
-	options.Device, options.Threads = d.options.Device, d.options.Threads
-	options.MaxBatch, options.Frugal, options.Decoding = d.options.MaxBatch, d.options.Frugal, d.options.Decoding
+	options := d.unreadOptions()
 	options.Model, options.ResolveModel = files.Path, nil
 	if options.LabelsFile == "" {
 		options.LabelsFile = files.Labels

@@ -36,7 +36,7 @@ func (m Models) UseModel(ctx context.Context, model string, files judge.Model) e
 	users := m.devices.Users(model)
 	before := make([]judge.Model, len(users))
 	for i, d := range users {
-		before[i] = d.Comparison().Running
+		before[i] = d.ModelFiles()
 	}
 	for i, d := range users {
 		err := m.devices.UseModel(ctx, d, files)
