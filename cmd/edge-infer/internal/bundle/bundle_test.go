@@ -121,12 +121,13 @@ func pull(t *testing.T, s catalogue.Store, location string, keys Keys) (*PullRes
 // A bundle is the same in a file, at an address and in a registry, with referrers or without, and runs by its name.
 func TestPullFromEverywhere(t *testing.T) {
 	k := newPair(t)
-	file := make4(t, func(m *Make) { m.Sign = []string{newPair(t).secret, k.secret} })
+	signed := func(m *Make) { m.Sign = []string{newPair(t).secret, k.secret} }
+	file := make4(t, signed)
 	web := httptest.NewTLSServer(http.FileServer(http.Dir(filepath.Dir(file))))
 	defer web.Close()
 	for name, location := range map[string]string{
 		"file": file, "address": web.URL + "/belt.tar", "registry": push(t, file, serveRegistry(t, true, nil)),
-		"registry without referrers": push(t, file, serveRegistry(t, false, nil)),
+		"registry without referrers": push(t, file, serveRegistry(t, false, nil)), "image": write(t, "belt.swu", image(t, signed)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := store(t)

@@ -25,7 +25,7 @@ const (
 	maxSignature = 4 << 10 // bytes
 )
 
-// layout is a bundle in a file: an OCI image layout in an uncompressed tar archive, which is read in place.
+// layout is a bundle in a file: an OCI image layout in an uncompressed tar archive, which is read in place, in an image of SWUpdate as well.
 type layout struct {
 	file  io.ReaderAt
 	parts map[string]section
@@ -58,7 +58,11 @@ func openLayout(path string) (*layout, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	l, err := readLayout(file, info.Size())
+	inner, size, err := unwrapSWU(file, info.Size())
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	l, err := readLayout(inner, size)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

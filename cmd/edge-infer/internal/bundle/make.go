@@ -50,7 +50,7 @@ type Make struct {
 	// Sign are files of minisign's secret keys. Password is called for those that have one.
 	Sign     []string
 	Password func(prompt string) (string, error)
-	// Output is the file to write.
+	// Output is the file to write: a tar archive, or an image of SWUpdate with it in it if the name ends in .swu.
 	Output string
 	// Progress receives the number of KiB written.
 	Progress progress.Reporter
@@ -306,22 +306,39 @@ func (m *Make) write(config, manifest []byte, signatures []signature) error {
 	if err != nil {
 		return err
 	}
-	archive := tar.NewWriter(file)
-	err = m.writeEntries(archive, text, append(first, m.blobs...))
-	if err == nil {
-		err = archive.Close()
-	}
+	err = m.writeArchive(file, text, append(first, m.blobs...))
 	if err == nil {
 		err = file.Commit()
 	}
 	return errors.Join(err, file.Close())
 }
 
-func (m *Make) writeEntries(archive *tar.Writer, index []byte, blobs []blob) error {
+// writeArchive writes the archive, in an image of SWUpdate if the output is to be one.
+func (m *Make) writeArchive(file io.Writer, index []byte, blobs []blob) error {
 	layout, err := json.Marshal(oci.ImageLayout{Version: oci.ImageLayoutVersion})
 	if err != nil {
 		return err
 	}
+	if filepath.Ext(m.Output) != swuExtension {
+		return m.writeEntries(file, layout, index, blobs)
+	}
+	const block = 512 // of tar: a header, whole blocks of data, and two blocks at the end
+	size := int64(2 * block)
+	for _, data := range append([]blob{{data: layout}, {data: index}}, blobs...) {
+		size += block + (int64(len(data.data))+block-1)/block*block
+	}
+	image := &swuWriter{to: file}
+	if err := image.begin(&m.info, size); err != nil {
+		return err
+	}
+	if err := m.writeEntries(image, layout, index, blobs); err != nil {
+		return err
+	}
+	return image.end()
+}
+
+func (m *Make) writeEntries(to io.Writer, layout, index []byte, blobs []blob) error {
+	archive := tar.NewWriter(to)
 	total := int64(0)
 	for at := range blobs {
 		total += blobs[at].Size
@@ -347,5 +364,5 @@ func (m *Make) writeEntries(archive *tar.Writer, index []byte, blobs []blob) err
 			return err
 		}
 	}
-	return nil
+	return archive.Close()
 }

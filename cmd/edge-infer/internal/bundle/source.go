@@ -24,6 +24,8 @@ type Source struct {
 	// Location is a file, an http(s) address of a file, HOST/NAME:TAG or HOST/NAME@sha256:DIGEST in a registry, or the name of an
 	// installed bundle.
 	Location string
+	// Contents names what is at an address, so that a download is resumed only with the same; empty where it never changes.
+	Contents string
 	// Remote refuses files of this machine and installed bundles: the location comes from another machine.
 	Remote bool
 	// PlainHTTP permits http without TLS to other machines, and uses it for registries.
@@ -68,7 +70,8 @@ func (s *Source) open(ctx context.Context, store catalogue.Store) (source, error
 
 // isPath reports whether a location that does not exist was meant to be a file.
 func isPath(location string) bool {
-	return filepath.Ext(location) == ".tar" || strings.HasPrefix(location, "/") || strings.HasPrefix(location, ".")
+	extension := filepath.Ext(location)
+	return extension == ".tar" || extension == swuExtension || strings.HasPrefix(location, "/") || strings.HasPrefix(location, ".")
 }
 
 // client returns the client of all requests. They go without TLS only where that is
@@ -128,7 +131,7 @@ func (s *Source) openAddress(ctx context.Context, store catalogue.Store) (source
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the address cannot be read (it must be https://HOST/PATH)")
 	}
-	sum := sha256.Sum256([]byte(s.Location))
+	sum := sha256.Sum256([]byte(s.Location + "\n" + s.Contents))
 	part, err := store.OpenPart(ctx, hex.EncodeToString(sum[:]))
 	if err != nil {
 		return nil, err

@@ -42,5 +42,9 @@ func (c *Config) bundleContradictions() []contradiction {
 		c.Bundle.From != "" && len(c.Bundle.Keys) == 0,
 		[]string{"bundle.from", "bundle.keys"},
 		"bundle.from needs bundle.keys: only signed bundles are installed without a person",
+	}, {
+		c.HawkBit.URL != "" && len(c.Bundle.Keys) == 0,
+		[]string{"hawkbit.url", "bundle.keys"},
+		"hawkbit.url needs bundle.keys: only signed bundles are installed without a person",
 	}}
 }

@@ -29,6 +29,7 @@ type Config struct {
 	Upload    Upload           `yaml:"upload"`
 	Verify    Verify           `yaml:"verify"`
 	Bundle    Bundle           `yaml:"bundle"`
+	HawkBit   HawkBit          `yaml:"hawkbit"`
 	Samples   Samples          `yaml:"samples"`
 	Web       Web              `yaml:"web"`
 	Motion    Motion           `yaml:"motion"`

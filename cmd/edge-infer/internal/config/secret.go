@@ -78,6 +78,7 @@ func (s *Sources) Secrets(c *Config) []string {
 	_ = r.Resolve(s.merged().Config) // c was resolved before
 	files := []string{
 		c.MQTT.PasswordFile, c.Remote.TokenFile, c.Remote.PasswordFile, c.Web.TokenFile, c.Web.PasswordFile, c.Verify.SecretFile,
+		c.HawkBit.TokenFile,
 	}
 	receivers := []string{c.Verify.URL}
 	for i := range c.Webhooks {

@@ -48,7 +48,7 @@ func settings(c *Config) []setting {
 		[]setting{{NameKey, "name", text(&c.Name), topic(&c.Name), "name of this device in MQTT topics"}},
 		c.Model.settings(), c.Engine.settings(), c.Remote.settings(), c.Detect.settings(), inferenceSettings(&c.Inference), c.MQTT.settings(),
 		c.Events.settings(), c.Clips.settings(), c.Upload.settings(), c.Verify.settings(), c.Bundle.settings(),
-		c.Samples.settings(), c.Web.settings(),
+		c.HawkBit.settings(), c.Samples.settings(), c.Web.settings(),
 		c.Motion.settings(), c.Thermal.settings(), runtimeSettings(&c.Runtime),
 		[]setting{
 			{"log", "log", text(&c.Log), oneOf(&c.Log, "debug", "info", "warn", "error"), "log level: debug, info, warn or error"},

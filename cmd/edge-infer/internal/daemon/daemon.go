@@ -23,6 +23,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/control"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/fleet"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/daemon/outputs"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/hawkbit"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/imagesize"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/judge"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/pipeline"
@@ -151,6 +152,7 @@ type run struct {
 
 	fleet   fleet.Fleet
 	updater update.Updater
+	hawkbit hawkbit.Client
 	control control.Control
 	outputs outputs.Outputs
 
@@ -208,9 +210,16 @@ func (r *run) wire(c *config.Config, read control.Files, out *report.Output, scr
 	u.Judge = &judge.Judge{Timeout: judgeTimeout}
 	u.Machine = r.Machine
 	u.Logger = r.logger
-	u.Report = o.Jobs.Report
+	u.Report = r.reportJob
 	u.Restart = func() { r.control.End(ErrRestart) }
 	u.Open(c.Bundle)
+
+	h := &r.hawkbit
+	h.Device = c.Name
+	h.Updater = u
+	h.Attributes = r.attributes
+	h.Logger = r.logger
+	h.Open(c.HawkBit)
 
 	k := &r.control
 	k.Settings = &r.Settings
@@ -236,6 +245,7 @@ func (r *run) cameraChanged(now capture.Stats) {
 func (r *run) Adopted(c *config.Config) {
 	r.throttle.limits.Store(&c.Thermal)
 	r.updater.Set(c.Bundle)
+	r.hawkbit.Set(c.HawkBit)
 	report.SetLevel(&r.level, c.Log)
 	r.outputs.SetCameras(r.fleet.InLoop(), r.fleet.Recorded())
 	if err := r.outputs.Announce(r.state(fleet.Interval{})); err != nil {
@@ -274,6 +284,7 @@ func (r *run) run(ctx context.Context, cancel context.CancelCauseFunc, hangup <-
 	rest.Go(func() { r.monitor.Run(watch) })
 	rest.Go(func() { r.updater.Encode(watch) })
 	rest.Go(func() { r.updater.Run(ctx) })
+	rest.Go(func() { r.hawkbit.Run(ctx) })
 	r.outputs.Run(watch, &rest, cancel)
 	if r.control.Config().Engine.Backend == config.Auto && f.Upgradable() {
 		rest.Go(func() { f.Upgrade(ctx) })

@@ -221,3 +221,34 @@ func TestPowerCutsLeaveAGoodModel(t *testing.T) {
 		"%s", run.Stderr)
 	t.Logf("%d cuts in these phases: %v; %d versions were in force after them", cuts, phases, len(versions))
 }
+
+// updatedDaemon is a daemon that has installed the first bundle of a publisher.
+type updatedDaemon struct {
+	*programtest.Program
+	store  catalogue.Store
+	totals chan programtest.Totals
+}
+
+// startDaemon starts a daemon of that name with a cache of its own, and waits for its first frame.
+func (p *publisher) startDaemon(name, file string, arguments ...string) *updatedDaemon {
+	cache := p.t.TempDir()
+	d := &updatedDaemon{store: catalogue.Store{Dir: filepath.Join(cache, "models")}, totals: make(chan programtest.Totals, 1)}
+	p.install(d.store)
+	d.Program = programtest.StartWith(p.t, []string{"CACHE_DIRECTORY=" + cache, "XDG_STATE_HOME=" + p.t.TempDir()},
+		append([]string{"--config", file, "--name", name, "--camera", "belt=demo?width=320&height=240&fps=5", "--json"}, arguments...)...)
+	d.Frame()
+	go func() {
+		_, totals := d.Rest()
+		d.totals <- totals
+	}()
+	return d
+}
+
+// endsWithAllFrames ends the daemon, whose frames must all have been inferred.
+func (d *updatedDaemon) endsWithAllFrames(t *testing.T) {
+	t.Helper()
+	require.NoError(t, d.Command.Process.Signal(syscall.SIGTERM))
+	camera := (<-d.totals).Cameras[0]
+	assert.Zero(t, camera.Failed)
+	assert.LessOrEqual(t, camera.Captured-camera.Inferred-camera.Dropped, uint64(1), "one frame may wait at the end: %+v", camera)
+}

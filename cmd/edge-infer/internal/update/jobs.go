@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/edge-infer/edge-infer/mqtt/payload"
@@ -16,54 +18,109 @@ const jobTries = 8
 // errWithdrawn is the cause of the end of a job that its sender has withdrawn, or replaced.
 var errWithdrawn = errors.New("the job was withdrawn")
 
+// Sender is where jobs come from.
+type Sender string
+
+// The senders.
+const (
+	Broker  Sender = "broker"
+	HawkBit Sender = "hawkbit"
+)
+
+// Job asks this device to install the bundle of a source, once.
+type Job struct {
+	Sender Sender
+	ID     string // which the sender gives to no other job
+	From   string // https address, or HOST/NAME:TAG of a registry
+	Digest string // that the bundle's manifest must have; empty for any
+	// Contents, PlainHTTP and Transport are as in bundle.Source.
+	Contents  string
+	PlainHTTP bool
+	Transport http.RoundTripper
+}
+
 // jobs are the jobs that came from elsewhere. They are guarded by the updater's lock.
 type jobs struct {
-	waiting  *payload.JobExecution // not begun yet
-	active   *payload.JobExecution
+	waiting  *Job // not begun yet
+	active   *Job
 	withdraw context.CancelCauseFunc // of active
 	phase    Phase                   // of active, as it was reported last
 }
 
-// finishedJob is the last job that has ended.
+// finishedJob is the last job of a sender that has ended.
 type finishedJob struct {
 	ID     string            `json:"id"`
 	Update payload.JobUpdate `json:"update"`
 }
 
-// Receive takes a message of the topic of jobs. Another job replaces the one before, and a message without a job withdraws it. The same job
-// again changes nothing, but if it has ended, its end is reported again. Receive does not wait.
+// Receive takes a message of the broker's topic of jobs. Another job replaces the one before from there, and a message without a job withdraws
+// it. The same job again changes nothing, but if it has ended, its end is reported again. Receive does not wait.
 func (u *Updater) Receive(message []byte) {
 	next, err := payload.ParseNextJob(message)
 	job := next.Execution
 	if err != nil {
 		u.Logger.Warn("job refused", "error", err)
 		if job != nil {
-			u.Report(job.ID, &payload.JobUpdate{Status: payload.JobRejected, Details: payload.JobDetails{Reason: err.Error()}})
+			u.Report(Broker, job.ID, &payload.JobUpdate{Status: payload.JobRejected, Details: payload.JobDetails{Reason: err.Error()}})
 		}
 		return
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if job != nil {
-		if last := u.finished; last != nil && last.ID == job.ID {
-			u.Report(job.ID, &last.Update)
-			return
-		}
-		if u.jobs.active != nil && u.jobs.active.ID == job.ID {
-			return
-		}
+	if job != nil && u.isKnown(Broker, job.ID) {
+		return
 	}
-	u.jobs.waiting = job
-	if u.jobs.active != nil {
+	if waiting := u.jobs.waiting; waiting != nil && waiting.Sender == Broker {
+		u.jobs.waiting = nil
+	}
+	if active := u.jobs.active; active != nil && active.Sender == Broker {
 		u.jobs.withdraw(errWithdrawn)
 	}
-	if job != nil {
+	if job != nil { // another sender offers its job again
+		u.jobs.waiting = &Job{Sender: Broker, ID: job.ID, From: job.Document.From, Digest: job.Document.Digest}
 		wake(u.changed)
 	}
 }
 
+// isKnown reports whether a job is being done or has ended; its end is reported again.
+func (u *Updater) isKnown(sender Sender, id string) bool {
+	if last := u.finished[sender]; last != nil && last.ID == id {
+		u.Report(sender, id, &last.Update)
+		return true
+	}
+	active := u.jobs.active
+	return active != nil && active.Sender == sender && active.ID == id
+}
+
+// Offer takes a job that is not known yet, unless there is another one; the caller offers it again later. If it has ended, its end is
+// reported again. Offer does not wait.
+func (u *Updater) Offer(job *Job) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.isKnown(job.Sender, job.ID) && u.jobs.active == nil && u.jobs.waiting == nil {
+		u.jobs.waiting = job
+		wake(u.changed)
+	}
+}
+
+// Withdraw ends a job; the device goes back if it is on trial. It reports whether the job was being done: then its end is reported soon.
+// Withdraw does not wait.
+func (u *Updater) Withdraw(sender Sender, id string) (wasActive bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	is := func(job *Job) bool { return job != nil && job.Sender == sender && job.ID == id }
+	if is(u.jobs.waiting) {
+		u.jobs.waiting = nil
+	}
+	if !is(u.jobs.active) {
+		return false
+	}
+	u.jobs.withdraw(errWithdrawn)
+	return true
+}
+
 // takeJob begins the job that waits, with a context of its own; nil if none waits.
-func (u *Updater) takeJob(ctx context.Context) (context.Context, *payload.JobExecution) {
+func (u *Updater) takeJob(ctx context.Context) (context.Context, *Job) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	job := u.jobs.waiting
@@ -77,8 +134,8 @@ func (u *Updater) takeJob(ctx context.Context) (context.Context, *payload.JobExe
 }
 
 // do carries a job out and reports it. A run that ends meanwhile leaves it to the next one.
-func (u *Updater) do(ctx context.Context, job *payload.JobExecution) {
-	u.Logger.Info("job begun", "job", job.ID, "from", shownSource(job.Document.From))
+func (u *Updater) do(ctx context.Context, job *Job) {
+	u.Logger.Info("job begun", "job", job.ID, "from", shownSource(job.From))
 	outcome, err := u.tryJob(ctx, job)
 	withdrawn := errors.Is(context.Cause(ctx), errWithdrawn)
 	interrupted := err != nil && ctx.Err() != nil && !withdrawn
@@ -111,27 +168,28 @@ func ended(outcome *Outcome, err error, withdrawn bool) payload.JobUpdate {
 }
 
 // finish remembers and reports the end of a job.
-func (u *Updater) finish(job *payload.JobExecution, update payload.JobUpdate) {
+func (u *Updater) finish(job *Job, update payload.JobUpdate) {
 	u.Logger.Info("job ended", "job", job.ID, "status", update.Status, "reason", update.Details.Reason)
 	last := &finishedJob{job.ID, update}
-	u.memory.Job = last
+	u.mu.Lock()
+	before := u.finished[job.Sender]
+	u.finished = maps.Clone(u.finished)
+	u.finished[job.Sender], u.status.Job = last, ""
+	u.memory.Jobs = u.finished
+	u.mu.Unlock()
 	if err := u.memory.save(u.State); err != nil {
 		u.Logger.Warn("the end of a job is not remembered", "job", job.ID, "error", err)
 	}
-	u.mu.Lock()
-	before := u.finished
-	u.finished, u.status.Job = last, ""
-	u.mu.Unlock()
-	u.Report(job.ID, &update)
+	u.Report(job.Sender, job.ID, &update)
 	if before != nil {
-		u.Report(before.ID, nil)
+		u.Report(job.Sender, before.ID, nil)
 	}
 }
 
 // tryJob receives and installs the bundle of a job. A source that does not answer is asked again.
-func (u *Updater) tryJob(ctx context.Context, job *payload.JobExecution) (outcome *Outcome, err error) {
+func (u *Updater) tryJob(ctx context.Context, job *Job) (outcome *Outcome, err error) {
 	settings := u.inForce()
-	settings.From = job.Document.From
+	settings.From = job.From
 	for try := 1; ; try++ {
 		outcome, err = u.once(ctx, &settings, job)
 		u.checked(err, 0)
@@ -159,7 +217,7 @@ func (u *Updater) progress(phase Phase, reason string) {
 	details := payload.JobDetails{Phase: string(phase), Model: u.status.Model, Version: u.status.Candidate, Reason: reason}
 	u.mu.Unlock()
 	if news {
-		u.Report(job.ID, &payload.JobUpdate{Status: payload.JobInProgress, Details: details})
+		u.Report(job.Sender, job.ID, &payload.JobUpdate{Status: payload.JobInProgress, Details: details})
 	}
 }
 

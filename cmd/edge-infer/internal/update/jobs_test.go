@@ -27,7 +27,7 @@ type reports struct {
 	all map[string][]*payload.JobUpdate
 }
 
-func (r *reports) add(job string, update *payload.JobUpdate) {
+func (r *reports) add(_ Sender, job string, update *payload.JobUpdate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all[job] = append(r.all[job], update)
@@ -134,7 +134,7 @@ func TestJobsEnd(t *testing.T) {
 			require.Eventually(t, func() bool { return r.of("one")[len(r.of("one"))-1] == nil }, patience, time.Millisecond, "removed")
 			m, err := readMemory(b.State)
 			require.NoError(t, err)
-			assert.Equal(t, "two", m.Job.ID)
+			assert.Equal(t, "two", m.Jobs[Broker].ID)
 		})
 	}
 }

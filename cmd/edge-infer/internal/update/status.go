@@ -28,6 +28,9 @@ type Status struct {
 	Candidate int64 `json:"candidate,omitempty"`
 	// Job is the job that is being done, empty for none.
 	Job string `json:"job,omitempty"`
+	// Server is the update server that gives jobs, empty for none, and ServerError why it was not reached.
+	Server      string `json:"server,omitempty"`
+	ServerError string `json:"server_error,omitempty"`
 	// Checked is when the source was asked last, zero before.
 	Checked time.Time `json:"checked,omitzero"`
 	// Error is why the source has given no bundle, empty if it has.
@@ -57,6 +60,8 @@ func (s *Status) Trouble() string {
 	switch {
 	case s.Error != "":
 		return "models are not updated: " + s.Error
+	case s.ServerError != "":
+		return "the update server gives no jobs: " + s.ServerError
 	case s.Last != nil && !s.Last.Installed():
 		return "model " + s.Last.Model + " stays as it is: " + s.Last.Text()
 	}

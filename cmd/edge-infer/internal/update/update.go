@@ -57,7 +57,7 @@ type Updater struct {
 	Machine func(context.Context) (bundle.Machine, error) // see bundle.Pull
 	Logger  *slog.Logger
 	// Report takes how far this device has come with a job, and nil for one that is not reported any more. It must not wait.
-	Report func(job string, update *payload.JobUpdate)
+	Report func(sender Sender, job string, update *payload.JobUpdate)
 	// Restart asks for a new process, because the model before cannot be opened again.
 	Restart func()
 
@@ -69,7 +69,7 @@ type Updater struct {
 	settings config.Bundle
 	status   Status
 	jobs     jobs
-	finished *finishedJob // the last one
+	finished map[Sender]*finishedJob // never changed, but replaced
 
 	memory memory // Run's goroutine only
 }
@@ -107,7 +107,19 @@ func (u *Updater) Open(settings config.Bundle) {
 	if u.memory, err = readMemory(u.State); err != nil {
 		u.Logger.Warn("earlier updates are not known", "error", err)
 	}
-	u.status.Last, u.finished = u.memory.Last, u.memory.Job
+	u.status.Last, u.finished = u.memory.Last, u.memory.Jobs
+	if u.finished == nil {
+		u.finished = map[Sender]*finishedJob{}
+	}
+}
+
+// Asked records that an update server was asked for jobs, by its address without secrets, and why that failed.
+func (u *Updater) Asked(server string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	u.report(func(s *Status) { s.Server, s.ServerError = server, text })
 }
 
 // Set changes the settings. An update that is under way goes on with those that it has begun with.
@@ -122,7 +134,7 @@ func (u *Updater) Set(settings config.Bundle) {
 func (u *Updater) Status() *Status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.settings.From == "" && u.finished == nil && u.jobs.active == nil {
+	if u.settings.From == "" && len(u.finished) == 0 && u.jobs.active == nil && u.status.Server == "" {
 		return nil
 	}
 	s := u.status
@@ -213,7 +225,7 @@ var errKnown = errors.New("this bundle was refused before")
 
 // once asks the source and installs what is newer, for a job or on its own. It returns how the bundle of the source has fared, now or
 // before. The error is why that is not known; a refused bundle is none.
-func (u *Updater) once(ctx context.Context, settings *config.Bundle, job *payload.JobExecution) (*Outcome, error) {
+func (u *Updater) once(ctx context.Context, settings *config.Bundle, job *Job) (*Outcome, error) {
 	u.report(func(s *Status) { s.Source = shownSource(settings.From) })
 	u.doing(Downloading, "")
 	c, known, err := u.receive(ctx, settings, job)
@@ -236,7 +248,7 @@ func (u *Updater) once(ctx context.Context, settings *config.Bundle, job *payloa
 
 // conclude records and logs an outcome.
 func (u *Updater) conclude(outcome *Outcome) error {
-	u.memory = memory{Last: outcome, Job: u.memory.Job}
+	u.memory = memory{Last: outcome, Jobs: u.memory.Jobs}
 	u.report(func(s *Status) {
 		s.Last = outcome
 		if outcome.Installed() {
@@ -253,7 +265,7 @@ func (u *Updater) conclude(outcome *Outcome) error {
 
 // receive asks the source for its bundle and receives it beside the version in force. If the bundle is installed or was refused, that is
 // the outcome.
-func (u *Updater) receive(ctx context.Context, settings *config.Bundle, job *payload.JobExecution) (*candidate, *Outcome, error) {
+func (u *Updater) receive(ctx context.Context, settings *config.Bundle, job *Job) (*candidate, *Outcome, error) {
 	if u.State == "" {
 		return nil, nil, errors.New("there is no state directory (set XDG_STATE_HOME)")
 	}
@@ -265,15 +277,19 @@ func (u *Updater) receive(ctx context.Context, settings *config.Bundle, job *pay
 		return nil, nil, errors.New("bundle.keys has no key, and only signed bundles are installed without a person")
 	}
 	var info *bundle.Info
+	source := bundle.Source{Location: settings.From, Progress: func(what string) progress.Step { return noted{u, what} }}
+	digest := ""
+	if job != nil {
+		source.Remote, source.Contents = true, job.Contents
+		source.PlainHTTP, source.Transport = job.PlainHTTP, job.Transport
+		digest = job.Digest
+	}
 	pull := bundle.Pull{
-		Source: bundle.Source{
-			Location: settings.From, Remote: job != nil, Progress: func(what string) progress.Step { return noted{u, what} },
-		},
-		Store: u.store, Keys: keys, Machine: u.Machine, Stage: true,
+		Source: source, Store: u.store, Keys: keys, Machine: u.Machine, Stage: true,
 		Accept: func(i *bundle.Info) error {
 			info = i
-			if job != nil && job.Document.Digest != "" && job.Document.Digest != i.Digest {
-				return fmt.Errorf("its digest is %s, that of the job %.80s", i.Digest, job.Document.Digest)
+			if digest != "" && digest != i.Digest {
+				return fmt.Errorf("its digest is %s, that of the job %.80s", i.Digest, digest)
 			}
 			return u.accept(i)
 		},
