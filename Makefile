@@ -20,7 +20,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: attack recording deps-build deps-test deps-lint test-once test-sequential test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check release-check-all check-all jetson-check package package-check
+.PHONY: hawkbit-check attack recording deps-build deps-test deps-lint test-once test-sequential test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check release-check-all check-all jetson-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -171,6 +171,10 @@ alerts-check: ## check and test the Prometheus rules; promtool is in Debian's pa
 triton-check: build ## the tests against the real Triton Inference Server; needs the network once and Python with its shared library
 	@cmd/edge-infer/internal/tritoncheck/setup $(deps)/triton
 	EDGE_INFER_TEST_TRITON=$(deps)/triton go test -count=1 -v -timeout 60m $(TRITON_FLAGS) ./cmd/edge-infer/internal/tritoncheck
+
+hawkbit-check: build ## EDGE_INFER_DAEMONS (3) devices get a bundle from a real goosebit, an update server; needs the network once
+	@cmd/edge-infer/internal/hawkbit/goosebit/setup $(deps)/goosebit
+	EDGE_INFER_TEST_GOOSEBIT=$(deps)/goosebit go test -count=1 -v -timeout 60m -run '^TestGoosebit' ./cmd/edge-infer/internal/daemon
 
 abi-check: ## compare the TensorRT slot tables with the headers in TRT_INCLUDE
 	@engine/tensorrt/abicheck/abi-check "$(TRT_INCLUDE)"

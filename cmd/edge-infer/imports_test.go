@@ -77,8 +77,8 @@ internal/convert: engine internal/atomicfile engine/cuda engine/onnx engine/prep
 	internal/catalogue internal/config internal/media internal/network internal/progress postprocess/evaluate postprocess/head
 	postprocess/predict
 internal/daemon: capture internal/annotate internal/imagesize internal/atomicfile internal/bundle internal/config internal/daemon/control
-	internal/daemon/fleet internal/daemon/outputs internal/judge internal/pipeline internal/process internal/progress
-	internal/report internal/site
+	internal/daemon/fleet internal/daemon/outputs internal/hawkbit internal/judge internal/pipeline internal/process internal/progress
+	internal/catalogue internal/report internal/site mqtt/payload
 	internal/state internal/telemetry internal/terminal internal/update systemd
 internal/daemon/camera: capture internal/pipeline internal/site
 internal/daemon/device: capture engine engine/cuda engine/standby engine/tensorrt engine/triton internal/backoff internal/config
@@ -103,13 +103,14 @@ internal/config/manual: internal/config
 internal/diagnose: internal/boundedfile internal/redact internal/site mqtt/command capture capture/gstreamer capture/nvdec
 	capture/rtsp capture/rtsp/rtsptest capture/scene capture/source engine
 	internal/atomicfile engine/auto engine/cuda engine/isolate engine/onnxruntime engine/preprocess engine/tensorrt internal/mqttconfig
-	internal/bundle internal/config internal/network internal/process internal/progress internal/telemetry internal/update
+	internal/bundle internal/config internal/hawkbit internal/network internal/process internal/progress internal/telemetry internal/update
 	internal/upload internal/verify internal/web
 	internal/webhook mqtt mqtt/spool postprocess postprocess/head postprocess/predict postprocess/zone
 internal/crashtest:
 internal/prototest: internal/testtool
 internal/testtool:
 internal/httperror:
+internal/hawkbit: internal/backoff internal/config internal/httperror internal/update mqtt/credentials mqtt/payload
 internal/history: internal/pipeline postprocess postprocess/zone
 internal/infer: capture capture/source engine internal/atomicfile engine/onnx engine/tensorrt internal/annotate internal/imagesize
 	internal/config internal/media internal/network internal/pipeline internal/progress internal/report internal/terminal mqtt/payload

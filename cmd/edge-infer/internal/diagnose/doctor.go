@@ -67,7 +67,7 @@ func (d *Doctor) Run(ctx context.Context, each func(Check)) Checks {
 	add(d.webhooks(ctx)...)
 	add(d.verify(ctx)...)
 	add(d.upload(ctx)...)
-	add(d.updates()...)
+	add(d.updates(ctx)...)
 	return all.checks
 }
 

@@ -42,7 +42,7 @@ func (p *Preflight) Run(ctx context.Context) (mistakes []error) {
 	} else {
 		mistakes = p.networks(ctx)
 	}
-	for _, part := range []func() []error{p.cameras, p.mqtt, p.directories, p.webhooks, p.verify, p.bundle, p.web} {
+	for _, part := range []func() []error{p.cameras, p.mqtt, p.directories, p.webhooks, p.verify, p.updates, p.web} {
 		if err := ctx.Err(); err != nil {
 			return []error{err}
 		}

@@ -182,3 +182,11 @@ func (s *session) do(ctx context.Context, method string, to *url.URL, body io.Re
 	}
 	return response, nil
 }
+
+// Probe polls the server once and does nothing of what it asks for.
+func Probe(ctx context.Context, settings config.HawkBit, device string) error {
+	s := newSession(settings, device)
+	defer s.close()
+	_, err := s.get(ctx, s.base, &resource{})
+	return err
+}

@@ -19,8 +19,8 @@ func updateMetrics() []daemonMetric {
 		}
 	}
 	return []daemonMetric{
-		metric("update_check_success", "0 while the source gives no bundle.", nil, func(s *update.Status, emit emit) {
-			emit(boolToFloat(s.Error == ""))
+		metric("update_check_success", "0 while the source gives no bundle, or the update server no jobs.", nil, func(s *update.Status, emit emit) {
+			emit(boolToFloat(s.Error == "" && s.ServerError == ""))
 		}),
 		metric("update_check_time_seconds", "Time of the last check, Unix time.", nil, func(s *update.Status, emit emit) {
 			emit(unixSeconds(s.Checked))

@@ -1,6 +1,7 @@
 package outputs
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -42,7 +43,7 @@ func updateStatus(u *update.Status) *payload.Update {
 	if u == nil {
 		return nil
 	}
-	status := &payload.Update{Model: u.Model, Version: u.Version, Phase: string(u.Phase), Candidate: u.Candidate, Error: u.Error}
+	status := &payload.Update{Model: u.Model, Version: u.Version, Phase: string(u.Phase), Candidate: u.Candidate, Error: cmp.Or(u.Error, u.ServerError)}
 	if u.Last != nil {
 		status.Agreement = u.Last.Agreement
 		if !u.Last.Installed() {

@@ -99,9 +99,10 @@ function inputShape(engine) {
 function updateState(update) {
   if (!update) return "";
   const last = update.last;
-  const parts = [update.version ? `version ${update.version} from ${update.source}` : `from ${update.source}`];
+  const from = `from ${update.source || update.server}`;
+  const parts = [update.version ? `version ${update.version} ${from}` : from];
   if (update.phase !== "current") parts.push(`${update.candidate ? `version ${update.candidate}: ` : ""}${update.phase} ${update.doing ?? ""}`.trim());
-  if (update.error) parts.push(update.error);
+  for (const error of [update.error, update.server_error]) if (error) parts.push(error);
   if (last?.reason) parts.push(`version ${last.version} was refused: ${last.reason}`);
   return parts.join("; ");
 }
