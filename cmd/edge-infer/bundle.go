@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,6 +15,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/diagnose"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/update"
 )
 
 func newBundle(stdout, stderr io.Writer) *cobra.Command {
@@ -27,11 +30,12 @@ It is the same in a registry, at an https address and in a file, and signed with
   edge-infer bundle pull registry.example.org/models/belt:4 --key belt.pub && edge-infer --camera 0 --model belt
   edge-infer bundle pull https://example.org/belt.tar --config /etc/edge-infer/edge-infer.yaml    with its bundle.keys`,
 		RunE: func(*cobra.Command, []string) error {
-			return config.Usagef("bundle needs make, push, pull, show or verify")
+			return config.Usagef("bundle needs make, push, pull, show, verify or wait")
 		},
 	}
 	command.AddCommand(newBundleMake(stdout, stderr), newBundlePush(stdout, stderr), newBundlePull(stdout, stderr),
-		newBundleShow(stdout, stderr), newBundleVerify(stdout, stderr))
+		newBundleShow(stdout, stderr), newBundleVerify(stdout, stderr),
+		newBundleWait(stdout, stderr))
 	return command
 }
 
@@ -106,6 +110,7 @@ type bundleSource struct {
 	bundle.Source
 	settings config.Sources
 	keys     []string
+	state    string // directory of the daemon with the settings, once they are loaded
 	asJSON   bool
 }
 
@@ -129,6 +134,7 @@ func (s *bundleSource) load(location string) (bundle.Keys, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.state = c.State
 	if len(s.keys) == 0 {
 		s.keys = c.Bundle.Keys
 	}
@@ -192,6 +198,46 @@ func newBundleVerify(stdout, stderr io.Writer) *cobra.Command {
 		Use: "verify FILE|URL|HOST/NAME:TAG", Short: "Check the signature of a bundle and the digests of all its files",
 		Long: `Receives all of a bundle without installing it. The signature is checked against --key or bundle.keys.`,
 	}, true)
+}
+
+func newBundleWait(stdout, stderr io.Writer) *cobra.Command {
+	source := newBundleSource(stderr)
+	source.settings.Scope = config.UpdateSections()
+	timeout := 24 * time.Hour
+	command := &cobra.Command{
+		Use: "wait FILE|URL|HOST/NAME:TAG", Short: "Wait until the daemon on this machine has tried a bundle", Args: oneBundle,
+		Long: `Verifies a bundle that the daemon gets by bundle.from or as a job, then waits until it is in force or refused, which is an error with the reason.
+It is for the tools that bring a bundle to a device. --config names the daemon's configuration; $STATE_DIRECTORY and $CACHE_DIRECTORY are its
+directories, of the service /var/lib/edge-infer and /var/cache/edge-infer.`,
+		RunE: func(command *cobra.Command, args []string) error {
+			keys, err := source.load(args[0])
+			if err != nil {
+				return err
+			}
+			summary, err := (&bundle.Show{Source: source.Source, Keys: keys, Contents: true}).Run(command.Context())
+			if err != nil {
+				return err
+			}
+			store, err := catalogue.Open()
+			if err != nil {
+				return err
+			}
+			limit := fmt.Errorf("bundle %s: the daemon has not tried it in %v (see edge-infer doctor)", args[0], timeout)
+			ctx, cancel := context.WithTimeoutCause(command.Context(), timeout, limit)
+			defer cancel()
+			outcome, err := update.Wait(ctx, source.state, store, &summary.Bundle)
+			if err != nil {
+				return err
+			}
+			if !outcome.Installed() {
+				err = fmt.Errorf("bundle %s: %s", args[0], outcome.Text())
+			}
+			return show(stdout, source.asJSON, outcome, err)
+		},
+	}
+	source.flags(command.Flags())
+	command.Flags().DurationVar(&timeout, "timeout", timeout, "longest wait")
+	return command
 }
 
 // newBundleReader completes a command that reads a bundle, with its contents or without.

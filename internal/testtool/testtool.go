@@ -15,6 +15,7 @@ import (
 var Packages = map[string]string{
 	"bash":             essential,
 	"cc":               "build-essential",
+	"chmod":            essential,
 	"cp":               essential,
 	"curl":             "curl",
 	"cut":              essential,
@@ -35,6 +36,7 @@ var Packages = map[string]string{
 	"mosquitto_pub":    "mosquitto-clients",
 	"mosquitto_sub":    "mosquitto-clients",
 	"mount":            essential,
+	"mv":               essential,
 	"nm":               "build-essential",
 	"pkg-config":       "pkg-config",
 	"protoc":           "protobuf-compiler",
@@ -42,6 +44,7 @@ var Packages = map[string]string{
 	"sh":               essential,
 	"sleep":            essential,
 	"stdbuf":           essential,
+	"sync":             essential,
 	"systemd-analyze":  "systemd",
 	"tar":              essential,
 	"unshare":          essential,

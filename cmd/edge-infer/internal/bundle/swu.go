@@ -26,7 +26,7 @@ const (
 )
 
 // errSWU says what is wrong with an archive.
-var errSWU = errors.New("it is not an image of SWUpdate with one .tar in it (make it with edge-infer bundle make --output NAME.swu)")
+var errSWU = errors.New("it is not an image of SWUpdate with one .tar in it (make it with edge-infer bundle make --out NAME.swu)")
 
 // unwrapSWU returns the bundle inside an image of SWUpdate of that many bytes, and the whole file if it is none.
 func unwrapSWU(file io.ReaderAt, size int64) (io.ReaderAt, int64, error) {

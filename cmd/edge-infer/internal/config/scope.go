@@ -30,6 +30,9 @@ func BrokerSections() Scope { return Scope{"name", "mqtt", "log", "log_format"} 
 // BundleSections is the scope of commands that read model bundles.
 func BundleSections() Scope { return Scope{"bundle"} }
 
+// UpdateSections is the scope of commands about the updates of a daemon on this machine.
+func UpdateSections() Scope { return append(BundleSections(), "name") }
+
 // FleetSections is the scope of commands for many devices on a broker.
 func FleetSections() Scope { return append(BrokerSections(), "bundle") }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// reportJob tells the sender of a job how far this device has come with it.
+// reportJob reports to the sender of a job how far this device has come with it.
 func (r *run) reportJob(sender update.Sender, job string, report *payload.JobUpdate) {
 	if sender == update.HawkBit {
 		r.hawkbit.Report(job, report)
@@ -18,7 +18,7 @@ func (r *run) reportJob(sender update.Sender, job string, report *payload.JobUpd
 	}
 }
 
-// attributes are what an update server is told of this device. sw_version is the name that SWUpdate's servers know.
+// attributes describe this device for an update server. sw_version is the name that SWUpdate's servers know.
 func (r *run) attributes() map[string]string {
 	all := map[string]string{"edge_infer": r.Version}
 	store, err := catalogue.Open()

@@ -31,7 +31,7 @@ type Updater interface {
 type Client struct {
 	Device  string // the server's controllerId
 	Updater Updater
-	// Attributes returns what the server is told of the device.
+	// Attributes describe the device for the server.
 	Attributes func() map[string]string
 	Logger     *slog.Logger
 

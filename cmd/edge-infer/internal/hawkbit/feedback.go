@@ -24,8 +24,8 @@ func closed(finished, detail string) feedbackStatus {
 	return feedbackStatus{Execution: "closed", Result: feedbackResult{finished}, Details: []string{detail}}
 }
 
-// feedbackOf returns how the server is told of a job. Its status for what a device does not try, rejected, leaves an action open: here that is
-// a failure too.
+// feedbackOf returns the report of a job in the server's form. Its status for what a device does not try, rejected, leaves an action open:
+// here that is a failure too.
 func feedbackOf(report *payload.JobUpdate) feedbackStatus {
 	d := &report.Details
 	text := d.Reason

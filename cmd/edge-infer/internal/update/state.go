@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -55,6 +56,12 @@ func (m *memory) save(directory string) error {
 func ReadOutcome(directory string) (*Outcome, error) {
 	m, err := readMemory(directory)
 	return m.Last, err
+}
+
+// Print writes the outcome as a line.
+func (o *Outcome) Print(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "%s: %s\n", o.Model, o.Text())
+	return err
 }
 
 // Text is the outcome as a part of a sentence.

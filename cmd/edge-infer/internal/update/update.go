@@ -224,9 +224,12 @@ type candidate struct {
 var errKnown = errors.New("this bundle was refused before")
 
 // once asks the source and installs what is newer, for a job or on its own. It returns how the bundle of the source has fared, now or
-// before. The error is why that is not known; a refused bundle is none.
+// before; nil if there is none. The error is why that is not known; a refused bundle is none.
 func (u *Updater) once(ctx context.Context, settings *config.Bundle, job *Job) (*Outcome, error) {
 	u.report(func(s *Status) { s.Source = shownSource(settings.From) })
+	if job == nil && filepath.IsAbs(settings.From) && !exists(settings.From) { // another program puts bundles there
+		return nil, nil
+	}
 	u.doing(Downloading, "")
 	c, known, err := u.receive(ctx, settings, job)
 	if err != nil || c == nil {
