@@ -20,7 +20,7 @@ tools := $(deps)/bin
 clang := clang-$(CLANG_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: hawkbit-check attack recording deps-build deps-test deps-lint test-once test-sequential test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check release-check-all check-all jetson-check package package-check
+.PHONY: apt-repository hawkbit-check attack recording deps-build deps-test deps-lint test-once test-sequential test-race test-load alerts-check triton-check track-bench help deps build demo check-demo test lint vulncheck fuzz bench bench-gpu soak clean env ptx ptx-check release release-check release-check-all check-all jetson-check package package-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -144,11 +144,15 @@ jetson-check: release ## CSI cameras with stand-ins for JetPack's plugins, the a
 	EDGE_INFER_TEST_RELEASE=$(root)/bin/release EDGE_INFER_TEST_MACHINES=$(deps)/release/machines \
 		go test -count=1 -v -timeout 60m -run '^TestJetson' ./cross
 
-package: release ## Debian packages, archives, container images, bill of materials, licences, checksums and install script in bin/release
+package: release ## Debian packages, archives, container images, bill of materials, licences, checksums (signed with MINISIGN_KEY) and install script in bin/release
 	@cross/deps check
 	@for arch in arm64 amd64; do NFPM=$(tools)/nfpm-$(NFPM_VERSION) cross/package $$arch bin/release || exit 1; done
 	@cp deploy/install.sh bin/release
 	@cd bin/release && sha256sum *.deb *.tar.gz *.oci.tar *.json install.sh edge-infer-a* >SHA256SUMS
+	@[ -z "$(MINISIGN_KEY)" ] || minisign -S -s "$(MINISIGN_KEY)" -m bin/release/SHA256SUMS
+
+apt-repository: package ## apt repository of the packages in APT_REPOSITORY (bin/apt), signed by the GPG key APT_KEY if it is set
+	cross/apt-repository bin/release $(or $(APT_REPOSITORY),bin/apt) $(APT_KEY)
 
 package-check: package ## install, upgrade, remove and purge the packages on a clean Debian; start the container image
 	EDGE_INFER_TEST_RELEASE=$(root)/bin/release go test -count=1 -v -run '^TestReleased' ./cross/image

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // release is a directory with the files of a release as `make package` makes them, small ones, and the machine that installs from it.
@@ -287,4 +289,35 @@ func TestInstallHelp(t *testing.T) {
 	require.Zero(t, status)
 	require.Empty(t, stderr)
 	require.Contains(t, stdout, "usage: sh install.sh [--from DIR|URL]")
+}
+
+// With a key, only checksums that it has signed are used.
+func TestInstallChecksTheSignature(t *testing.T) {
+	r := newRelease(t, "x86_64", "1000")
+	minisign := testtool.Program(t, "minisign")
+	keys := t.TempDir()
+	run := func(arguments ...string) {
+		output, err := exec.Command(minisign, arguments...).CombinedOutput()
+		require.NoError(t, err, "%s", output)
+	}
+	public := func(name string) string {
+		run("-G", "-W", "-p", filepath.Join(keys, name+".pub"), "-s", filepath.Join(keys, name+".key"))
+		text, err := os.ReadFile(filepath.Join(keys, name+".pub"))
+		require.NoError(t, err)
+		return strings.Split(string(text), "\n")[1]
+	}
+	ours, others := public("ours"), public("others")
+	_, stderr, status := r.install(t, "--from", r.dir, "--key", ours)
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "has no file SHA256SUMS.minisig")
+	run("-S", "-s", filepath.Join(keys, "ours.key"), "-m", filepath.Join(r.dir, "SHA256SUMS"))
+	_, stderr, status = r.install(t, "--from", r.dir, "--key", others)
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "SHA256SUMS is not signed by "+others+"; nothing was installed")
+	require.Empty(t, r.installed(t))
+	_, stderr, status = r.install(t, "--from", r.dir, "--key", ours)
+	require.Zero(t, status, stderr)
+	r.write(t, "SHA256SUMS", append(r.read(t, "SHA256SUMS"), ' '))
+	_, _, status = r.install(t, "--from", r.dir, "--key", ours)
+	require.Equal(t, 1, status)
 }

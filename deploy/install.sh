@@ -6,9 +6,10 @@ usage() {
 	cat <<'TEXT'
 Installs edge-infer for this machine, after the files' SHA-256 checksums were verified.
 
-usage: sh install.sh [--from DIR|URL] [--package|--archive] [--prefix DIR]
+usage: sh install.sh [--from DIR|URL] [--key KEY] [--package|--archive] [--prefix DIR]
 
   --from DIR|URL  directory or web address with the files of one release (default: the latest release on GitHub)
+  --key KEY       public key of minisign that must have signed the checksums (needs the program minisign)
   --package       install the Debian packages, with the service; needs root (default for root on Debian and Ubuntu)
   --archive       install the program and ONNX Runtime below --prefix (default otherwise)
   --prefix DIR    (default: /usr/local for root, ~/.local for others)
@@ -148,13 +149,18 @@ main() {
 	from=https://github.com/edge-infer/edge-infer/releases/latest/download
 	how=
 	prefix=
+	key=
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--help | -h) usage && exit 0 ;;
 		--package | --archive) how=${1#--} ;;
-		--from | --prefix)
+		--from | --prefix | --key)
 			[ -n "${2:-}" ] || wrong_usage "$1 needs a value"
-			if [ "$1" = --from ]; then from=${2%/}; else prefix=$2; fi
+			case $1 in
+			--from) from=${2%/} ;;
+			--prefix) prefix=$2 ;;
+			--key) key=$2 ;;
+			esac
 			shift
 			;;
 		*) wrong_usage "unknown argument $1" ;;
@@ -180,6 +186,11 @@ main() {
 	trap 'rm -rf "$work"' EXIT
 	trap 'exit 1' HUP INT TERM
 	fetch SHA256SUMS
+	if [ -n "$key" ]; then
+		have minisign || fail "minisign is needed to verify the signature: install it, or do without --key"
+		fetch SHA256SUMS.minisig
+		minisign -Vqm "$work/SHA256SUMS" -P "$key" || fail "SHA256SUMS is not signed by $key; nothing was installed"
+	fi
 	if [ "$how" = package ]; then install_packages; else install_archive; fi
 }
 
