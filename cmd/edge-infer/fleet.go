@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,29 +10,32 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/bundle"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/config"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/mqttconfig"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/report"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/rollout"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/terminal"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
 func newFleet(stdout, stderr io.Writer) *cobra.Command {
 	command := &cobra.Command{
-		Use: "fleet", Short: "Show the devices on a broker, and roll out a model to them in stages", Args: noArguments,
+		Use: "fleet", Short: "Show the devices on a broker, and roll out a model or settings to them in stages", Args: noArguments,
 		Long: `Talks to devices over the broker of --mqtt or the configuration. Devices need remote control (mqtt.control) and bundle.keys.
 
   edge-infer fleet list --mqtt tcp://broker:1883
   edge-infer fleet update registry.example.org/models/belt:5 --stages 1,10,100 --mqtt tcp://broker:1883
+  edge-infer fleet configure settings.yaml --version 3 --sign belt.key --devices 'gate-*' --mqtt tcp://broker:1883
   edge-infer fleet status belt-5 --mqtt tcp://broker:1883
   edge-infer fleet abort belt-5 --mqtt tcp://broker:1883`,
 		RunE: func(*cobra.Command, []string) error {
-			return config.Usagef("fleet needs list, update, status or abort")
+			return config.Usagef("fleet needs list, update, configure, status or abort")
 		},
 	}
-	command.AddCommand(newFleetList(stdout), newFleetUpdate(stdout, stderr), newFleetStatus(stdout), newFleetAbort(stdout))
+	command.AddCommand(newFleetList(stdout), newFleetUpdate(stdout, stderr), newFleetConfigure(stdout, stderr), newFleetStatus(stdout), newFleetAbort(stdout))
 	return command
 }
 
@@ -143,23 +147,81 @@ A device that is off gets the job when it is back. Interrupt it, and run it agai
 			if r.Job == "" {
 				r.Job = fmt.Sprintf("%s-%d", shown.Bundle.Name, shown.Bundle.Version)
 			}
-			if err := r.Check(); err != nil {
-				return config.UsageError{Err: err}
-			}
-			result, err := r.Run(command.Context())
-			if err != nil && result.Stopped == "" {
-				return err
-			}
-			return errors.Join(show(stdout, settings.asJSON, result, nil), err)
+			return runRollout(command.Context(), r, stdout, settings.asJSON)
 		},
 	}
-	flags := command.Flags()
+	rolloutFlags(r, command.Flags(), "name and version of the bundle")
+	return settings.add(command)
+}
+
+// runRollout runs a roll-out and prints its result.
+func runRollout(ctx context.Context, r *rollout.Rollout, stdout io.Writer, asJSON bool) error {
+	if err := r.Check(); err != nil {
+		return config.UsageError{Err: err}
+	}
+	result, err := r.Run(ctx)
+	if err != nil && result.Stopped == "" {
+		return err
+	}
+	return errors.Join(show(stdout, asJSON, result, nil), err)
+}
+
+// rolloutFlags adds the flags of roll-outs.
+func rolloutFlags(r *rollout.Rollout, flags *pflag.FlagSet, usualJob string) {
 	flags.StringVar(&r.Devices, "devices", "", "pattern of the names, such as gate-*")
-	flags.StringVar(&r.Job, "job", "", "name of the job (default: name and version of the bundle)")
+	flags.StringVar(&r.Job, "job", "", "name of the job (default: "+usualJob+")")
 	flags.Float64SliceVar(&r.Stages, "stages", []float64{1, 10, 50, 100},
 		"shares of the devices in percent that have the job after each stage")
 	flags.Float64Var(&r.MaxFailed, "max-failed", 5, "largest share of failed devices in percent; more stop the roll-out")
 	flags.DurationVar(&r.Patience, "stage-time", 2*time.Hour, "how long a stage waits for connected devices; late ones count as failed")
+}
+
+func newFleetConfigure(stdout, stderr io.Writer) *cobra.Command {
+	settings := newFleetSettings()
+	r := &rollout.Rollout{Progress: report.Steps(stderr)}
+	var s bundle.Settings
+	var key, expires string
+	command := &cobra.Command{
+		Use: "configure FILE.yaml", Short: "Have devices apply settings that they have in common, a stage at a time", Args: oneFile,
+		Long: `Signs the settings of a file and gives them to devices as a job, as fleet update does with a bundle. A device applies them over its own configuration,
+without a restart, and goes back if the broker or a camera ceases to work in the time of bundle.trial. Each file replaces the one before. Cameras,
+secondary networks, webhooks, name and bundle.keys are each device's own.`,
+		RunE: func(command *cobra.Command, args []string) error {
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			if err := config.CheckFleetSettings(text); err != nil {
+				return config.Usagef("%s: %w", args[0], err)
+			}
+			if s.Version < 1 || key == "" {
+				return config.Usagef("fleet configure needs --version, a whole number that grows, and --sign, the secret key file of minisign")
+			}
+			if expires != "" {
+				if s.Expires, err = time.Parse(time.DateOnly, expires); err != nil {
+					return config.Usagef("--expires %q must be a date, such as 2027-06-30", expires)
+				}
+			}
+			if _, r.Fleet, err = settings.fleet(); err != nil {
+				return err
+			}
+			s.Settings = string(text)
+			r.Document.Operation = payload.UpdateSettings
+			ask := func(prompt string) (string, error) { return terminal.AskPassword(stderr, prompt) }
+			if r.Document.Settings, r.Document.Signature, err = s.Sign(key, ask); err != nil {
+				return err
+			}
+			if r.Job == "" {
+				r.Job = fmt.Sprintf("settings-%d", s.Version)
+			}
+			return runRollout(command.Context(), r, stdout, settings.asJSON)
+		},
+	}
+	flags := command.Flags()
+	flags.Int64Var(&s.Version, "version", 0, "whole number that grows with each change; devices do not go back")
+	flags.StringVar(&key, "sign", "", "secret key file of minisign; devices have its public key in bundle.keys")
+	flags.StringVar(&expires, "expires", "", "date from which devices do not apply them, such as 2027-06-30")
+	rolloutFlags(r, flags, "settings and their version")
 	return settings.add(command)
 }
 
@@ -212,6 +274,14 @@ func newFleetAbort(stdout io.Writer) *cobra.Command {
 		},
 	}
 	return settings.add(command)
+}
+
+// oneFile takes the name of one file.
+func oneFile(command *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return config.Usagef("%s needs one file", command.CommandPath())
+	}
+	return nil
 }
 
 // oneJob takes exactly one argument.

@@ -24,14 +24,20 @@ const (
 // Final reports whether the device does nothing more for the job.
 func (s JobStatus) Final() bool { return s != JobQueued && s != JobInProgress }
 
-// UpdateModel is the one operation of jobs: it installs the model bundle of From, whose manifest must have the Digest if that is set.
-const UpdateModel = "update-model"
+// The operations of jobs. UpdateModel installs the model bundle of From, whose manifest must have the Digest if that is set. UpdateSettings
+// applies Settings, which Signature signs.
+const (
+	UpdateModel    = "update-model"
+	UpdateSettings = "update-settings"
+)
 
 // JobDocument says what is to be done.
 type JobDocument struct {
 	Operation string `json:"operation"`
-	From      string `json:"from"` // https address, or HOST/NAME:TAG of a registry
+	From      string `json:"from,omitempty"` // https address, or HOST/NAME:TAG of a registry
 	Digest    string `json:"digest,omitempty"`
+	Settings  string `json:"settings,omitempty"`  // text of edge-infer fleet configure
+	Signature string `json:"signature,omitempty"` // of minisign
 }
 
 // JobExecution is a job for one device.
@@ -50,7 +56,7 @@ type NextJob struct {
 var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // maxJob bounds the size of a NextJob in bytes.
-const maxJob = 4096
+const maxJob = 64 << 10
 
 // ParseNextJob reads a NextJob; an empty message has no execution. If the id can be read, the result has it also after an error.
 func ParseNextJob(message []byte) (next NextJob, err error) {
@@ -70,12 +76,14 @@ func ParseNextJob(message []byte) (next NextJob, err error) {
 	switch {
 	case !jobID.MatchString(job.ID):
 		return NextJob{}, errors.New("jobId must consist of 1 to 64 letters, digits, dots, dashes and underscores")
-	case job.Document.Operation != UpdateModel:
-		return next, fmt.Errorf("operation %.40q is not %s", job.Document.Operation, UpdateModel)
-	case job.Document.From == "":
+	case job.Document.Operation == UpdateModel && job.Document.From == "":
 		return next, errors.New("jobDocument.from is empty")
+	case job.Document.Operation == UpdateSettings && (job.Document.Settings == "" || job.Document.Signature == ""):
+		return next, errors.New("jobDocument.settings or signature is empty")
+	case job.Document.Operation == UpdateModel, job.Document.Operation == UpdateSettings:
+		return next, nil
 	}
-	return next, nil
+	return next, fmt.Errorf("operation %.40q is neither %s nor %s", job.Document.Operation, UpdateModel, UpdateSettings)
 }
 
 // JobUpdate is what a device says of a job.

@@ -95,6 +95,7 @@ func (s *Sources) configured() *layers {
 	l.applyEnvironment()
 	s.applyFlags(l)
 	l.applyService(l.lookup)
+	l.applyFleet()
 	l.applyAdded()
 	l.applyBrowsers()
 	return l

@@ -208,6 +208,7 @@ func (r *run) wire(c *config.Config, read control.Files, out *report.Output, scr
 	u.State = c.State
 	u.Fleet = fleet.Models{Fleet: f}
 	u.Judge = &judge.Judge{Timeout: judgeTimeout}
+	u.Settings = &fleetSettings{config.FleetSettings{State: c.State}, r}
 	u.Machine = r.Machine
 	u.Logger = r.logger
 	u.Report = r.reportJob

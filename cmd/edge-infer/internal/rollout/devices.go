@@ -28,6 +28,7 @@ type Device struct {
 	Progress *payload.JobUpdate `json:"progress,omitempty"`
 
 	updates map[string]*payload.JobUpdate // by job
+	gone    time.Time                     // when its connection was seen to end, zero for never
 }
 
 // devices collects what devices publish.
@@ -66,7 +67,11 @@ func (d *devices) receive(name string, message []byte) {
 	}
 	switch what := strings.Join(levels[1:], "/"); {
 	case what == "available":
+		was := one.Online
 		one.Online = string(message) == topic.Online
+		if was && !one.Online {
+			one.gone = time.Now()
+		}
 	case what == "status":
 		one.status(message)
 	case what == "jobs/notify-next":

@@ -30,8 +30,14 @@ type Rollout struct {
 	MaxFailed float64
 	// Patience is how long a stage waits for devices that are connected. Those that are not have time, and count when they are back.
 	Patience time.Duration
+	// Absence is how long a stage waits for devices that lose their connection meanwhile, which may be what the job does to them;
+	// DefaultAbsence if 0.
+	Absence  time.Duration
 	Progress progress.Reporter
 }
+
+// DefaultAbsence is longer than the usual trial, after which a device goes back if it has lost its connection by the job.
+const DefaultAbsence = 15 * time.Minute
 
 // Result is how a roll-out has ended.
 type Result struct {
@@ -152,7 +158,7 @@ func (r *Rollout) give(ctx context.Context, peer *mqtt.Peer, d *devices, name st
 	return peer.Publish(ctx, nextJob(name), message)
 }
 
-// stage waits until every device with the job that is connected has ended it. It returns why there is no further stage.
+// stage waits until every device with the job that is connected, or was until lately, has ended it. It returns why there is no further stage.
 func (r *Rollout) stage(ctx context.Context, d *devices, given []string, result *Result) error {
 	step := r.Progress.Begin(fmt.Sprintf("devices have ended %s", r.Job))
 	defer step.Close()
@@ -180,8 +186,8 @@ func (r *Rollout) stage(ctx context.Context, d *devices, given []string, result 
 	}
 }
 
-// count counts the devices with the job by what they have reported. It returns how many are connected and have not ended it; if the time of
-// the stage is over, they have failed.
+// count counts the devices with the job by what they have reported. It returns how many are connected, or were until
+// lately, and have not ended it; if the time of the stage is over, those that are connected have failed.
 func (r *Rollout) count(d *devices, given []string, over bool, result *Result) (online int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,7 +213,7 @@ func (r *Rollout) count(d *devices, given []string, over bool, result *Result) (
 			failed(name, "late: it has not ended the job in time")
 		default:
 			result.Waiting++
-			if one.Online {
+			if one.Online || time.Since(one.gone) < cmp.Or(r.Absence, DefaultAbsence) {
 				online++
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/mqtt"
 	"github.com/edge-infer/edge-infer/mqtt/mqtttest"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
@@ -100,13 +101,13 @@ func rollout(url, job string) *Rollout {
 func good(*payload.JobExecution) bool { return false }
 
 // fleetOf simulates many devices at once.
-func fleetOf(t *testing.T, url string, count int, fails func(*payload.JobExecution) bool) []*simulated {
+func fleetOf(t *testing.T, url, name string, count int, fails func(*payload.JobExecution) bool) []*simulated {
 	all := make([]*simulated, count)
 	var ready sync.WaitGroup
 	for part := range 20 {
 		ready.Go(func() {
 			for i := part; i < count; i += 20 {
-				all[i] = simulate(t, url, fmt.Sprintf("gate-%04d", i), fails)
+				all[i] = simulate(t, url, fmt.Sprintf("%s-%04d", name, i), fails)
 			}
 		})
 	}
@@ -126,7 +127,7 @@ func begun(all []*simulated) (count int) {
 func TestRollOuts(t *testing.T) {
 	broker := mqtttest.StartMosquitto(t, "allow_anonymous true")
 	const count = 60
-	all := fleetOf(t, "tcp://"+broker.Address, count, func(job *payload.JobExecution) bool { return job.ID == "poisoned" })
+	all := fleetOf(t, "tcp://"+broker.Address, "gate", count, func(job *payload.JobExecution) bool { return job.ID == "poisoned" })
 	all[7].off()
 	result, err := rollout("tcp://"+broker.Address, "poisoned").Run(t.Context())
 	require.EqualError(t, err, "1 of 1 devices have failed (100 %, at most 5 % may)")
@@ -158,11 +159,58 @@ func TestRollOuts(t *testing.T) {
 	assert.Equal(t, payload.JobSucceeded, list[1].Progress.Status)
 }
 
+// TestLostDevicesAreWaitedFor: a device that loses its connection by the job may be the first of many.
+func TestLostDevicesAreWaitedFor(t *testing.T) {
+	broker := mqtttest.StartMosquitto(t, "allow_anonymous true")
+	all := fleetOf(t, "tcp://"+broker.Address, "gate", 3, good)
+	for _, d := range all {
+		d.took = time.Hour
+	}
+	ended := make(chan *Result, 1)
+	r := rollout("tcp://"+broker.Address, "one")
+	go func() {
+		result, _ := r.Run(t.Context())
+		ended <- result
+	}()
+	var first *simulated
+	require.Eventually(t, func() bool {
+		for _, d := range all {
+			if d.begun.Load() > 0 {
+				first = d
+			}
+		}
+		return first != nil
+	}, mqtttest.Patience, time.Millisecond)
+	first.off()
+	select {
+	case <-ended:
+		require.Fail(t, "the next stage has begun")
+	case <-time.After(3 * time.Second): // of three looks
+	}
+	first.connect(t)
+	first.report("one", payload.JobUpdate{Status: payload.JobFailed})
+	result := <-ended
+	assert.Equal(t, 1, result.Failed)
+	assert.Equal(t, 1, begun(all))
+
+	second := rollout("tcp://"+broker.Address, "two")
+	second.Absence = time.Nanosecond
+	go func() {
+		result, _ := second.Run(t.Context())
+		ended <- result
+	}()
+	require.Eventually(t, func() bool { return begun(all) > 1 }, mqtttest.Patience, time.Millisecond)
+	for _, d := range all {
+		d.off()
+	}
+	assert.Equal(t, 3, (<-ended).Waiting)
+}
+
 // TestInterruptedRollOuts: the job is taken back from devices that have not ended it, after an interruption, after abort, and when devices
 // are late.
 func TestInterruptedRollOuts(t *testing.T) {
 	broker := mqtttest.StartMosquitto(t, "allow_anonymous true")
-	all := fleetOf(t, "tcp://"+broker.Address, 4, good)
+	all := fleetOf(t, "tcp://"+broker.Address, "gate", 4, good)
 	for _, d := range all {
 		d.took = time.Hour
 	}
@@ -214,7 +262,8 @@ func TestParametersAreChecked(t *testing.T) {
 		"devices \"[\"":                   func(r *Rollout) { r.Devices = "[" },
 		"jobId must consist of":           func(r *Rollout) { r.Job = "a/b" },
 		"jobDocument.from is empty":       func(r *Rollout) { r.Document.From = "" },
-		"operation \"format\" is not upd": func(r *Rollout) { r.Document.Operation = "format" },
+		"settings or signature is empty":  func(r *Rollout) { r.Document.Operation = payload.UpdateSettings },
+		"operation \"format\" is neither": func(r *Rollout) { r.Document.Operation = "format" },
 	} {
 		r := rollout("", "good")
 		require.NoError(t, r.Check())
@@ -241,8 +290,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// TestManyDevices is run by hand with EDGE_INFER_DEVICES=5000: a good and a poisoned roll-out, while a third of the devices lose their
-// connections at random and others are off in between.
+// TestManyDevices is run by hand with EDGE_INFER_DEVICES=5000: a good and a poisoned roll-out, while 30 % of the devices have each of their
+// connections cut at random within a minute, and others are off in between.
 func TestManyDevices(t *testing.T) {
 	text := os.Getenv("EDGE_INFER_DEVICES")
 	if text == "" {
@@ -251,7 +300,10 @@ func TestManyDevices(t *testing.T) {
 	count, err := strconv.Atoi(text)
 	require.NoError(t, err)
 	broker := mqtttest.StartMosquitto(t, "allow_anonymous true")
-	all := fleetOf(t, "tcp://"+broker.Address, count, func(job *payload.JobExecution) bool { return job.ID == "poisoned" })
+	cuts := programtest.NewCuts(t, broker.Address, 1, time.Minute)
+	poisoned := func(job *payload.JobExecution) bool { return job.ID == "poisoned" }
+	all := append(fleetOf(t, "tcp://"+broker.Address, "gate", count-count*3/10, poisoned),
+		fleetOf(t, "tcp://"+cuts.Address, "door", count*3/10, poisoned)...)
 	for _, d := range all {
 		d.took = time.Duration(rand.IntN(3000)) * time.Millisecond
 	}
@@ -295,4 +347,5 @@ func TestManyDevices(t *testing.T) {
 		return err == nil && result.Succeeded == count
 	}, 5*time.Minute, time.Second, "%+v", result)
 	assert.Equal(t, count, begun(all)-before, "each has begun it once")
+	t.Logf("%d of %d connections were cut; %d bytes", cuts.Cut.Load(), cuts.Connections.Load(), cuts.Bytes.Load())
 }

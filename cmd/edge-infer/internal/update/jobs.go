@@ -27,7 +27,7 @@ const (
 	HawkBit Sender = "hawkbit"
 )
 
-// Job asks this device to install the bundle of a source, once.
+// Job asks this device to install the bundle of a source, once, or to take settings.
 type Job struct {
 	Sender Sender
 	ID     string // which the sender gives to no other job
@@ -37,6 +37,8 @@ type Job struct {
 	Contents  string
 	PlainHTTP bool
 	Transport http.RoundTripper
+	// Settings and Signature are those of bundle.Settings; empty for a job that installs a bundle.
+	Settings, Signature string
 }
 
 // jobs are the jobs that came from elsewhere. They are guarded by the updater's lock.
@@ -77,7 +79,10 @@ func (u *Updater) Receive(message []byte) {
 		u.jobs.withdraw(errWithdrawn)
 	}
 	if job != nil { // another sender offers its job again
-		u.jobs.waiting = &Job{Sender: Broker, ID: job.ID, From: job.Document.From, Digest: job.Document.Digest}
+		d := &job.Document
+		u.jobs.waiting = &Job{
+			Sender: Broker, ID: job.ID, From: d.From, Digest: d.Digest, Settings: d.Settings, Signature: d.Signature,
+		}
 		wake(u.changed)
 	}
 }
@@ -136,20 +141,32 @@ func (u *Updater) takeJob(ctx context.Context) (context.Context, *Job) {
 // do carries a job out and reports it. A run that ends meanwhile leaves it to the next one.
 func (u *Updater) do(ctx context.Context, job *Job) {
 	u.Logger.Info("job begun", "job", job.ID, "from", shownSource(job.From))
-	outcome, err := u.tryJob(ctx, job)
+	var update payload.JobUpdate
+	var err error
+	if job.Settings != "" {
+		update, err = u.configure(ctx, job)
+		u.checked(nil, 0)
+	} else {
+		var outcome *Outcome
+		outcome, err = u.tryJob(ctx, job)
+		update = ended(outcome, err)
+	}
 	withdrawn := errors.Is(context.Cause(ctx), errWithdrawn)
+	if err != nil && withdrawn {
+		update.Status, update.Details.Reason = payload.JobCanceled, errWithdrawn.Error()
+	}
 	interrupted := err != nil && ctx.Err() != nil && !withdrawn
 	u.mu.Lock()
 	u.jobs.withdraw(nil)
 	u.jobs.active, u.jobs.phase = nil, ""
 	u.mu.Unlock()
 	if !interrupted {
-		u.finish(job, ended(outcome, err, withdrawn))
+		u.finish(job, update)
 	}
 }
 
 // ended is what is reported of a job that has ended.
-func ended(outcome *Outcome, err error, withdrawn bool) payload.JobUpdate {
+func ended(outcome *Outcome, err error) payload.JobUpdate {
 	update := payload.JobUpdate{Status: payload.JobSucceeded}
 	if outcome != nil {
 		update.Details = payload.JobDetails{
@@ -157,8 +174,6 @@ func ended(outcome *Outcome, err error, withdrawn bool) payload.JobUpdate {
 		}
 	}
 	switch {
-	case err != nil && withdrawn:
-		update.Status, update.Details.Reason = payload.JobCanceled, errWithdrawn.Error()
 	case err != nil:
 		update.Status, update.Details.Reason = payload.JobRejected, err.Error()
 	case !outcome.Installed():

@@ -171,7 +171,7 @@ func TestAWithdrawnJobGoesBack(t *testing.T) {
 	b.Receive(nil) // there is nothing to withdraw
 	b.Receive([]byte("{"))
 	b.Receive([]byte(`{"execution": {"jobId": "three", "jobDocument": {"operation": "format"}}}`))
-	assert.Equal(t, `operation "format" is not update-model`, r.last(t, "three").Details.Reason)
+	assert.Equal(t, `operation "format" is neither update-model nor update-settings`, r.last(t, "three").Details.Reason)
 }
 
 // TestTemporaryFailures: a source that is away is asked again, what is wrong with a bundle is final.

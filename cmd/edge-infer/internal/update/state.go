@@ -18,10 +18,11 @@ const fileName = "update.json"
 // memory is what an updater knows after a restart or a power cut.
 type memory struct {
 	// Trials counts how often the bundle with the digest Trying has begun its trial without an outcome.
-	Trying string                  `json:"trying,omitempty"`
-	Trials int                     `json:"trials,omitempty"`
-	Last   *Outcome                `json:"last,omitempty"`
-	Jobs   map[Sender]*finishedJob `json:"jobs,omitempty"` // the last one of each
+	Trying   string                  `json:"trying,omitempty"`
+	Trials   int                     `json:"trials,omitempty"`
+	Last     *Outcome                `json:"last,omitempty"`
+	Jobs     map[Sender]*finishedJob `json:"jobs,omitempty"` // the last one of each
+	Settings appliedSettings         `json:"settings,omitzero"`
 }
 
 // readMemory reads the file in a state directory; a missing one is empty.

@@ -51,11 +51,13 @@ type Judge interface {
 
 // Updater keeps a model current. Set the fields, then call Open, have it be a sink, and call Run and Encode.
 type Updater struct {
-	State   string // directory that outlasts restarts
-	Fleet   Fleet
-	Judge   Judge
-	Machine func(context.Context) (bundle.Machine, error) // see bundle.Pull
-	Logger  *slog.Logger
+	State string // directory that outlasts restarts
+	Fleet Fleet
+	Judge Judge
+	// Settings are those that jobs change.
+	Settings Settings
+	Machine  func(context.Context) (bundle.Machine, error) // see bundle.Pull
+	Logger   *slog.Logger
 	// Report takes how far this device has come with a job, and nil for one that is not reported any more. It must not wait.
 	Report func(sender Sender, job string, update *payload.JobUpdate)
 	// Restart asks for a new process, because the model before cannot be opened again.
@@ -106,6 +108,11 @@ func (u *Updater) Open(settings config.Bundle) {
 	}
 	if u.memory, err = readMemory(u.State); err != nil {
 		u.Logger.Warn("earlier updates are not known", "error", err)
+	}
+	if u.memory.Settings.Trying != 0 { // they are in force in this run until Run ends the trial, and should this run fail, in no other
+		if err := u.Settings.Write(u.memory.Settings.Before); err != nil {
+			u.Logger.Warn("settings on trial when the program ended", "error", err)
+		}
 	}
 	u.status.Last, u.finished = u.memory.Last, u.memory.Jobs
 	if u.finished == nil {
@@ -158,6 +165,7 @@ func (u *Updater) Encode(ctx context.Context) { u.sampler.Run(ctx) }
 
 // Run asks for newer bundles and installs them until ctx ends.
 func (u *Updater) Run(ctx context.Context) {
+	u.endSettingsTrial(ctx)
 	failures := 0
 	for ctx.Err() == nil {
 		if ofJob, job := u.takeJob(ctx); job != nil {
@@ -251,7 +259,7 @@ func (u *Updater) once(ctx context.Context, settings *config.Bundle, job *Job) (
 
 // conclude records and logs an outcome.
 func (u *Updater) conclude(outcome *Outcome) error {
-	u.memory = memory{Last: outcome, Jobs: u.memory.Jobs}
+	u.memory = memory{Last: outcome, Jobs: u.memory.Jobs, Settings: u.memory.Settings}
 	u.report(func(s *Status) {
 		s.Last = outcome
 		if outcome.Installed() {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,6 +150,28 @@ func (c *Control) renew(ctx context.Context, r *reload) (restart bool, err error
 	c.Logger.Info(takes.restart+", restarting", "reasons", takes.reasons)
 	c.End(ErrRestart)
 	return true, nil
+}
+
+// ReloadInPlace reads the configuration again and puts it in force, unless that takes a restart of the program. An error changes nothing.
+func (c *Control) ReloadInPlace(ctx context.Context) error {
+	next, err := c.Load()
+	if err != nil {
+		return err
+	}
+	r := &reload{config: next}
+	r.files, r.output = c.filesOf(next)
+	c.changing.Lock()
+	takes := c.takes(r)
+	c.changing.Unlock()
+	if takes.restart != "" {
+		return fmt.Errorf("they would need a restart of the program: %s", cmp.Or(takes.reasons, takes.restart))
+	}
+	if takes.outputs >= site.Reopen {
+		if err := c.preflight(ctx, next); err != nil {
+			return err
+		}
+	}
+	return c.adopt(ctx, r)
 }
 
 // effort is what it takes to put a configuration in force, besides new values for cameras and networks.
