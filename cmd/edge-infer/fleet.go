@@ -35,7 +35,8 @@ func newFleet(stdout, stderr io.Writer) *cobra.Command {
 			return config.Usagef("fleet needs list, update, configure, status or abort")
 		},
 	}
-	command.AddCommand(newFleetList(stdout), newFleetUpdate(stdout, stderr), newFleetConfigure(stdout, stderr), newFleetStatus(stdout), newFleetAbort(stdout))
+	command.AddCommand(newFleetList(stdout), newFleetUpdate(stdout, stderr), newFleetConfigure(stdout, stderr),
+		newFleetStatus(stdout), newFleetAbort(stdout))
 	return command
 }
 

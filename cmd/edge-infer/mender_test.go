@@ -69,7 +69,9 @@ func TestMenderModule(t *testing.T) {
 		return shell(fmt.Sprintf("MENDER_EDGE_INFER_CONFIG=%s MENDER_EDGE_INFER_BUNDLE=%s STATE_DIRECTORY=%s CACHE_DIRECTORY=%s bash %s %s %s", file, target, state,
 			cache, programtest.Project("deploy/mender/edge-infer-model"), name, tree))
 	}
-	for question, want := range map[string]string{"NeedsArtifactReboot": "No\n", "SupportsRollback": "Yes\n", "ArtifactCommit": "", "Cleanup": ""} {
+	for question, want := range map[string]string{
+		"NeedsArtifactReboot": "No\n", "SupportsRollback": "Yes\n", "ArtifactCommit": "", "Cleanup": "",
+	} {
 		answer, err := module(question)
 		require.NoError(t, err, answer)
 		assert.Equal(t, want, answer, question)

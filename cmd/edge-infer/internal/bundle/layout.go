@@ -25,7 +25,8 @@ const (
 	maxSignature = 4 << 10 // bytes
 )
 
-// layout is a bundle in a file: an OCI image layout in an uncompressed tar archive, which is read in place, in an image of SWUpdate as well.
+// layout is a bundle in a file: an OCI image layout in an uncompressed tar archive, which is read in place, in an image of SWUpdate as
+// well.
 type layout struct {
 	file  io.ReaderAt
 	parts map[string]section

@@ -19,7 +19,8 @@ type Settings struct {
 	Settings string    `json:"settings"` // YAML, as in the configuration file
 }
 
-// Sign returns the text of the settings for devices, and its signature by a secret key of minisign, whose password is asked for if it has one.
+// Sign returns the text of the settings for devices, and its signature by a secret key of minisign, whose password is asked for if it has
+// one.
 func (s *Settings) Sign(key string, password func(prompt string) (string, error)) (text, signature string, err error) {
 	data, err := json.Marshal(s)
 	if err != nil {

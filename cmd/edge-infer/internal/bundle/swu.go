@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Update servers made for SWUpdate take nothing but its images, .swu: cpio archives of the form newc that begin with a description. A bundle
-// in one is its file as the only .tar of the archive.
+// Update servers made for SWUpdate take nothing but its images, .swu: cpio archives of the form newc that begin with a description. A
+// bundle in one is its file as the only .tar of the archive.
 const (
 	swuExtension   = ".swu"
 	swuDescription = "sw-description"

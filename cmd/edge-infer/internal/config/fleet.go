@@ -18,8 +18,8 @@ const fleetFile = "fleet.yaml"
 // ownSettings are those that a fleet has not in common, and the keys that its settings must be signed by.
 var ownSettings = []string{"name", "cameras", "cascade", "webhooks", "bundle.keys"}
 
-// FleetSettings are the settings that this device has in common with others, in a state directory. They are applied over file, environment and
-// flags.
+// FleetSettings are the settings that this device has in common with others, in a state directory. They are applied over file, environment
+// and flags.
 type FleetSettings struct{ State string }
 
 // Read returns the text; nil if there is none.
@@ -81,9 +81,12 @@ func (l *layers) applyFleet() {
 // ofDevice returns an error if a setting that a fleet has not in common differs from before.
 func (l *layers) ofDevice(before *Config) error {
 	now, then := l.Config, before
-	for i, pair := range [][2]any{
-		{now.Name, then.Name}, {len(now.Cameras), len(then.Cameras)}, {len(now.Cascade), len(then.Cascade)},
-		{len(now.Webhooks), len(then.Webhooks)}, {now.Bundle.Keys, then.Bundle.Keys},
+	for i, pair := range [][2]any{ // in the order of ownSettings
+		{now.Name, then.Name},
+		{len(now.Cameras), len(then.Cameras)},
+		{len(now.Cascade), len(then.Cascade)},
+		{len(now.Webhooks), len(then.Webhooks)},
+		{now.Bundle.Keys, then.Bundle.Keys},
 	} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
 			return fmt.Errorf("%s is each device's own, and not for a fleet", ownSettings[i])

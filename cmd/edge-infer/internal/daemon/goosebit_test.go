@@ -149,7 +149,8 @@ func TestGoosebitStagesBundles(t *testing.T) {
 	p.publish(nil)
 	cuts := programtest.NewCuts(t, strings.TrimPrefix(g.address, "http://"), 0.3, time.Second)
 	file := filepath.Join(p.dir, "edge-infer.yaml")
-	settings := fmt.Sprintf("model: {path: belt}\nbundle: {keys: [%s], trial: 2s}\nhawkbit: {url: \"http://%s/DEFAULT\"}\n", p.public, cuts.Address)
+	settings := fmt.Sprintf("model: {path: belt}\nbundle: {keys: [%s], trial: 2s}\nhawkbit: {url: \"http://%s/DEFAULT\"}\n", p.public,
+		cuts.Address)
 	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
 	all := make([]*updatedDaemon, count)
 	for i := range all {
@@ -186,8 +187,8 @@ func TestGoosebitStagesBundles(t *testing.T) {
 	for _, d := range g.devices() {
 		assert.Equal(t, fmt.Sprint(p.version), d.Version, "%+v", d)
 	}
-	t.Logf("good: %v on %d devices; %d of %d connections were cut, %d bytes", time.Since(begun), count, cuts.Cut.Load(), cuts.Connections.Load(),
-		cuts.Bytes.Load())
+	t.Logf("good: %v on %d devices; %d of %d connections were cut, %d bytes", time.Since(begun), count, cuts.Cut.Load(),
+		cuts.Connections.Load(), cuts.Bytes.Load())
 	for _, d := range all {
 		assert.EqualValues(t, p.version, bundle.Installed(d.store, "belt").Version)
 		d.endsWithAllFrames(t)

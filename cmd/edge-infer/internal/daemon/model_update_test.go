@@ -238,7 +238,9 @@ func (p *publisher) startDaemon(name, file string, arguments ...string) *updated
 	home := p.t.TempDir()
 	d.state = filepath.Join(home, "edge-infer", name)
 	d.Program = programtest.StartWith(p.t, []string{"CACHE_DIRECTORY=" + cache, "XDG_STATE_HOME=" + home},
-		append([]string{"--config", file, "--name", name, "--camera", "belt=demo?width=320&height=240&fps=" + cameraRate(), "--json"}, arguments...)...)
+		append([]string{
+			"--config", file, "--name", name, "--camera", "belt=demo?width=320&height=240&fps=" + cameraRate(), "--json",
+		}, arguments...)...)
 	d.Frame()
 	go func() {
 		_, totals := d.Rest()

@@ -23,8 +23,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// TestABundleIsRolledOut: over a real broker and a registry, to daemons whose connections are cut and whose cameras go on. A poisoned bundle stops at the first device; a
-// good one reaches all, and no frame is lost.
+// TestABundleIsRolledOut: over a real broker and a registry, to daemons whose connections are cut and whose cameras go on. A poisoned
+// bundle stops at the first device; a good one reaches all, and no frame is lost.
 func TestABundleIsRolledOut(t *testing.T) {
 	t.Parallel()
 	count := countOf(t, "EDGE_INFER_DAEMONS", 2)

@@ -17,8 +17,8 @@ import (
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
-// TestSettingsAreRolledOut: over a real broker to running daemons, without losing a frame. A device that loses its broker by them goes back and
-// says so, and one that would have to restart refuses them.
+// TestSettingsAreRolledOut: over a real broker to running daemons, without losing a frame. A device that loses its broker by them goes
+// back and says so, and one that would have to restart refuses them.
 func TestSettingsAreRolledOut(t *testing.T) {
 	t.Parallel()
 	p := newPublisher(t)

@@ -1,5 +1,5 @@
-// Package hawkbit is a client of the Direct Device Integration API of hawkBit, which other update servers have too: it asks a server for model
-// bundles, has an updater install them, and reports how they fare. The server decides which devices get one, and when.
+// Package hawkbit is a client of the Direct Device Integration API of hawkBit, which other update servers have too: it asks a server for
+// model bundles, has an updater install them, and reports how they fare. The server decides which devices get one, and when.
 package hawkbit
 
 import (

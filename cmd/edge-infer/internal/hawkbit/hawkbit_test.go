@@ -115,7 +115,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for name, to := range s.links {
 			links[name] = link{to}
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"config": map[string]any{"polling": map[string]string{"sleep": "00:00:01"}}, "_links": links})
+		polling := map[string]any{"polling": map[string]string{"sleep": "00:00:01"}}
+		_ = json.NewEncoder(w).Encode(map[string]any{"config": polling, "_links": links})
 	default:
 		answer, known := s.answers[path]
 		if !known {
@@ -213,7 +214,8 @@ func TestAnActionIsCarriedOut(t *testing.T) {
 		Status: payload.JobSucceeded, Details: payload.JobDetails{Model: "belt", Version: 4, Agreement: &agreement},
 	})
 	c.Report("6", nil)
-	require.Eventually(t, func() bool { return d.failure() == "report: the server returned 503 Service Unavailable" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return d.failure() == "report: the server returned 503 Service Unavailable" }, patience,
+		time.Millisecond)
 	s.set(func() { s.status = 0 })
 	s.waitFor(t, `{"id":"7","status":{"execution":"closed","result":{"finished":"success"},`+
 		`"details":["belt version 4 is installed (0.980 agreement with the model before)"]}}`)
@@ -276,7 +278,9 @@ func TestServersThatAreWrong(t *testing.T) {
 			func(s *server) { s.status = http.StatusUnauthorized },
 			"the server returned 401 Unauthorized (the token of hawkbit.token_file is not that of this device; hawkbit.gateway: true for a gateway's)",
 		},
-		"no such action": {func(s *server) { s.links["deploymentBase"] = s.URL + resourcePath + "/deploymentBase/1" }, "action: the server returned 404"},
+		"no such action": {func(s *server) {
+			s.links["deploymentBase"] = s.URL + resourcePath + "/deploymentBase/1"
+		}, "action: the server returned 404"},
 		"an action without an id": {func(s *server) {
 			s.links["deploymentBase"] = s.URL + resourcePath + "/deploymentBase/1"
 			s.answers["/deploymentBase/1"] = "{}"

@@ -158,7 +158,8 @@ func (r *Rollout) give(ctx context.Context, peer *mqtt.Peer, d *devices, name st
 	return peer.Publish(ctx, nextJob(name), message)
 }
 
-// stage waits until every device with the job that is connected, or was until lately, has ended it. It returns why there is no further stage.
+// stage waits until every device with the job that is connected, or was until lately, has ended it. It returns why there is no further
+// stage.
 func (r *Rollout) stage(ctx context.Context, d *devices, given []string, result *Result) error {
 	step := r.Progress.Begin(fmt.Sprintf("devices have ended %s", r.Job))
 	defer step.Close()

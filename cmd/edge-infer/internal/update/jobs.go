@@ -55,8 +55,8 @@ type finishedJob struct {
 	Update payload.JobUpdate `json:"update"`
 }
 
-// Receive takes a message of the broker's topic of jobs. Another job replaces the one before from there, and a message without a job withdraws
-// it. The same job again changes nothing, but if it has ended, its end is reported again. Receive does not wait.
+// Receive takes a message of the broker's topic of jobs. Another job replaces the one before from there, and a message without a job
+// withdraws it. The same job again changes nothing, but if it has ended, its end is reported again. Receive does not wait.
 func (u *Updater) Receive(message []byte) {
 	next, err := payload.ParseNextJob(message)
 	job := next.Execution

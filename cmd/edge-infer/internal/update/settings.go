@@ -60,7 +60,8 @@ func (u *Updater) configure(ctx context.Context, job *Job) (payload.JobUpdate, e
 	case s.Version == u.memory.Settings.Version && string(before) == s.Settings: // as after a lost report
 		return payload.JobUpdate{Status: payload.JobSucceeded, Details: payload.JobDetails{Version: s.Version}}, nil
 	case s.Version <= u.memory.Settings.Version:
-		return rejected(fmt.Errorf("settings version %d are not newer than version %d, which this device has", s.Version, u.memory.Settings.Version))
+		return rejected(fmt.Errorf("settings version %d are not newer than version %d, which this device has", s.Version,
+			u.memory.Settings.Version))
 	}
 	u.doing(Trial, fmt.Sprintf("settings version %d", s.Version))
 	if err := u.tryText(ctx, s.Version, text, before, settings.Trial); err != nil {

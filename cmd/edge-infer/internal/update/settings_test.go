@@ -131,13 +131,17 @@ func TestSettingsOfJobs(t *testing.T) {
 			reason: "settings version 2 are not newer than version 3, which this device has", inform: "good",
 		},
 		{
-			id: "same", Settings: bundle.Settings{Version: 3, Settings: "other"}, status: payload.JobRejected, reason: "are not newer", inform: "good",
+			id: "same", Settings: bundle.Settings{Version: 3, Settings: "other"}, status: payload.JobRejected, reason: "are not newer",
+			inform: "good",
 		},
 		{
 			id: "expired", Settings: bundle.Settings{Version: 4, Settings: "late", Expires: time.Unix(1, 0)}, status: payload.JobRejected,
 			reason: "settings version 4 expired on 1970-01-01", inform: "good",
 		},
-		{id: "form", Settings: bundle.Settings{Version: 4, Settings: "wrong"}, status: payload.JobRejected, reason: "line 1: wrong", inform: "good"},
+		{
+			id: "form", Settings: bundle.Settings{Version: 4, Settings: "wrong"}, status: payload.JobRejected, reason: "line 1: wrong",
+			inform: "good",
+		},
 		{
 			id: "stranger", signer: stranger, Settings: bundle.Settings{Version: 4, Settings: "theirs"}, status: payload.JobRejected,
 			reason: "settings: it is signed by key", inform: "good",

@@ -11,8 +11,8 @@ import (
 // outcomePause is the time between two looks at what a daemon has written.
 const outcomePause = time.Second
 
-// Wait waits until the daemon with a state directory has tried a bundle, and returns how it has fared: also if that was before. The error is
-// that of ctx, or that the daemon's file cannot be read.
+// Wait waits until the daemon with a state directory has tried a bundle, and returns how it has fared: also if that was before. The error
+// is that of ctx, or that the daemon's file cannot be read.
 func Wait(ctx context.Context, state string, store catalogue.Store, b *bundle.Info) (*Outcome, error) {
 	for {
 		if have := bundle.Installed(store, b.Name); have != nil && have.Digest == b.Digest {

@@ -19,7 +19,7 @@ func updateMetrics() []daemonMetric {
 		}
 	}
 	return []daemonMetric{
-		metric("update_check_success", "0 while the source gives no bundle, or the update server no jobs.", nil, func(s *update.Status, emit emit) {
+		metric("update_check_success", "0 while the source gives no bundle, or the server no jobs.", nil, func(s *update.Status, emit emit) {
 			emit(boolToFloat(s.Error == "" && s.ServerError == ""))
 		}),
 		metric("update_check_time_seconds", "Time of the last check, Unix time.", nil, func(s *update.Status, emit emit) {

@@ -43,7 +43,9 @@ func updateStatus(u *update.Status) *payload.Update {
 	if u == nil {
 		return nil
 	}
-	status := &payload.Update{Model: u.Model, Version: u.Version, Phase: string(u.Phase), Candidate: u.Candidate, Error: cmp.Or(u.Error, u.ServerError)}
+	status := &payload.Update{
+		Model: u.Model, Version: u.Version, Phase: string(u.Phase), Candidate: u.Candidate, Error: cmp.Or(u.Error, u.ServerError),
+	}
 	if u.Last != nil {
 		status.Agreement = u.Last.Agreement
 		if !u.Last.Installed() {
