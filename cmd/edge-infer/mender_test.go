@@ -16,6 +16,7 @@ import (
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/programtest"
 	"github.com/edge-infer/edge-infer/engine/demo"
 	"github.com/edge-infer/edge-infer/engine/onnx"
+	"github.com/edge-infer/edge-infer/internal/testtool"
 )
 
 // signedBelt writes a bundle of the demo model, with other class names if they are set, and returns its file and the key that signed it.
@@ -59,6 +60,9 @@ func TestMenderModule(t *testing.T) {
 		"--camera", "belt=demo?width=320&height=240&fps=5", "--mqtt", "off", "--json")
 	run.Frame()
 	run.Discard()
+	for _, one := range []string{testtool.Program(t, "chmod"), testtool.Program(t, "mv"), testtool.Program(t, "sync")} { // of the module
+		require.FileExists(t, one)
+	}
 	shell := programtest.Shell(t, dir)
 	module := func(name string, artifact ...string) (string, error) {
 		tree := t.TempDir()
