@@ -15,6 +15,7 @@ import (
 type pace struct {
 	rate     float64 // inferred frames per second and device
 	share    float64 // of the captured frames that were inferred, 0 without any
+	missed   uint64  // captured and not inferred, those under way included
 	inferred uint64
 	failed   uint64
 }
@@ -27,6 +28,7 @@ func since(before, now Health, over time.Duration) (p pace) {
 	if over > 0 && now.Devices > 0 {
 		p.rate = float64(p.inferred) / over.Seconds() / float64(now.Devices)
 	}
+	p.missed = captured - min(p.inferred, captured)
 	if captured > 0 {
 		p.share = float64(p.inferred) / float64(captured)
 	}
@@ -107,7 +109,7 @@ func wrong(usual, now pace, fault error, over bool) error {
 		return fmt.Errorf("on trial: %w", fault)
 	case now.failed > spareFailures && float64(now.failed) > failedShare*float64(now.inferred+now.failed):
 		return fmt.Errorf("on trial %d frames failed, %d were inferred", now.failed, now.inferred)
-	case over && now.share < keptShare*usual.share:
+	case over && now.missed > spareFailures && now.share < keptShare*usual.share:
 		return fmt.Errorf("on trial %.0f %% of the cameras' frames were inferred, %.0f %% before", 100*now.share, 100*usual.share)
 	case over && now.inferred == 0 && usual.inferred > 0:
 		return errors.New("on trial no frame was inferred")

@@ -83,7 +83,7 @@ const (
 	healthPause = time.Second
 	// mostTrials is how often a bundle may begin its trial: power cuts may end some, but the model may be what ends them.
 	mostTrials = 3
-	// failedShare is the largest share of the frames that may fail in a trial, and spareFailures how many may in any case.
+	// failedShare is the largest share of the frames that may fail in a trial, and spareFailures how many may fail or be missed in any case.
 	failedShare   = 0.01
 	spareFailures = 5
 	// keptShare is the smallest share of the captured frames that must be inferred, as a part of what it was before.

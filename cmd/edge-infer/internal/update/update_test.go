@@ -348,3 +348,11 @@ func FuzzMemory(f *testing.F) {
 		require.Equal(t, m.Trying, again.Trying)
 	})
 }
+
+// TestFewFramesSayLittle: a frame that is under way at the end of a short trial is not one that a model has missed.
+func TestFewFramesSayLittle(t *testing.T) {
+	usual := pace{share: 1, inferred: 3}
+	require.NoError(t, wrong(usual, pace{share: 2. / 3, inferred: 2, missed: 1}, nil, true))
+	require.ErrorContains(t, wrong(usual, pace{share: 2. / 3, inferred: 20, missed: 10}, nil, true), "67 % of the cameras' frames were inferred")
+	require.NoError(t, wrong(usual, pace{share: 2. / 3, inferred: 20, missed: 10}, nil, false))
+}
