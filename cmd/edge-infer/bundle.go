@@ -69,6 +69,7 @@ beside a model, are included. The same contents give the same digest.`,
 	flags.StringVar(&m.Preprocess, "preprocess", "", "preset or YAML, as model.preprocess of the configuration")
 	flags.Float64Var(&m.Confidence, "confidence", 0, "recommended threshold, which bundle pull prints")
 	flags.StringVar(&m.Calibration, "calibration-cache", "", "calibration cache for edge-infer build on the device")
+	flags.StringVar(&m.Data, "data", "", "up to 500 labelled images by which devices measure the model, as validate reads them")
 	flags.StringArrayVar(&m.Plans, "plan", nil, "engine plan of the plan cache, as edge-infer build prints it; may be repeated")
 	flags.StringArrayVar(&m.Sign, "sign", nil, "secret key file of minisign; may be repeated")
 	flags.StringVar(&m.Licence, "licence", "", "SPDX identifier of the model's licence")

@@ -65,7 +65,7 @@ internal/audit:
 internal/backoff:
 internal/boundedfile:
 internal/mqttconfig: internal/config internal/site mqtt mqtt/broker mqtt/credentials mqtt/spool mqtt/topic
-internal/bundle: internal/boundedfile internal/labelfile engine engine/onnx engine/quantize engine/tensorrt
+internal/bundle: internal/labelled internal/boundedfile internal/labelfile engine engine/onnx engine/quantize engine/tensorrt
 	internal/atomicfile internal/catalogue
 	internal/progress
 internal/catalogue: engine internal/atomicfile internal/progress
@@ -116,7 +116,8 @@ internal/infer: capture capture/source engine internal/atomicfile engine/onnx en
 	internal/config internal/media internal/network internal/pipeline internal/progress internal/report internal/terminal mqtt/payload
 	postprocess postprocess/draw postprocess/evaluate postprocess/format postprocess/predict postprocess/predict/window postprocess/track
 	postprocess/zone
-internal/judge: engine engine/isolate internal/network internal/progress internal/site postprocess postprocess/evaluate postprocess/predict
+internal/judge: engine engine/isolate internal/boundedfile internal/labelled internal/network internal/progress internal/site postprocess
+	postprocess/evaluate postprocess/predict
 internal/media: capture capture/source engine internal/meminfo postprocess/predict
 internal/network: engine engine/cuda engine/tensorrt engine/triton internal/catalogue internal/config internal/progress internal/site
 	mqtt/credentials postprocess/head postprocess/predict postprocess/predict/cascade postprocess/predict/ensemble postprocess/predict/tile
@@ -174,6 +175,7 @@ internal/webpush: internal/atomicfile internal/boundedfile
 internal/web/live: capture internal/inflight internal/jpegimage internal/mp4 internal/pipeline internal/report
 	internal/stage mqtt/payload postprocess
 	postprocess/zone
+internal/labelled: postprocess postprocess/evaluate
 internal/labelfile: engine internal/yamldepth
 internal/yamldepth:
 mqtt: internal/atomicfile internal/backoff mqtt/address mqtt/command mqtt/credentials mqtt/homeassistant mqtt/ledger

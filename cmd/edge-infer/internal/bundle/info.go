@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/labelled"
 )
 
 // Media types of ModelPack for plain files, and of the signatures.
@@ -63,6 +65,7 @@ const (
 	labelsFile      = "labels.txt"
 	preprocessFile  = "preprocess.yaml"
 	calibrationFile = "calibration.cache"
+	labelledFile    = "labelled.images"
 )
 
 var planFile = regexp.MustCompile(`^plans/([0-9a-f]{8}-[0-9a-f]{32}\.plan)$`)
@@ -86,6 +89,8 @@ func (f *File) mediaType() (mediaType string, most int64, ok bool) {
 		return typeSettings, 8 << 10, true
 	case calibrationFile:
 		return typeSettings, 64 << 20, true
+	case labelledFile:
+		return typeSettings, 2 * labelled.MaxBytes, true
 	}
 	return typeWeights, 1 << 62, f.plan() != ""
 }

@@ -20,6 +20,7 @@ import (
 	oci "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/labelled"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx"
@@ -39,6 +40,8 @@ type Make struct {
 	// Calibration is a calibration cache, empty for none; Plans are files of the plan cache, built from the model.
 	Calibration string
 	Plans       []string
+	// Data is a dataset of labelled images by which devices measure the model; empty for none.
+	Data string
 	// Name is the bundle's name; by default that of the model's file. Version is 1 or more.
 	Name    string
 	Version int64
@@ -180,6 +183,19 @@ func (m *Make) addFiles() error {
 			return fmt.Errorf("calibration cache: %w", err)
 		}
 		if err := m.add(m.Calibration, File{Path: calibrationFile}, data); err != nil {
+			return err
+		}
+	}
+	if m.Data != "" {
+		set, err := labelled.Read(m.Data)
+		if err != nil {
+			return err
+		}
+		data, err := set.Marshal()
+		if err != nil {
+			return err
+		}
+		if err := m.add(m.Data, File{Path: labelledFile}, data); err != nil {
 			return err
 		}
 	}

@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/labelled"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/onnx"
 	"github.com/edge-infer/edge-infer/engine/tensorrt"
@@ -235,7 +237,7 @@ func (p *Pull) install(ctx context.Context, b *opened, dir string, result *PullR
 	files := catalogue.Store{Dir: dir}
 	for path, to := range map[string]string{
 		modelFile: files.Path(b.Name), labelsFile: files.LabelsPath(b.Name), preprocessFile: engine.PreprocessFile(files.Path(b.Name)),
-		calibrationFile: calibrationPath(dir, b.Name),
+		calibrationFile: calibrationPath(dir, b.Name), labelledFile: LabelledPath(files.Path(b.Name)),
 	} {
 		if part := parts[path]; part != nil {
 			if err := os.Rename(part.Name(), to); err != nil {
@@ -262,6 +264,11 @@ func (p *Pull) install(ctx context.Context, b *opened, dir string, result *PullR
 
 // calibrationPath returns the calibration cache in the directory of a bundle.
 func calibrationPath(dir, name string) string { return filepath.Join(dir, name+"."+calibrationFile) }
+
+// LabelledPath returns where the labelled images of an installed model are, if its bundle has some.
+func LabelledPath(model string) string {
+	return strings.TrimSuffix(model, filepath.Ext(model)) + "." + labelledFile
+}
 
 // choose returns the files that this machine installs: all but the plans for other machines.
 func (p *Pull) choose(ctx context.Context, b *opened, result *PullResult) ([]File, error) {
@@ -324,6 +331,8 @@ func checkContent(path string, data []byte) error {
 		_, err = engine.ParsePreprocess(data)
 	case calibrationFile:
 		err = checkCalibration(data)
+	case labelledFile:
+		_, err = labelled.Parse(data)
 	default:
 		_, _, err = tensorrt.ReadPlan(data)
 	}

@@ -21,6 +21,15 @@ const DefaultMaxBytes = 4 << 30
 // DefaultStallTimeout is the default of the longest time without data.
 const DefaultStallTimeout = time.Minute
 
+// Interruption ends a download that may go on later: the server is busy, or the connection was lost.
+type Interruption struct{ text string }
+
+func (e *Interruption) Error() string { return e.text }
+
+func interrupted(format string, arguments ...any) error {
+	return &Interruption{fmt.Sprintf(format, arguments...)}
+}
+
 // Client performs HTTP requests.
 type Client interface {
 	Do(request *http.Request) (*http.Response, error)
@@ -52,7 +61,7 @@ func (d *Download) To(ctx context.Context, file *os.File) (received int64, err e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	timeout := cmp.Or(d.StallTimeout, DefaultStallTimeout)
-	stallTimer := time.AfterFunc(timeout, func() { cancel(fmt.Errorf("no data for %v", timeout)) })
+	stallTimer := time.AfterFunc(timeout, func() { cancel(interrupted("no data for %v", timeout)) })
 	defer stallTimer.Stop()
 	response, from, err := d.request(ctx, have)
 	if err != nil {
@@ -86,7 +95,7 @@ func (d *Download) To(ctx context.Context, file *os.File) (received int64, err e
 	case from+count > limit:
 		return count, errors.Join(fmt.Errorf("larger than the limit of %d bytes (--max-size raises it)", limit), file.Truncate(0))
 	case total > 0 && from+count < total:
-		return count, fmt.Errorf("the connection ended after %d of %d bytes; run it again to resume", from+count, total)
+		return count, interrupted("the connection ended after %d of %d bytes; run it again to resume", from+count, total)
 	}
 	return count, file.Sync()
 }
@@ -141,6 +150,9 @@ func (d *Download) request(ctx context.Context, have int64) (*http.Response, int
 		return d.request(ctx, 0)
 	}
 	_ = response.Body.Close() // discarded
+	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests {
+		return nil, 0, interrupted("the server returned %s", response.Status)
+	}
 	return nil, 0, fmt.Errorf("the server returned %s", response.Status)
 }
 

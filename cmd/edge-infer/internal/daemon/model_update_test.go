@@ -30,6 +30,7 @@ type publisher struct {
 	dir            string
 	public, secret string // key, file
 	version        int
+	data           string // labelled images for the next bundles, empty for none
 }
 
 func newPublisher(t *testing.T) *publisher {
@@ -57,7 +58,10 @@ func (p *publisher) publish(change func(*onnx.Model)) {
 	}
 	file, made := filepath.Join(p.dir, "belt.onnx"), filepath.Join(p.dir, "made.tar")
 	require.NoError(p.t, model.Save(file))
-	_, err = (&bundle.Make{Model: file, Name: "belt", Version: int64(p.version), Sign: []string{p.secret}, Output: made}).Run(p.t.Context())
+	_, err = (&bundle.Make{
+		Model: file, Name: "belt", Version: int64(p.version), Sign: []string{p.secret}, Data: p.data,
+		Output: made,
+	}).Run(p.t.Context())
 	require.NoError(p.t, err)
 	require.NoError(p.t, os.Rename(made, p.newest()))
 }
@@ -154,9 +158,14 @@ func TestModelsAreUpdatedWhileCamerasRun(t *testing.T) {
 	assert.Empty(t, store.Candidate("belt"))
 	assert.Equal(t, store.Path("belt"), status().Engine.Model)
 
+	p.data = programtest.Scenes(t, 4, 7)
 	p.publish(nil)
 	last := outcome()
 	require.True(t, last.Installed(), last.Reason)
+	require.NotNil(t, last.Labelled)
+	assert.Equal(t, 4, last.Labelled.Images)
+	assert.InDelta(t, last.Labelled.Running, last.Labelled.Candidate, 1e-9)
+	assert.Greater(t, last.Labelled.Candidate, 0.5)
 	assert.EqualValues(t, p.version, installed())
 	require.NoError(t, run.Command.Process.Signal(syscall.SIGTERM))
 	camera := (<-totals).Cameras[0]

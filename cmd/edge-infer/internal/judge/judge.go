@@ -44,6 +44,9 @@ type Request struct {
 	Frugal   bool          `json:"frugal"`
 	Sources  []engine.Size `json:"sources,omitempty"` // sizes of the cameras' images
 
+	// Labelled is the file of labelled images in the candidate's bundle, empty for none; see package labelled.
+	Labelled string `json:"labelled,omitempty"`
+
 	Images []int `json:"images"` // bytes of each JPEG; set by Judge.Run
 }
 
@@ -53,8 +56,17 @@ type Report struct {
 	// Running and Candidate are the shortest durations of a request with one image: other work on the machine lengthens them.
 	Running   time.Duration `json:"running"`
 	Candidate time.Duration `json:"candidate"`
+	// Labelled is how both do on the labelled images of the bundle, nil without.
+	Labelled *Labelled `json:"labelled,omitempty"`
 	// Unsuitable is why the candidate cannot take the place of the running model, whatever it finds; empty if it can.
 	Unsuitable string `json:"unsuitable,omitempty"`
+}
+
+// Labelled is the accuracy of both models on labelled images: mAP50-95 over the boxes that are reported.
+type Labelled struct {
+	Images    int     `json:"images"`
+	Running   float64 `json:"running"`
+	Candidate float64 `json:"candidate"`
 }
 
 // Judge runs comparisons.

@@ -11,10 +11,12 @@ import (
 
 	"gocv.io/x/gocv"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/labelled"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/network"
 	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/progress"
 	"github.com/edge-infer/edge-infer/engine"
 	"github.com/edge-infer/edge-infer/engine/isolate"
+	"github.com/edge-infer/edge-infer/internal/boundedfile"
 	"github.com/edge-infer/edge-infer/postprocess"
 	"github.com/edge-infer/edge-infer/postprocess/evaluate"
 	"github.com/edge-infer/edge-infer/postprocess/predict"
@@ -43,6 +45,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 type side struct {
 	model predict.Model
 	found [][]postprocess.Detection // by image
+	sizes []engine.Size             // by image
 	took  []time.Duration
 }
 
@@ -50,6 +53,14 @@ func (r *Request) compare(ctx context.Context, payload []byte, note func(string)
 	images, err := r.split(payload)
 	if err != nil {
 		return nil, err
+	}
+	set, err := r.labelled()
+	if err != nil {
+		return nil, err
+	}
+	own := len(images)
+	for i := range set.Images {
+		images = append(images, set.Images[i].Data)
 	}
 	running, err := r.run(ctx, "running model", r.Running, images, note)
 	if err != nil {
@@ -63,11 +74,52 @@ func (r *Request) compare(ctx context.Context, payload []byte, note func(string)
 		Running: shortest(running.took), Candidate: shortest(candidate.took), Unsuitable: Unsuitable(&running.model, &candidate.model),
 	}
 	agreement := evaluate.Agreement{Threshold: r.Confidence, Margin: margin}
-	for i := range images {
+	for i := range own {
 		agreement.Add(r.reported(running, i), r.reported(candidate, i))
 	}
 	report.Agreement = agreement.Report()
-	return report, nil
+	if len(set.Images) > 0 && report.Unsuitable == "" {
+		report.Labelled, err = measure(set, running, candidate, own)
+	}
+	return report, err
+}
+
+// labelled reads the labelled images of the bundle.
+func (r *Request) labelled() (*labelled.Set, error) {
+	if r.Labelled == "" {
+		return &labelled.Set{}, nil
+	}
+	data, err := boundedfile.Read(r.Labelled, 2*labelled.MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("labelled images: %w", err)
+	}
+	set, err := labelled.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("labelled images: %w", err)
+	}
+	return set, nil
+}
+
+// measure measures both models on labelled images, which are those from first on.
+func measure(set *labelled.Set, running, candidate *side, first int) (*Labelled, error) {
+	if task := running.model.Recognised.Task; task != engine.Detect {
+		return nil, fmt.Errorf("labelled images measure detectors, this is a network for %s", task)
+	}
+	truths, err := set.Truths(running.model.Metadata.Labels)
+	if err != nil {
+		return nil, fmt.Errorf("labelled images: %w", err)
+	}
+	var before, after evaluate.Accuracy
+	for i := range truths {
+		stated, seen := &set.Images[i], running.sizes[first+i]
+		if seen.Width != stated.Width || seen.Height != stated.Height {
+			return nil, fmt.Errorf("labelled image %d has %dx%d pixels, its labels are for %dx%d", i+1, seen.Width, seen.Height, stated.Width,
+				stated.Height)
+		}
+		before.Add(truths[i], running.found[first+i])
+		after.Add(truths[i], candidate.found[first+i])
+	}
+	return &Labelled{Images: len(truths), Running: before.Result().MAP, Candidate: after.Result().MAP}, nil
 }
 
 // split returns the images in the payload.
@@ -150,6 +202,7 @@ func (s *side) infer(p predict.Predictor, jpeg []byte) error {
 	if err != nil {
 		return err
 	}
+	s.sizes = append(s.sizes, engine.Size{Width: image.Width, Height: image.Height})
 	s.found = append(s.found, slices.Clone(result.Results[0].Detections))
 	s.took = append(s.took, time.Duration(result.Timing.Inference))
 	return nil

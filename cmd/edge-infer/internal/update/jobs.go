@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/catalogue"
 	"github.com/edge-infer/edge-infer/mqtt/payload"
 )
 
@@ -220,7 +221,8 @@ func (u *Updater) tryJob(ctx context.Context, job *Job) (outcome *Outcome, err e
 
 // isTemporary reports whether an error of a source may be gone in a while.
 func isTemporary(err error) bool {
-	return errors.As(err, new(net.Error)) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, new(net.Error)) || errors.As(err, new(*catalogue.Interruption)) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // progress reports how far the active job is, if there is one and that is news.

@@ -179,4 +179,24 @@ func TestTemporaryFailures(t *testing.T) {
 	_, err := http.Get("http://127.0.0.1:1/")
 	assert.True(t, isTemporary(err))
 	assert.False(t, isTemporary(errors.New("it is not signed")))
+	for name, answer := range map[string]http.HandlerFunc{
+		"busy": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"cut off before the answer": func(w http.ResponseWriter, _ *http.Request) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			assert.NoError(t, err)
+			_ = connection.Close()
+		},
+		"cut off in the file": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("half"))
+		},
+	} {
+		server := httptest.NewServer(answer)
+		b := newBench(t)
+		b.Open(b.settings)
+		b.settings.From = server.URL + "/belt.tar"
+		_, _, err := b.receive(t.Context(), &b.settings, &Job{})
+		assert.True(t, isTemporary(err), "%s: %v", name, err)
+		server.Close()
+	}
 }

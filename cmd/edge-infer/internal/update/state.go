@@ -76,5 +76,8 @@ func (o *Outcome) Text() string {
 	if o.Agreement != nil {
 		text += fmt.Sprintf(" (%.3f agreement on %d boxes in %d images)", *o.Agreement, o.Boxes, o.Images)
 	}
+	if l := o.Labelled; l != nil {
+		text += fmt.Sprintf(" (mAP50-95 %.3f, %.3f before, on %d labelled images)", l.Candidate, l.Running, l.Images)
+	}
 	return text
 }

@@ -2,6 +2,8 @@ package update
 
 import (
 	"time"
+
+	"github.com/edge-infer/edge-infer/cmd/edge-infer/internal/judge"
 )
 
 // Phase is what an updater is doing.
@@ -50,6 +52,8 @@ type Outcome struct {
 	Agreement *float64 `json:"agreement,omitempty"`
 	Boxes     int      `json:"boxes,omitempty"`  // that the model before found in them
 	Images    int      `json:"images,omitempty"` // compared
+	// Labelled is how it and the model before do on the labelled images of its bundle, nil without.
+	Labelled *judge.Labelled `json:"labelled,omitempty"`
 }
 
 // Installed reports whether the bundle was installed, and not refused.

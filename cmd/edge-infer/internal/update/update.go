@@ -92,6 +92,8 @@ const (
 	// the time in which a slower one may be at work.
 	slowdown = 1.1
 	fullLoad = 0.9
+	// mapLoss is the largest loss of mAP50-95 on labelled images, as of the gate of engine plans.
+	mapLoss = 0.01
 	// waitPause is the time between two checks whether a comparison is possible.
 	waitPause = 5 * time.Second
 )
@@ -373,6 +375,9 @@ func (u *Updater) install(ctx context.Context, settings *config.Bundle, c *candi
 		return err
 	}
 	comparison.Candidate = c.files
+	if images := bundle.LabelledPath(c.files.Path); exists(images) {
+		comparison.Labelled = images
+	}
 	var usual pace
 	if settings.Agreement > 0 {
 		before := u.Fleet.Health(c.Name, comparison.Running.Path)
@@ -439,6 +444,7 @@ func (u *Updater) compare(ctx context.Context, settings *config.Bundle, r judge.
 	}
 	a := report.Agreement
 	outcome.Agreement, outcome.Boxes, outcome.Images = &a.MatchRate, a.Reference, a.Images
+	outcome.Labelled = report.Labelled
 	slower := float64(report.Candidate) > slowdown*float64(report.Running)
 	switch {
 	case report.Unsuitable != "":
@@ -446,6 +452,9 @@ func (u *Updater) compare(ctx context.Context, settings *config.Bundle, r judge.
 	case a.MatchRate < settings.Agreement:
 		return fmt.Errorf("it finds other objects than the running model: %.3f agreement, bundle.agreement is %v", a.MatchRate,
 			settings.Agreement)
+	case report.Labelled != nil && report.Labelled.Candidate < report.Labelled.Running-mapLoss:
+		return fmt.Errorf("it is less accurate on the %d labelled images of its bundle: mAP50-95 %.3f, the running model has %.3f",
+			report.Labelled.Images, report.Labelled.Candidate, report.Labelled.Running)
 	case slower && usual.rate*report.Candidate.Seconds() > fullLoad:
 		return fmt.Errorf("it is too slow for %.3g frames per second: %v per image, the running model takes %v", usual.rate,
 			report.Candidate.Round(10*time.Microsecond), report.Running.Round(10*time.Microsecond))

@@ -150,6 +150,11 @@ func TestOutcomes(t *testing.T) {
 			"it is a network for birds (edge-infer bundle pull", false,
 		},
 		{"other objects", func(b *bench) { b.answer.Agreement.MatchRate = 0.4 }, "it finds other objects than the running model: 0.400", false},
+		{"as accurate", func(b *bench) { b.answer.Labelled = &judge.Labelled{Images: 5, Running: 0.6, Candidate: 0.595} }, "", true},
+		{
+			"less accurate", func(b *bench) { b.answer.Labelled = &judge.Labelled{Images: 5, Running: 0.6, Candidate: 0.5} },
+			"it is less accurate on the 5 labelled images of its bundle: mAP50-95 0.500, the running model has 0.600", false,
+		},
 		{"without a comparison", func(b *bench) { b.settings.Agreement, b.answer.Agreement.MatchRate = 0, 0 }, "", true},
 		{
 			"judge crashes", func(b *bench) { b.failure = errors.New("the process that judges it crashes") },
