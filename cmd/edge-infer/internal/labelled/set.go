@@ -1,7 +1,7 @@
 // Package labelled is a set of labelled images in one file, by which a device measures a new model of its bundle.
 //
-// The file begins with a line of JSON, the class names and for each image its size in bytes and pixels and its objects; the images follow in
-// their order, as they are.
+// The file begins with a line of JSON, the class names and for each image its size in bytes and pixels and its objects; the images follow
+// in their order, as they are.
 package labelled
 
 import (

@@ -48,8 +48,9 @@ func TestSetsAreReadAsWritten(t *testing.T) {
 
 	for want, broken := range map[string][]byte{
 		"it is cut off": data[:len(data)-1], "it has more bytes than images": append(data[:len(data):len(data)], 0),
-		"it is not a set of labelled images": []byte("{}"), "it has 0 images": []byte("{}\n"), "it has 134217729 bytes": make([]byte, 2*MaxBytes+1),
-		"an object of class 7": []byte(`{"labels": ["a"], "images": [{"bytes": 1, "objects": [{"class": 7}]}]}` + "\n."),
+		"it is not a set of labelled images": []byte("{}"), "it has 0 images": []byte("{}\n"),
+		"it has 134217729 bytes": make([]byte, 2*MaxBytes+1),
+		"an object of class 7":   []byte(`{"labels": ["a"], "images": [{"bytes": 1, "objects": [{"class": 7}]}]}` + "\n."),
 	} {
 		_, err := Parse(broken)
 		require.ErrorContains(t, err, want)

@@ -358,6 +358,6 @@ func FuzzMemory(f *testing.F) {
 func TestFewFramesSayLittle(t *testing.T) {
 	usual := pace{share: 1, inferred: 3}
 	require.NoError(t, wrong(usual, pace{share: 2. / 3, inferred: 2, missed: 1}, nil, true))
-	require.ErrorContains(t, wrong(usual, pace{share: 2. / 3, inferred: 20, missed: 10}, nil, true), "67 % of the cameras' frames were inferred")
+	require.ErrorContains(t, wrong(usual, pace{share: 2. / 3, inferred: 20, missed: 10}, nil, true), "67 % of the cameras' frames were")
 	require.NoError(t, wrong(usual, pace{share: 2. / 3, inferred: 20, missed: 10}, nil, false))
 }
