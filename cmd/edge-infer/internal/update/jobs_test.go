@@ -200,3 +200,37 @@ func TestTemporaryFailures(t *testing.T) {
 		server.Close()
 	}
 }
+
+// TestSendersDoNotDisturbEachOther: a job of one is not withdrawn or replaced by the other, whose job comes after it.
+func TestSendersDoNotDisturbEachOther(t *testing.T) {
+	tried := make(chan bool, 100)
+	b, r, from := working(t, func(b *bench) {
+		b.settings.Trial = time.Hour
+		b.health = func(string) Health {
+			select {
+			case tried <- true:
+			default:
+			}
+			return Health{}
+		}
+	})
+	b.Offer(&Job{Sender: HawkBit, ID: "7", From: from})
+	<-tried
+	b.Receive(nil)
+	b.Offer(&Job{Sender: HawkBit, ID: "7", From: from}) // as at each poll
+	b.Receive(job("one", "none", ""))
+	b.Offer(&Job{Sender: HawkBit, ID: "8", From: from}) // not now
+	assert.False(t, b.Withdraw(HawkBit, "8"))
+	assert.False(t, b.Withdraw(Broker, "7"))
+	assert.True(t, b.Withdraw(HawkBit, "7"))
+	assert.Equal(t, payload.JobCanceled, r.last(t, "7").Status)
+	assert.Equal(t, payload.JobRejected, r.last(t, "one").Status)
+	assert.Empty(t, r.of("8"))
+
+	reported := len(r.of("7"))
+	b.Offer(&Job{Sender: HawkBit, ID: "7", From: from}) // its end was lost
+	assert.Len(t, r.of("7"), reported+1)
+	m, err := readMemory(b.State)
+	require.NoError(t, err)
+	assert.Equal(t, "7", m.Jobs[HawkBit].ID)
+}
