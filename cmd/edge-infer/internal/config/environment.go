@@ -41,7 +41,7 @@ func (l *layers) applyEnvironment() {
 func StrayVariables(environment []string) (lines []string) {
 	known := []string{
 		cameraVariable, passwordVariable, tokenVariable, remotePasswordVariable, "EDGE_INFER_TENSORRT", "EDGE_INFER_ONNXRUNTIME",
-		"EDGE_INFER_LIBCUDA",
+		"EDGE_INFER_LIBCUDA", "EDGE_INFER_LIBNVCUVID", "EDGE_INFER_LIBNVBUFSURFACE", "EDGE_INFER_ARGUS_SOCKET",
 	}
 	isKnown := map[string]bool{}
 	for _, s := range settings(Default()) {

@@ -57,9 +57,9 @@ func TestCamerasAreChangedOnThePage(t *testing.T) {
 	status := func() (cameras []camera) {
 		code, text := programtest.Get(t, visitor, page+"api/status")
 		require.Equal(t, http.StatusOK, code)
-		require.NotContains(t, text, "p%40ss")
+		require.NotContains(t, string(text), "p%40ss")
 		var answer struct{ Cameras []camera }
-		require.NoError(t, json.Unmarshal([]byte(text), &answer))
+		require.NoError(t, json.Unmarshal(text, &answer))
 		return answer.Cameras
 	}
 	p, address := start("--mqtt", "off")

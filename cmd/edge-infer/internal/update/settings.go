@@ -91,7 +91,7 @@ func (u *Updater) tryText(ctx context.Context, version int64, text, before []byt
 		err = sleep(ctx, trial)
 	}
 	if err == nil {
-		err = lost(worked, u.Settings.Working())
+		err = u.work(ctx, worked, min(trial, longestLapse))
 	}
 	if err == nil {
 		u.memory.Settings = appliedSettings{Version: version}
@@ -101,6 +101,23 @@ func (u *Updater) tryText(ctx context.Context, version int64, text, before []byt
 		return err // the next run goes back
 	}
 	return errors.Join(err, u.restore(context.WithoutCancel(ctx), before))
+}
+
+// longestLapse is how long a part may do without working at the end of a trial: cameras and brokers connect again at any time.
+const longestLapse = 30 * time.Second
+
+// work waits until all parts work that worked before, for at most that long, and returns an error if one does not.
+func (u *Updater) work(ctx context.Context, worked []string, within time.Duration) error {
+	end := time.Now().Add(within)
+	for {
+		err := lost(worked, u.Settings.Working())
+		if err == nil || !time.Now().Before(end) {
+			return err
+		}
+		if err := sleep(ctx, min(healthPause, within)); err != nil {
+			return err
+		}
+	}
 }
 
 // restore brings the text before a trial into force.

@@ -163,9 +163,20 @@ func TestSettingsOfJobs(t *testing.T) {
 		assert.Equal(t, test.inform, k.in(), test.id)
 	}
 	assert.Equal(t, []string{"good", "deaf", "good", "better"}, k.applied)
+
+	looks := 0
+	k.working = func(string) []string {
+		if looks++; looks == 2 { // the camera connects again at the end of the trial
+			return []string{"the broker"}
+		}
+		return []string{"the broker", "camera a"}
+	}
+	b.Receive(s.job("lapse", bundle.Settings{Version: 5, Settings: "fine"}))
+	assert.Equal(t, payload.JobSucceeded, r.last(t, "lapse").Status)
+	k.working = nil
 	m, err := readMemory(b.State)
 	require.NoError(t, err)
-	assert.Equal(t, appliedSettings{Version: 4}, m.Settings)
+	assert.Equal(t, appliedSettings{Version: 5}, m.Settings)
 }
 
 // TestSettingsGoBack: when they are withdrawn, when they cannot be applied, and when the program ends while they are on trial.
