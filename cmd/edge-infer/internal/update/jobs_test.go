@@ -73,6 +73,22 @@ func working(t *testing.T, prepare func(*bench)) (*bench, *reports, string) {
 	return b, r, server.URL + "/belt.tar"
 }
 
+// onTrial runs an updater whose trials last; the channel says when one has begun.
+func onTrial(t *testing.T) (*bench, *reports, string, <-chan bool) {
+	tried := make(chan bool, 100)
+	b, r, from := working(t, func(b *bench) {
+		b.settings.Trial = time.Hour
+		b.health = func(string) Health {
+			select {
+			case tried <- true:
+			default:
+			}
+			return Health{}
+		}
+	})
+	return b, r, from, tried
+}
+
 func job(id, from, digest string) []byte {
 	message, err := json.Marshal(payload.NextJob{Execution: &payload.JobExecution{
 		ID: id, Status: payload.JobQueued, Document: payload.JobDocument{Operation: payload.UpdateModel, From: from, Digest: digest},
@@ -141,17 +157,7 @@ func TestJobsEnd(t *testing.T) {
 
 // TestAWithdrawnJobGoesBack: on trial, and in favour of another job.
 func TestAWithdrawnJobGoesBack(t *testing.T) {
-	tried := make(chan bool, 100)
-	b, r, from := working(t, func(b *bench) {
-		b.settings.Trial = time.Hour
-		b.health = func(string) Health {
-			select {
-			case tried <- true:
-			default:
-			}
-			return Health{}
-		}
-	})
+	b, r, from, tried := onTrial(t)
 	b.Receive(job("one", from, ""))
 	<-tried
 	b.Receive(job("two", "none", ""))
@@ -203,17 +209,7 @@ func TestTemporaryFailures(t *testing.T) {
 
 // TestSendersDoNotDisturbEachOther: a job of one is not withdrawn or replaced by the other, whose job comes after it.
 func TestSendersDoNotDisturbEachOther(t *testing.T) {
-	tried := make(chan bool, 100)
-	b, r, from := working(t, func(b *bench) {
-		b.settings.Trial = time.Hour
-		b.health = func(string) Health {
-			select {
-			case tried <- true:
-			default:
-			}
-			return Health{}
-		}
-	})
+	b, r, from, tried := onTrial(t)
 	b.Offer(&Job{Sender: HawkBit, ID: "7", From: from})
 	<-tried
 	b.Receive(nil)
