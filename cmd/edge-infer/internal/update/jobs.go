@@ -141,7 +141,7 @@ func (u *Updater) takeJob(ctx context.Context) (context.Context, *Job) {
 
 // do carries a job out and reports it. A run that ends meanwhile leaves it to the next one.
 func (u *Updater) do(ctx context.Context, job *Job) {
-	u.Logger.Info("job begun", "job", job.ID, "from", shownSource(job.From))
+	u.Logger.Info("job begun", "job", job.ID, "sender", job.Sender)
 	var update payload.JobUpdate
 	var err error
 	if job.Settings != "" {
